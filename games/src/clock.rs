@@ -1,0 +1,316 @@
+//! Time as the rules see it: whole microseconds, charged by stated rules.
+//!
+//! Nothing here reads a clock. The referee measures, this module says what the measurement costs;
+//! verification repeats the sum from a record and must find the same.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub, SubAssign};
+use core::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::game::Allowance;
+
+/// A span of time in microseconds; a bank's may be negative. As text a number with a unit:
+/// `500ms`, `15min`, `2s`, `250us`, `1h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(pub i64);
+
+/// Units of a span as text, largest first, in microseconds.
+const UNITS: [(&str, i64); 5] = [
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1000),
+    ("us", 1),
+];
+
+impl Micros {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// A span of so many milliseconds.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis * 1000)
+    }
+
+    /// Whole milliseconds, rounded towards minus infinity.
+    pub const fn floor_millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+}
+
+impl Add for Micros {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Micros {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl AddAssign for Micros {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Micros {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, size) = UNITS
+            .into_iter()
+            .find(|(_, size)| self.0 != 0 && self.0 % size == 0)
+            .unwrap_or(("ms", 1000));
+        write!(f, "{}{unit}", self.0 / size)
+    }
+}
+
+/// A text that is not a span of time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a duration: write a whole number and a unit, as in 500ms, 2s, 15min or 1h")]
+pub struct MicrosError(pub String);
+
+impl FromStr for Micros {
+    type Err = MicrosError;
+
+    fn from_str(text: &str) -> Result<Self, MicrosError> {
+        let error = || MicrosError(text.to_string());
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let (_, size) = UNITS
+            .into_iter()
+            .find(|(name, _)| *name == unit.trim_start())
+            .ok_or_else(error)?;
+        let number: i64 = number.parse().map_err(|_| error())?;
+        number.checked_mul(size).map(Self).ok_or_else(error)
+    }
+}
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer)
+    }
+}
+
+/// Reads a value that is written as text, by its `FromStr`.
+pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
+}
+
+/// Which clock is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockKind {
+    /// The time that passes: the official clock.
+    #[default]
+    Wall,
+    /// The processor time of the bot's process tree; the wall only limits sleepers.
+    Cpu,
+}
+
+/// Under [`ClockKind::Cpu`], how many times the allowance may pass on the wall.
+const WALL_BACKSTOP: i64 = 10;
+
+/// How measurements are charged, the same for every game of a tournament.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockRules {
+    /// Which clock is charged.
+    pub kind: ClockKind,
+    /// What the first answer of a process may take before it costs anything.
+    pub startup: Micros,
+    /// What we grant beyond the allowance for our own scheduling.
+    pub margin: Micros,
+}
+
+impl ClockRules {
+    /// The official rules: wall clock, 10 s to start up, 20 ms of margin.
+    pub const OFFICIAL: Self = Self {
+        kind: ClockKind::Wall,
+        startup: Micros::from_millis(10_000),
+        margin: Micros::from_millis(20),
+    };
+
+    /// How long to wait on the wall for an answer; `first` if it is the first of its process.
+    pub fn wall_limit(&self, allowance: Allowance, first: bool) -> Micros {
+        let allowed = (allowance.time() + self.margin).max(Micros::ZERO);
+        let startup = if first { self.startup } else { Micros::ZERO };
+        match self.kind {
+            ClockKind::Wall => allowed + startup,
+            ClockKind::Cpu => Micros((allowed + startup).0.saturating_mul(WALL_BACKSTOP)),
+        }
+    }
+
+    /// What an answer costs that took `spent`; `first` if it is the first of its process.
+    pub fn charge(&self, spent: Spent, allowance: Allowance, first: bool) -> Charge {
+        let measured = match self.kind {
+            ClockKind::Wall => spent.wall,
+            ClockKind::Cpu => spent.cpu,
+        };
+        let startup = if first { self.startup } else { Micros::ZERO };
+        let cost = (measured - startup).max(Micros::ZERO);
+        let over = cost - allowance.time() - self.margin;
+        let late = over > Micros::ZERO || spent.wall > self.wall_limit(allowance, first);
+        Charge {
+            cost,
+            late: late.then(|| self.lateness(spent, allowance, cost)),
+        }
+    }
+
+    /// Why an answer is late, in words for the bot's author.
+    fn lateness(&self, spent: Spent, allowance: Allowance, cost: Micros) -> String {
+        let over = cost - allowance.time();
+        if over <= self.margin {
+            return format!(
+                "{} of processor time, but {} on the wall: waiting is limited to \
+                {WALL_BACKSTOP} times the allowance",
+                millis(spent.cpu),
+                millis(spent.wall)
+            );
+        }
+        match allowance {
+            Allowance::Bank(_) => format!("bank exhausted: {} over", millis(over)),
+            Allowance::Move(limit) => {
+                format!(
+                    "{} for one answer: {} over the limit of {limit}",
+                    millis(cost),
+                    millis(over)
+                )
+            }
+        }
+    }
+}
+
+/// A time in words for people: whole milliseconds, rounded up.
+fn millis(time: Micros) -> String {
+    format!("{} ms", -(-time.0).div_euclid(1000))
+}
+
+/// What an answer took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// From the request's last byte written to the answer's last byte readable.
+    pub wall: Micros,
+    /// Processor time of the bot's process tree meanwhile.
+    pub cpu: Micros,
+}
+
+/// What an answer costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// What the game is told was spent.
+    pub cost: Micros,
+    /// If the answer came too late, why.
+    pub late: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_written() {
+        for text in ["500ms", "2s", "15min", "1h", "250us", "0ms"] {
+            assert_eq!(text.parse::<Micros>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "5",
+            "ms",
+            "-5ms",
+            "5 parsecs",
+            "99999999999999h",
+            "1.5s",
+        ] {
+            assert!(text.parse::<Micros>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn start_up_is_free_once() {
+        let rules = ClockRules::OFFICIAL;
+        let limit = Allowance::Move(Micros::from_millis(500));
+        let spent = Spent {
+            wall: Micros::from_millis(9_000),
+            cpu: Micros::ZERO,
+        };
+        assert_eq!(
+            rules.charge(spent, limit, true),
+            Charge {
+                cost: Micros::ZERO,
+                late: None
+            }
+        );
+        let late = rules.charge(spent, limit, false).late.unwrap();
+        assert_eq!(
+            late,
+            "9000 ms for one answer: 8500 ms over the limit of 500ms"
+        );
+    }
+
+    #[test]
+    fn the_margin_forgives_and_is_charged() {
+        let rules = ClockRules::OFFICIAL;
+        let bank = Allowance::Bank(Micros::from_millis(100));
+        let spent = |millis| Spent {
+            wall: Micros::from_millis(millis),
+            cpu: Micros::ZERO,
+        };
+        assert_eq!(rules.charge(spent(120), bank, false).late, None);
+        assert_eq!(
+            rules.charge(spent(120), bank, false).cost,
+            Micros::from_millis(120)
+        );
+        let late = rules.charge(spent(121), bank, false).late.unwrap();
+        assert_eq!(late, "bank exhausted: 21 ms over");
+    }
+
+    #[test]
+    fn sleepers_meet_the_wall_under_a_cpu_clock() {
+        let rules = ClockRules {
+            kind: ClockKind::Cpu,
+            ..ClockRules::OFFICIAL
+        };
+        let limit = Allowance::Move(Micros::from_millis(80));
+        let spent = |wall, cpu| Spent {
+            wall: Micros::from_millis(wall),
+            cpu: Micros::from_millis(cpu),
+        };
+        assert_eq!(rules.charge(spent(999, 80), limit, false).late, None);
+        assert!(
+            rules
+                .charge(spent(1001, 2), limit, false)
+                .late
+                .unwrap()
+                .contains("on the wall")
+        );
+        assert!(rules.charge(spent(200, 101), limit, false).late.is_some());
+    }
+}

@@ -1,0 +1,224 @@
+//! The seam between the rules and the world: what a game asks for, what it is told.
+//!
+//! The driver (a referee with real programs, or the verification of a record) repeats:
+//!
+//! 1. [`Game::step`] gives the next thing to do.
+//! 2. After a [`Say`] that owes something, [`Game::heard`] passes on the answer, or the forfeit
+//!    that stands in its place, with the time charged for it.
+//!
+//! Consequences are the game's alone. A forfeit is ordinary input: each game treats a dead bot in
+//! its own way, and says [`Step::Dismiss`] when the program is to be killed.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::clock::Micros;
+
+/// A place at the table, numbered from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seat(u8);
+
+impl Seat {
+    /// The seat at `index`, counted from 0.
+    ///
+    /// # Panics
+    /// If there could be no such seat: tables are far smaller than 255 places.
+    pub fn from_index(index: usize) -> Self {
+        Self(u8::try_from(index + 1).expect("a table has fewer than 255 seats"))
+    }
+
+    /// The position of this seat in a list of seats, counted from 0.
+    pub fn index(self) -> usize {
+        usize::from(self.0) - 1
+    }
+
+    /// The number of this seat, counted from 1.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The seats of a table of `count`, in order.
+    pub fn all(count: usize) -> impl DoubleEndedIterator<Item = Self> {
+        (0..count).map(Self::from_index)
+    }
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a bot did to lose its say. Always scored; never used for a failure of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Forfeit {
+    /// Its time was up.
+    Clock,
+    /// Its answer breaks the rules of the game or of the protocol.
+    Illegal,
+    /// It crashed, exited, or closed a pipe.
+    Gone,
+    /// It wrote more than any answer needs.
+    Flood,
+}
+
+impl Forfeit {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Clock, Self::Illegal, Self::Gone, Self::Flood];
+
+    /// The word used in records, reports and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Illegal => "illegal",
+            Self::Gone => "gone",
+            Self::Flood => "flood",
+        }
+    }
+}
+
+impl fmt::Display for Forfeit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// What a bot owes after hearing something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owes {
+    /// No answer: one that comes all the same is ignored.
+    Nothing,
+    /// An answer whose content does not matter, as long as its form is right.
+    Ack,
+    /// A decision.
+    Move,
+}
+
+/// How long a bot may take for an answer, before the margin that clock rules add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// What is left of a bank; below zero by the part of the margin already used up.
+    Bank(Micros),
+    /// A limit for this answer alone.
+    Move(Micros),
+}
+
+impl Allowance {
+    /// The time allowed.
+    pub fn time(self) -> Micros {
+        match self {
+            Self::Bank(time) | Self::Move(time) => time,
+        }
+    }
+}
+
+/// One protocol unit from the referee to one seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Say {
+    /// Whom it is for.
+    pub seat: Seat,
+    /// The words: one command, one line, several lines joined by `\n`, or, for programs executed
+    /// once per decision, the arguments joined by single spaces. Without a final newline.
+    pub text: String,
+    /// What is expected back.
+    pub owes: Owes,
+    /// The time for the answer; without meaning where nothing is owed.
+    pub allowance: Allowance,
+    /// Whether this tells the time (`time_left`), so that the words depend on the speed of the
+    /// machine: such words and their answers are left out of the transcript's hash.
+    pub tells_time: bool,
+}
+
+/// An event for people and verification, sent to nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Note {
+    /// The end of a hand of blackjack.
+    Hand {
+        /// The number of the hand in its match, from 1.
+        hand: u32,
+        /// The dealer's cards in the order drawn.
+        dealer: String,
+        /// Every seat's chips after the hand.
+        chips: Vec<i64>,
+    },
+}
+
+/// The next thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Say this, and if it owes something report back through [`Game::heard`].
+    Say(Say),
+    /// Kill this seat's program: it is never spoken to again.
+    Dismiss(Seat),
+    /// Put this into the record.
+    Note(Note),
+    /// The match is over. Repeated for ever after.
+    Over(Vec<Standing>),
+}
+
+/// Tie-break keys, the most important first: added component by component over matches, compared
+/// from the left, more is better.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Score(pub Vec<i64>);
+
+impl AddAssign<&Score> for Score {
+    fn add_assign(&mut self, other: &Score) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (sum, part) in self.0.iter_mut().zip(&other.0) {
+            *sum += part;
+        }
+    }
+}
+
+/// How one seat ends a match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What the match brings to the ranking.
+    pub score: Score,
+    /// The forfeit that ended this seat's say, if one did.
+    pub forfeit: Option<Forfeit>,
+    /// Answers that were bad without being forfeits (blackjack counts them; elsewhere none).
+    pub bad_answers: u32,
+}
+
+/// An answer that breaks the rules: the reason, in words for the bot's author.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Illegal(pub String);
+
+/// Why a match cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct StartError(pub String);
+
+/// A match in progress.
+pub trait Game: Send + fmt::Debug {
+    /// The next thing to do. After a [`Step::Say`] that owes something, [`Game::heard`] comes
+    /// first.
+    fn step(&mut self) -> Step;
+
+    /// The answer to the last [`Say`], or the forfeit in its place, and the time charged for it.
+    ///
+    /// The text is the answer without its frame (a line's end, the empty line of GTP); bytes that
+    /// are not UTF-8 arrive as U+FFFD, which no game accepts as part of a move.
+    ///
+    /// # Errors
+    /// [`Illegal`] if the answer forfeits the seat. The game has taken it into account already.
+    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal>;
+
+    /// What the program of `seat` is told on its command line, after its own arguments.
+    fn launch_arguments(&self, _seat: Seat) -> Vec<String> {
+        Vec::new()
+    }
+}

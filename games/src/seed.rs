@@ -1,0 +1,144 @@
+//! Seeds and the only source of chance.
+//!
+//! A match has one 256-bit seed; everything random in it comes from ChaCha20 keyed with it. A
+//! game that needs independent kinds of chance takes a stream for each, so that more draws of one
+//! kind cannot shift another.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::str::FromStr;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// A match's seed; as text 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seed(pub [u8; 32]);
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seed({self})")
+    }
+}
+
+/// A text that is not a seed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a seed: 64 lower-case hexadecimal digits")]
+pub struct SeedError(pub String);
+
+impl FromStr for Seed {
+    type Err = SeedError;
+
+    fn from_str(text: &str) -> Result<Self, SeedError> {
+        let error = || SeedError(text.to_string());
+        let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() != 64 || !text.bytes().all(plain) {
+            return Err(error());
+        }
+        let mut seed = [0; 32];
+        for (index, byte) in seed.iter_mut().enumerate() {
+            let digits = &text[2 * index..2 * index + 2];
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| error())?;
+        }
+        Ok(Self(seed))
+    }
+}
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::clock::text(deserializer)
+    }
+}
+
+impl Seed {
+    /// The dice of one stream of this seed. Streams are independent of one another.
+    pub fn dice(self, stream: u64) -> Dice {
+        let mut rng = ChaCha20Rng::from_seed(self.0);
+        rng.set_stream(stream);
+        Dice(rng)
+    }
+}
+
+/// Chance, reproducible on every machine: the mapping from ChaCha20's words to numbers is fixed
+/// here and part of the rules version.
+#[derive(Clone, Debug)]
+pub struct Dice(ChaCha20Rng);
+
+impl Dice {
+    /// A uniform number below `bound`: the high half of a 64-bit product, drawn again where the
+    /// low half falls into the part that would favour some numbers (Lemire, "Fast Random Integer
+    /// Generation in an Interval", 2019).
+    ///
+    /// # Panics
+    /// If `bound` is 0.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        assert!(bound > 0, "there is no number below 0");
+        let rejected = bound.wrapping_neg() % bound;
+        loop {
+            let product = u64::from(self.word()) * u64::from(bound);
+            let (high, low) = ((product >> 32) as u32, (product & 0xffff_ffff) as u32);
+            if low >= rejected {
+                return high;
+            }
+        }
+    }
+
+    /// A uniform position in a list of `len` things.
+    ///
+    /// # Panics
+    /// If `len` is 0, or more than `u32::MAX`.
+    pub fn index(&mut self, len: usize) -> usize {
+        let bound = u32::try_from(len).expect("lists of a game are short");
+        self.below(bound) as usize
+    }
+
+    /// A uniform 32-bit number.
+    pub fn word(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    /// Puts a list into a uniformly random order (Fisher and Yates, from the back).
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for end in (1..list.len()).rev() {
+            let other = self.index(end + 1);
+            list.swap(end, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mapping is part of the rules: these numbers may change only with the rules version.
+    #[test]
+    fn numbers_are_fixed() {
+        let mut dice = Seed([7; 32]).dice(0);
+        let mut list = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        dice.shuffle(&mut list);
+        let drawn = [dice.below(6), dice.below(6), dice.below(1000)];
+        assert_eq!((list, drawn), ([6, 9, 8, 0, 1, 7, 3, 5, 2, 4], [0, 2, 463]));
+    }
+
+    #[test]
+    fn streams_differ_and_text_round_trips() {
+        let seed = Seed([0xab; 32]);
+        assert_ne!(seed.dice(0).word(), seed.dice(1).word());
+        assert_eq!(seed.to_string().parse::<Seed>(), Ok(seed));
+        assert!("AB".repeat(32).parse::<Seed>().is_err());
+    }
+}

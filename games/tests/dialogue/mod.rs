@@ -1,0 +1,146 @@
+//! Plays games without programs, and compares them with golden transcripts.
+//!
+//! A transcript is a text file in `tests/transcripts/`:
+//!
+//! ```text
+//! # a comment
+//! game gomoku {"first_number": 1}
+//! seed 0000…                       64 hexadecimal digits
+//! names alpha beta
+//! 1> A []                          the referee speaks to seat 1 (a newline is written \n)
+//! 1< (7,7)(7,8)(8,8)               seat 1 answers, in no time at all
+//! 2< (7,7) @ 480ms                 seat 2 answers, and is charged 480 ms
+//! 2! clock                         seat 2 forfeits in the place of an answer
+//! 2? not a square: "x"             what the game finds illegal in the answer before
+//! x 2                              the game dismisses seat 2
+//! note {"hand":1,…}                a note for the record
+//! over [[2],[0]] [null,"clock"]    scores and forfeits; the transcript ends here
+//! ...                              or it ends here: what follows is not compared
+//! ```
+
+#![allow(dead_code, reason = "each test file uses its own part of this module")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use arbiter_games::{BotName, Forfeit, Game, GameName, Micros, Owes, Params, Say, Seed, Standing, Step};
+
+/// An answer, or the forfeit in its place, and what it is charged.
+pub type Reply = (Result<String, Forfeit>, Micros);
+
+/// A match played to its end.
+#[derive(Debug)]
+pub struct Played {
+    /// The lines of its transcript.
+    pub transcript: Vec<String>,
+    /// What each seat has earned.
+    pub standings: Vec<Standing>,
+}
+
+/// How many steps a match may take before a test calls it endless.
+const ENDLESS: usize = 50_000_000;
+
+/// Plays `game` to its end; `player` answers whatever owes something.
+pub fn play(game: &mut dyn Game, mut player: impl FnMut(&Say) -> Reply) -> Played {
+    let mut transcript = Vec::new();
+    for _ in 0..ENDLESS {
+        let step = game.step();
+        transcript.push(step_line(&step));
+        match step {
+            Step::Say(say) if say.owes != Owes::Nothing => {
+                let (answer, charged) = player(&say);
+                let verdict = game.heard(answer.as_deref().map_err(|forfeit| *forfeit), charged);
+                transcript.push(match answer {
+                    Ok(text) => format!("{}< {}", say.seat, text.replace('\n', "\\n")),
+                    Err(forfeit) => format!("{}! {forfeit}", say.seat),
+                });
+                if let Err(illegal) = verdict {
+                    transcript.push(format!("{}? {illegal}", say.seat));
+                }
+            }
+            Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => {}
+            Step::Over(standings) => return Played { transcript, standings },
+        }
+    }
+    panic!("the match does not end");
+}
+
+/// The line of a transcript for what a game does.
+fn step_line(step: &Step) -> String {
+    match step {
+        Step::Say(say) => format!("{}> {}", say.seat, say.text.replace('\n', "\\n")),
+        Step::Dismiss(seat) => format!("x {seat}"),
+        Step::Note(note) => format!("note {}", serde_json::to_string(note).unwrap()),
+        Step::Over(standings) => {
+            let scores: Vec<_> = standings.iter().map(|standing| &standing.score).collect();
+            let forfeits: Vec<_> = standings.iter().map(|standing| standing.forfeit).collect();
+            let json = |value| serde_json::to_string(value).unwrap();
+            format!("over {} {}", json(&scores), serde_json::to_string(&forfeits).unwrap())
+        }
+    }
+}
+
+/// The scores of a played match, seat by seat.
+pub fn scores(played: &Played) -> Vec<Vec<i64>> {
+    played.standings.iter().map(|standing| standing.score.0.clone()).collect()
+}
+
+/// Names for `count` bots.
+pub fn names(count: usize) -> Vec<BotName> {
+    (1..=count).map(|number| format!("bot{number}").parse().unwrap()).collect()
+}
+
+/// Replays the transcript `tests/transcripts/FILE` and compares every line the game speaks.
+pub fn golden(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut game = None;
+    let (mut params, mut seed) = (None, Seed([0; 32]));
+    let mut body = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(rest) = line.strip_prefix("game ") {
+            let (name, json) = rest.split_once(' ').unwrap_or((rest, "{}"));
+            let name: GameName = name.parse().unwrap();
+            let mut json = serde_json::Deserializer::from_str(json);
+            params = Some(Params::read(name, &mut json).unwrap());
+        } else if let Some(rest) = line.strip_prefix("seed ") {
+            seed = rest.parse().unwrap();
+        } else if let Some(rest) = line.strip_prefix("names ") {
+            let names: Vec<_> = rest.split(' ').map(|name| name.parse().unwrap()).collect();
+            let params = params.as_ref().expect("the line `game` comes first");
+            game = Some(params.start(&names, seed).unwrap());
+        } else {
+            body.push(line);
+        }
+    }
+    follow(game.expect("the line `names` comes last").as_mut(), &body, file);
+}
+
+/// Feeds the answers in `body` to `game`, and compares everything else with what the game does.
+pub fn follow(game: &mut dyn Game, body: &[&str], file: &str) {
+    let mut done = String::new();
+    let mut lines = body.iter().copied().peekable();
+    while let Some(line) = lines.next() {
+        if line == "..." {
+            return;
+        }
+        let step = game.step();
+        assert_eq!(step_line(&step), line, "{file}, after:\n{done}");
+        writeln!(done, "{line}").unwrap();
+        let Step::Say(Say { seat, owes: Owes::Ack | Owes::Move, .. }) = step else { continue };
+        let reply = lines.next().unwrap_or_else(|| panic!("{file}: an answer to {line} is due"));
+        writeln!(done, "{reply}").unwrap();
+        let verdict = if let Some(kind) = reply.strip_prefix(&format!("{seat}! ")) {
+            let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.word() == kind);
+            game.heard(Err(kind.expect("a kind of forfeit")), Micros::ZERO)
+        } else {
+            let text = reply.strip_prefix(&format!("{seat}< "));
+            let text = text.unwrap_or_else(|| panic!("{file}: seat {seat} answers, not {reply}"));
+            let (text, time) = text.split_once(" @ ").unwrap_or((text, "0ms"));
+            game.heard(Ok(&text.replace("\\n", "\n")), time.parse().unwrap())
+        };
+        let found = verdict.err().map(|illegal| format!("{seat}? {illegal}"));
+        let due = lines.next_if(|next| next.starts_with(&format!("{seat}? ")));
+        assert_eq!(found.as_deref(), due, "{file}, after:\n{done}");
+    }
+}
