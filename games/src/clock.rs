@@ -21,13 +21,8 @@ use crate::game::Allowance;
 pub struct Micros(pub i64);
 
 /// Units of a span as text, largest first, in microseconds.
-const UNITS: [(&str, i64); 5] = [
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1000),
-    ("us", 1),
-];
+const UNITS: [(&str, i64); 5] =
+    [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
 
 impl Micros {
     /// No time at all.
@@ -92,10 +87,8 @@ impl FromStr for Micros {
         let error = || MicrosError(text.to_string());
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
-        let (_, size) = UNITS
-            .into_iter()
-            .find(|(name, _)| *name == unit.trim_start())
-            .ok_or_else(error)?;
+        let (_, size) =
+            UNITS.into_iter().find(|(name, _)| *name == unit.trim_start()).ok_or_else(error)?;
         let number: i64 = number.parse().map_err(|_| error())?;
         number.checked_mul(size).map(Self).ok_or_else(error)
     }
@@ -119,9 +112,7 @@ where
     D: Deserializer<'de>,
     T: FromStr<Err: fmt::Display>,
 {
-    String::deserialize(deserializer)?
-        .parse()
-        .map_err(D::Error::custom)
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 /// Which clock is charged.
@@ -178,10 +169,7 @@ impl ClockRules {
         let cost = (measured - startup).max(Micros::ZERO);
         let over = cost - allowance.time() - self.margin;
         let late = over > Micros::ZERO || spent.wall > self.wall_limit(allowance, first);
-        Charge {
-            cost,
-            late: late.then(|| self.lateness(spent, allowance, cost)),
-        }
+        Charge { cost, late: late.then(|| self.lateness(spent, allowance, cost)) }
     }
 
     /// Why an answer is late, in words for the bot's author.
@@ -240,15 +228,7 @@ mod tests {
         for text in ["500ms", "2s", "15min", "1h", "250us", "0ms"] {
             assert_eq!(text.parse::<Micros>().unwrap().to_string(), text);
         }
-        for text in [
-            "",
-            "5",
-            "ms",
-            "-5ms",
-            "5 parsecs",
-            "99999999999999h",
-            "1.5s",
-        ] {
+        for text in ["", "5", "ms", "-5ms", "5 parsecs", "99999999999999h", "1.5s"] {
             assert!(text.parse::<Micros>().is_err(), "{text}");
         }
     }
@@ -257,60 +237,31 @@ mod tests {
     fn start_up_is_free_once() {
         let rules = ClockRules::OFFICIAL;
         let limit = Allowance::Move(Micros::from_millis(500));
-        let spent = Spent {
-            wall: Micros::from_millis(9_000),
-            cpu: Micros::ZERO,
-        };
-        assert_eq!(
-            rules.charge(spent, limit, true),
-            Charge {
-                cost: Micros::ZERO,
-                late: None
-            }
-        );
+        let spent = Spent { wall: Micros::from_millis(9_000), cpu: Micros::ZERO };
+        assert_eq!(rules.charge(spent, limit, true), Charge { cost: Micros::ZERO, late: None });
         let late = rules.charge(spent, limit, false).late.unwrap();
-        assert_eq!(
-            late,
-            "9000 ms for one answer: 8500 ms over the limit of 500ms"
-        );
+        assert_eq!(late, "9000 ms for one answer: 8500 ms over the limit of 500ms");
     }
 
     #[test]
     fn the_margin_forgives_and_is_charged() {
         let rules = ClockRules::OFFICIAL;
         let bank = Allowance::Bank(Micros::from_millis(100));
-        let spent = |millis| Spent {
-            wall: Micros::from_millis(millis),
-            cpu: Micros::ZERO,
-        };
+        let spent = |millis| Spent { wall: Micros::from_millis(millis), cpu: Micros::ZERO };
         assert_eq!(rules.charge(spent(120), bank, false).late, None);
-        assert_eq!(
-            rules.charge(spent(120), bank, false).cost,
-            Micros::from_millis(120)
-        );
+        assert_eq!(rules.charge(spent(120), bank, false).cost, Micros::from_millis(120));
         let late = rules.charge(spent(121), bank, false).late.unwrap();
         assert_eq!(late, "bank exhausted: 21 ms over");
     }
 
     #[test]
     fn sleepers_meet_the_wall_under_a_cpu_clock() {
-        let rules = ClockRules {
-            kind: ClockKind::Cpu,
-            ..ClockRules::OFFICIAL
-        };
+        let rules = ClockRules { kind: ClockKind::Cpu, ..ClockRules::OFFICIAL };
         let limit = Allowance::Move(Micros::from_millis(80));
-        let spent = |wall, cpu| Spent {
-            wall: Micros::from_millis(wall),
-            cpu: Micros::from_millis(cpu),
-        };
+        let spent =
+            |wall, cpu| Spent { wall: Micros::from_millis(wall), cpu: Micros::from_millis(cpu) };
         assert_eq!(rules.charge(spent(999, 80), limit, false).late, None);
-        assert!(
-            rules
-                .charge(spent(1001, 2), limit, false)
-                .late
-                .unwrap()
-                .contains("on the wall")
-        );
+        assert!(rules.charge(spent(1001, 2), limit, false).late.unwrap().contains("on the wall"));
         assert!(rules.charge(spent(200, 101), limit, false).late.is_some());
     }
 }

@@ -44,7 +44,7 @@ impl Seat {
     }
 
     /// The seats of a table of `count`, in order.
-    pub fn all(count: usize) -> impl DoubleEndedIterator<Item = Self> {
+    pub fn all(count: usize) -> impl DoubleEndedIterator<Item = Self> + Clone {
         (0..count).map(Self::from_index)
     }
 }

@@ -26,10 +26,7 @@ pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
     } else if let Some(rest) = text.strip_prefix('?') {
         Ok(Answer::Refused(rest.trim()))
     } else {
-        Err(Illegal(format!(
-            "an answer starts with = or ?, not with {}",
-            quote(text)
-        )))
+        Err(Illegal(format!("an answer starts with = or ?, not with {}", quote(text))))
     }
 }
 

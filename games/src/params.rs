@@ -38,13 +38,8 @@ pub struct UnknownGame(pub String);
 
 impl GameName {
     /// All games, in the order of the documents.
-    pub const ALL: [Self; 5] = [
-        Self::Wojna,
-        Self::Bitwa,
-        Self::Tricks,
-        Self::Blackjack,
-        Self::Gomoku,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Wojna, Self::Bitwa, Self::Tricks, Self::Blackjack, Self::Gomoku];
 
     /// The name as typed on the command line.
     pub fn word(self) -> &'static str {
@@ -183,20 +178,12 @@ impl Params {
         let (game, seats, given) = (self.game(), self.seats(), names.len());
         if !seats.contains(&given) {
             let (least, most) = (seats.start(), seats.end());
-            let due = if least == most {
-                format!("{least}")
-            } else {
-                format!("{least} to {most}")
-            };
-            return Err(StartError(format!(
-                "a match of {game} takes {due} bots, not {given}"
-            )));
+            let due = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+            return Err(StartError(format!("a match of {game} takes {due} bots, not {given}")));
         }
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
-                return Err(StartError(format!(
-                    "two bots of one match are called `{name}`"
-                )));
+                return Err(StartError(format!("two bots of one match are called `{name}`")));
             }
         }
         Ok(())

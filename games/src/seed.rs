@@ -65,6 +65,18 @@ impl<'de> Deserialize<'de> for Seed {
 }
 
 impl Seed {
+    /// The seed that a text stands for: its BLAKE3 hash.
+    pub fn of_text(text: &str) -> Self {
+        Self(*blake3::hash(text.as_bytes()).as_bytes())
+    }
+
+    /// The seed of the part of this one that `key` names, such as a match of a tournament: the
+    /// BLAKE3 hash of the key, keyed with this seed.
+    #[must_use]
+    pub fn derive(self, key: &str) -> Self {
+        Self(*blake3::keyed_hash(&self.0, key.as_bytes()).as_bytes())
+    }
+
     /// The dice of one stream of this seed. Streams are independent of one another.
     pub fn dice(self, stream: u64) -> Dice {
         let mut rng = ChaCha20Rng::from_seed(self.0);

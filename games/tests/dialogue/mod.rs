@@ -23,25 +23,27 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use arbiter_games::{BotName, Forfeit, Game, GameName, Micros, Owes, Params, Say, Seed, Standing, Step};
+use arbiter_games::{
+    BotName, Forfeit, Game, GameName, Micros, Owes, Params, Say, Seed, Standing, Step,
+};
 
 /// An answer, or the forfeit in its place, and what it is charged.
-pub type Reply = (Result<String, Forfeit>, Micros);
+pub(crate) type Reply = (Result<String, Forfeit>, Micros);
 
 /// A match played to its end.
 #[derive(Debug)]
-pub struct Played {
+pub(crate) struct Played {
     /// The lines of its transcript.
-    pub transcript: Vec<String>,
+    pub(crate) transcript: Vec<String>,
     /// What each seat has earned.
-    pub standings: Vec<Standing>,
+    pub(crate) standings: Vec<Standing>,
 }
 
 /// How many steps a match may take before a test calls it endless.
 const ENDLESS: usize = 50_000_000;
 
 /// Plays `game` to its end; `player` answers whatever owes something.
-pub fn play(game: &mut dyn Game, mut player: impl FnMut(&Say) -> Reply) -> Played {
+pub(crate) fn play(game: &mut dyn Game, mut player: impl FnMut(&Say) -> Reply) -> Played {
     let mut transcript = Vec::new();
     for _ in 0..ENDLESS {
         let step = game.step();
@@ -81,17 +83,17 @@ fn step_line(step: &Step) -> String {
 }
 
 /// The scores of a played match, seat by seat.
-pub fn scores(played: &Played) -> Vec<Vec<i64>> {
+pub(crate) fn scores(played: &Played) -> Vec<Vec<i64>> {
     played.standings.iter().map(|standing| standing.score.0.clone()).collect()
 }
 
 /// Names for `count` bots.
-pub fn names(count: usize) -> Vec<BotName> {
+pub(crate) fn names(count: usize) -> Vec<BotName> {
     (1..=count).map(|number| format!("bot{number}").parse().unwrap()).collect()
 }
 
 /// Replays the transcript `tests/transcripts/FILE` and compares every line the game speaks.
-pub fn golden(file: &str) {
+pub(crate) fn golden(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut game = None;
@@ -117,7 +119,7 @@ pub fn golden(file: &str) {
 }
 
 /// Feeds the answers in `body` to `game`, and compares everything else with what the game does.
-pub fn follow(game: &mut dyn Game, body: &[&str], file: &str) {
+pub(crate) fn follow(game: &mut dyn Game, body: &[&str], file: &str) {
     let mut done = String::new();
     let mut lines = body.iter().copied().peekable();
     while let Some(line) = lines.next() {

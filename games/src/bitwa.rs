@@ -1,0 +1,298 @@
+//! Bitwa ("battle"): divisions of units march and fight on a board.
+//!
+//! Two bots: seat 1 has the divisions in capitals, seat 2 those in small letters. The referee
+//! asks for one order per division and round and tells it to both. A killed bot's units stay
+//! where they are, and the game goes on with the other bot alone.
+//!
+//! Source: the rules "Bitwa" of ITPW, KNI TEAM, whose sections are quoted by their titles.
+
+mod battle;
+mod board;
+mod order;
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use battle::{Battle, Forces};
+pub use board::{
+    Board, BoardError, Division, Ground, Rounds, RoundsError, Square, official_boards,
+    shipped_boards,
+};
+pub use order::{Order, Sign};
+
+use crate::bank::Bank;
+use crate::clock::Micros;
+use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::gtp;
+
+/// How many bots play.
+const SEATS: usize = 2;
+/// The least official bank: 3 minutes ("Przebieg turnieju": between 3 and 15).
+const BANK: Micros = Micros::from_millis(180_000);
+
+/// The parameters and their meanings.
+pub const PARAMETERS: &[(&str, &str)] = &[
+    (
+        "board",
+        "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad, or \
+        the text of a board; default pole",
+    ),
+    ("rounds", "how many rounds a game has at most, 1 to 1000000; default as the board says"),
+    ("bank", "each bot's time for a whole game; default 3min"),
+];
+
+/// What is played, and with how much time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    /// The board, by name or as text.
+    pub board: Board,
+    /// How many rounds a game has at most, if not as many as the board says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<Rounds>,
+    /// Each bot's time for the whole game, all commands counted.
+    #[serde(deserialize_with = "some_time")]
+    pub bank: Micros,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let board = "pole".parse().expect("a test reads every shipped board");
+        Self { board, rounds: None, bank: BANK }
+    }
+}
+
+/// Reads a bank that is not empty.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    let bank = Micros::deserialize(deserializer)?;
+    if bank > Micros::ZERO {
+        return Ok(bank);
+    }
+    Err(D::Error::custom(format!("bank cannot be {bank}: a bot needs some time, as in 3min")))
+}
+
+/// Something to be done before the next division is chosen.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    SetGame(Seat),
+    TimeLeft(Division),
+    GenMove(Division),
+    Play(Seat, Division, Order),
+    Quit(Seat),
+}
+
+impl Task {
+    /// Whom it concerns.
+    fn seat(self) -> Seat {
+        match self {
+            Self::TimeLeft(division) | Self::GenMove(division) => division.seat(),
+            Self::SetGame(seat) | Self::Play(seat, ..) | Self::Quit(seat) => seat,
+        }
+    }
+}
+
+/// One of the two bots.
+#[derive(Clone, Copy, Debug)]
+struct Player {
+    bank: Bank,
+    forfeit: Option<Forfeit>,
+    /// Whether it is still spoken to.
+    alive: bool,
+}
+
+/// A game of bitwa in progress.
+#[derive(Debug)]
+pub struct Match {
+    board: Board,
+    battle: Battle,
+    players: [Player; SEATS],
+    /// The round being played, from 1.
+    round: u32,
+    /// The division that moved last in this round.
+    moved: Option<Division>,
+    tasks: VecDeque<Task>,
+    /// What was said and is not answered yet.
+    asked: Option<Task>,
+    /// Whose program is to be killed next.
+    dismissed: Option<Seat>,
+    /// Whether the words of farewell have been planned.
+    closing: bool,
+}
+
+impl Match {
+    /// Sets up the board.
+    pub fn start(params: &Params) -> Self {
+        let mut board = params.board.clone();
+        if let Some(rounds) = params.rounds {
+            board = board.with_rounds(rounds);
+        }
+        let player = Player { bank: Bank::new(params.bank), forfeit: None, alive: true };
+        Self {
+            battle: Battle::new(&board),
+            board,
+            players: [player; SEATS],
+            round: 1,
+            moved: None,
+            tasks: Seat::all(SEATS).map(Task::SetGame).collect(),
+            asked: None,
+            dismissed: None,
+            closing: false,
+        }
+    }
+
+    /// The round and the division whose turn comes next, unless the game is over: a player has
+    /// no unit, both are killed, or all rounds are played.
+    fn upcoming(&self) -> Option<(u32, Division)> {
+        if self.battle.is_decided() {
+            return None;
+        }
+        let can_move = |division: &Division| {
+            self.players[division.seat().index()].alive && !self.battle.units(*division).is_empty()
+        };
+        let in_this_round = |division: &Division| Some(*division) > self.moved;
+        if let Some(division) = Division::all().filter(in_this_round).find(can_move) {
+            return Some((self.round, division));
+        }
+        let round = Some(self.round + 1).filter(|round| *round <= self.board.rounds())?;
+        Division::all().find(can_move).map(|division| (round, division))
+    }
+
+    /// Whether the result is fixed: what bots do from here on changes nothing.
+    fn is_over(&self) -> bool {
+        self.upcoming().is_none()
+    }
+
+    /// The seats that are still spoken to.
+    fn living(&self) -> impl Iterator<Item = Seat> + use<> {
+        let players = self.players;
+        Seat::all(SEATS).filter(move |seat| players[seat.index()].alive)
+    }
+
+    /// Plans what is said next, once nothing is left to say.
+    fn plan(&mut self) {
+        if let Some((round, division)) = self.upcoming() {
+            if round > self.round {
+                (self.round, self.moved) = (round, None);
+            }
+            self.tasks.extend([Task::TimeLeft(division), Task::GenMove(division)]);
+        } else {
+            self.closing = true;
+            self.tasks.extend(self.living().map(Task::Quit));
+        }
+    }
+
+    /// Says what a task is about, and remembers it if an answer is due.
+    fn say(&mut self, task: Task) -> Say {
+        let seat = task.seat();
+        let bank = self.players[seat.index()].bank;
+        let owes = match task {
+            Task::GenMove(_) => Owes::Move,
+            Task::Quit(_) => Owes::Nothing,
+            Task::SetGame(_) | Task::TimeLeft(_) | Task::Play(..) => Owes::Ack,
+        };
+        let allowance = match owes {
+            Owes::Nothing => Allowance::Move(Micros::ZERO),
+            Owes::Ack | Owes::Move => bank.allowance(),
+        };
+        self.asked = (owes != Owes::Nothing).then_some(task);
+        let tells_time = matches!(task, Task::TimeLeft(_));
+        Say { seat, text: self.words(task), owes, allowance, tells_time }
+    }
+
+    /// The words of a task ("Składnia poleceń").
+    fn words(&self, task: Task) -> String {
+        match task {
+            Task::SetGame(_) => format!("set_game {}", self.board.text()),
+            Task::TimeLeft(division) => {
+                let bank = self.players[division.seat().index()].bank;
+                format!("time_left {}", bank.left_millis())
+            }
+            Task::GenMove(division) => format!("gen_move {division}"),
+            Task::Play(_, division, order) => format!("play {division} {order}"),
+            Task::Quit(_) => String::from("quit"),
+        }
+    }
+
+    /// Checks the form of an answer, and carries out the order in it if one was asked for.
+    fn take(&mut self, asked: Task, answer: &str) -> Result<(), Illegal> {
+        let Task::GenMove(division) = asked else {
+            return if self.is_over() { Ok(()) } else { gtp::answer(answer).map(drop) };
+        };
+        let order = Order::parse(&gtp::words(answer)?, &self.board)?;
+        self.battle.carry_out(division, order);
+        self.moved = Some(division);
+        self.tasks.extend(self.living().map(|seat| Task::Play(seat, division, order)));
+        Ok(())
+    }
+
+    /// Kills a bot; its units stay on the board. Once the game is over it is no forfeit.
+    fn kill(&mut self, seat: Seat, forfeit: Forfeit) {
+        let counts = !self.is_over();
+        let player = &mut self.players[seat.index()];
+        player.alive = false;
+        player.forfeit = counts.then_some(forfeit);
+        self.dismissed = Some(seat);
+        self.tasks.retain(|task| task.seat() != seat);
+    }
+
+    /// What the game brings each seat, read off the board ("Przebieg turnieju").
+    fn standings(&self) -> Vec<Standing> {
+        let mut standings = vec![];
+        for seat in Seat::all(SEATS) {
+            let own = self.battle.forces(seat);
+            let enemy = self.battle.forces(Seat::from_index(1 - seat.index()));
+            let result = match own.cmp(&enemy) {
+                Ordering::Greater => 1,
+                Ordering::Equal => 0,
+                Ordering::Less => -1,
+            };
+            let units = i64::from(own.units) - i64::from(enemy.units);
+            let strength = own.strength.cast_signed() - enemy.strength.cast_signed();
+            standings.push(Standing {
+                score: Score(vec![result, units, strength]),
+                forfeit: self.players[seat.index()].forfeit,
+                bad_answers: 0,
+            });
+        }
+        standings
+    }
+}
+
+impl Game for Match {
+    fn step(&mut self) -> Step {
+        if let Some(seat) = self.dismissed.take() {
+            return Step::Dismiss(seat);
+        }
+        if self.tasks.is_empty() && !self.closing {
+            self.plan();
+        }
+        match self.tasks.pop_front() {
+            Some(task) => Step::Say(self.say(task)),
+            None => Step::Over(self.standings()),
+        }
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
+        let asked = self.asked.take().expect("the driver passes on one answer for each question");
+        let seat = asked.seat();
+        self.players[seat.index()].bank.spend(charged);
+        match answer.map(|text| self.take(asked, text)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(illegal)) => {
+                self.kill(seat, Forfeit::Illegal);
+                Err(illegal)
+            }
+            Err(forfeit) => {
+                self.kill(seat, forfeit);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Blackjack: up to four bots at a table against a dealer.
+//!
+//! A match is one round: some hands at the same table with one shoe. A bot is executed once for
+//! each decision and sees the dealer's open card and the cards of all bots; equal scores lose. A
+//! bad answer, or none, is standing; nobody is ever thrown out of a match.
+//!
+//! An [`Episode`] is a number of rounds between which the bots are seated anew. [`Table`] has the
+//! rules of a hand, [`Situation`] and [`Action`] are the words of the protocol.
+//!
+//! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles, and
+//! where it is silent the behaviour of its judge.
+
+mod cards;
+mod episode;
+mod params;
+mod protocol;
+mod table;
+
+use alloc::format;
+use alloc::vec::Vec;
+
+pub use cards::{BEST, Card, Face, Shoe, score};
+pub use episode::{Episode, TablePlan};
+pub use params::{Count, CountError, PARAMETERS, Params, PerSeat, PerSeatError, SEATS};
+pub use protocol::{Action, Situation};
+pub use table::{ANTE, Player, Table};
+
+use crate::clock::Micros;
+use crate::game::{
+    Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
+};
+use crate::seed::Seed;
+
+/// The stream of a match's seed that shuffles its decks.
+const SHOE: u64 = 1;
+/// How many bad answers end a bot's say in an episode: from then on it always stands.
+const MOST_BAD_ANSWERS: i64 = 15;
+
+/// How well a bot answers.
+#[derive(Clone, Copy, Debug)]
+struct Manners {
+    /// Bad answers given earlier in the episode.
+    before: i64,
+    /// Bad answers given in this match.
+    here: u32,
+}
+
+impl Manners {
+    fn is_asked(self) -> bool {
+        self.before + i64::from(self.here) < MOST_BAD_ANSWERS
+    }
+}
+
+/// A round of blackjack in progress.
+#[derive(Debug)]
+pub struct Match {
+    table: Table,
+    manners: Vec<Manners>,
+    move_limit: Micros,
+    /// How many hands have been dealt.
+    dealt: u32,
+    /// How many hands there are to be.
+    hands: u32,
+    /// Whether a hand is being played.
+    in_hand: bool,
+}
+
+impl Match {
+    /// Opens a table of so many seats, with a shoe shuffled from `seed`.
+    ///
+    /// # Errors
+    /// If a table has not so many seats, or a parameter was given for another number of them.
+    pub fn start(params: &Params, seats: usize, seed: Seed) -> Result<Self, StartError> {
+        Self::with_shoe(params, seats, Shoe::new(seed.dice(SHOE)))
+    }
+
+    /// Opens a table like [`Match::start`], but deals `cards` first, in this order; the decks
+    /// after them are shuffled from `seed`.
+    ///
+    /// # Errors
+    /// Those of [`Match::start`].
+    pub fn stacked(
+        params: &Params,
+        seats: usize,
+        seed: Seed,
+        cards: &[Card],
+    ) -> Result<Self, StartError> {
+        Self::with_shoe(params, seats, Shoe::stacked(cards, seed.dice(SHOE)))
+    }
+
+    fn with_shoe(params: &Params, seats: usize, shoe: Shoe) -> Result<Self, StartError> {
+        if !SEATS.contains(&seats) {
+            let (least, most) = (SEATS.start(), SEATS.end());
+            return Err(StartError(format!("a table has {least} to {most} seats, not {seats}")));
+        }
+        let chips = params.chips.at_table(seats, "chips")?;
+        let before = params.bad_answers.at_table(seats, "bad_answers")?;
+        Ok(Self {
+            table: Table::new(&chips, shoe),
+            manners: before.into_iter().map(|before| Manners { before, here: 0 }).collect(),
+            move_limit: params.move_limit,
+            dealt: 0,
+            hands: params.hands.into(),
+            in_hand: false,
+        })
+    }
+
+    /// The table as it stands.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Deals the next hand, if there is one and anybody can pay for it.
+    fn deal(&mut self) {
+        self.in_hand = self.dealt < self.hands && self.table.deal();
+        self.dealt += u32::from(self.in_hand);
+    }
+
+    /// Ends a hand.
+    fn settle(&mut self) -> Note {
+        self.table.settle();
+        self.in_hand = false;
+        Note::Hand {
+            hand: self.dealt,
+            dealer: self.table.dealer().iter().map(|card| card.letter()).collect(),
+            chips: self.table.players().iter().map(Player::chips).collect(),
+        }
+    }
+
+    fn ask(&self, seat: Seat) -> Say {
+        Say {
+            seat,
+            text: format!("{}", self.table.situation(seat)),
+            owes: Owes::Move,
+            allowance: Allowance::Move(self.move_limit),
+            tells_time: false,
+        }
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let seats = self.table.players().iter().zip(&self.manners);
+        seats
+            .map(|(player, manners)| Standing {
+                score: Score([player.chips()].into()),
+                forfeit: None,
+                bad_answers: manners.here,
+            })
+            .collect()
+    }
+}
+
+impl Game for Match {
+    fn step(&mut self) -> Step {
+        if !self.in_hand {
+            self.deal();
+        }
+        if !self.in_hand {
+            return Step::Over(self.standings());
+        }
+        while let Some(seat) = self.table.turn() {
+            if self.manners[seat.index()].is_asked() {
+                return Step::Say(self.ask(seat));
+            }
+            self.table.act(Action::Stand);
+        }
+        Step::Note(self.settle())
+    }
+
+    /// A bad answer is standing, and is counted.
+    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+        let seat = self.table.turn().expect("the driver passes on one answer for each question");
+        let action = answer.map(str::parse);
+        let (action, verdict) = match action {
+            Ok(Ok(action)) => (action, Ok(())),
+            Ok(Err(illegal)) => (Action::Stand, Err(illegal)),
+            Err(_) => (Action::Stand, Ok(())),
+        };
+        let bad = verdict.is_err() || answer.is_err();
+        self.manners[seat.index()].here += u32::from(bad);
+        self.table.act(action);
+        verdict
+    }
+}

@@ -1,0 +1,113 @@
+//! Cards, what they are worth, and the shoe they are drawn from.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::seed::Dice;
+
+/// The letters of the cards, the ace first (`class CARD` of the document).
+const LETTERS: [char; 13] = ['A', '2', '3', '4', '5', '6', '7', '8', '9', 'T', 'J', 'Q', 'K'];
+/// The letter of a card that lies face down.
+const HIDDEN: char = '#';
+/// How many cards of each letter a deck has: suits mean nothing in this game.
+const SUITS: usize = 4;
+/// The best score a hand can have.
+pub const BEST: u32 = 21;
+/// What an ace gives up when it is lowered from 11 to 1.
+const LOWERED: u32 = 10;
+
+/// A card, known by its letter alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Card(u8);
+
+impl Card {
+    /// The 13 cards of a suit, the ace first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..13).map(Self)
+    }
+
+    /// The card of this letter, if there is one.
+    pub fn from_letter(letter: char) -> Option<Self> {
+        Self::all().find(|card| card.letter() == letter)
+    }
+
+    /// The card's letter: one of `A23456789TJQK`.
+    pub fn letter(self) -> char {
+        LETTERS[usize::from(self.0)]
+    }
+
+    /// What the card counts; an ace at its highest.
+    fn value(self) -> u32 {
+        match self.0 {
+            0 => 11,
+            index @ 1..=8 => u32::from(index) + 1,
+            _ => 10,
+        }
+    }
+
+    fn is_ace(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A card as it lies on the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Face {
+    /// For everybody to see.
+    Up(Card),
+    /// Hidden.
+    Down,
+}
+
+impl fmt::Display for Face {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up(card) => write!(f, "{}", card.letter()),
+            Self::Down => write!(f, "{HIDDEN}"),
+        }
+    }
+}
+
+/// The score of a hand: aces count 11, and are lowered to 1 one at a time while the sum is above
+/// 21. What is still above 21 then is bust ("Scoring").
+pub fn score(hand: &[Card]) -> u32 {
+    let mut score = hand.iter().map(|card| card.value()).sum();
+    for _ in hand.iter().filter(|card| card.is_ace()) {
+        if score > BEST {
+            score -= LOWERED;
+        }
+    }
+    score
+}
+
+/// One shuffled deck, replaced by a freshly shuffled one when a draw finds it empty ("Rules
+/// concerning cards and decks"): in the middle of a hand too, and nobody is told.
+#[derive(Clone, Debug)]
+pub struct Shoe {
+    /// The next card is the last.
+    cards: Vec<Card>,
+    dice: Dice,
+}
+
+impl Shoe {
+    /// A shoe whose decks are all shuffled with `dice`.
+    pub fn new(dice: Dice) -> Self {
+        Self { cards: Vec::new(), dice }
+    }
+
+    /// A shoe that deals `cards` in this order, and then decks shuffled with `dice`.
+    pub fn stacked(cards: &[Card], dice: Dice) -> Self {
+        Self { cards: cards.iter().rev().copied().collect(), dice }
+    }
+
+    /// Takes the next card.
+    pub fn draw(&mut self) -> Card {
+        loop {
+            if let Some(card) = self.cards.pop() {
+                return card;
+            }
+            self.cards = (0..SUITS).flat_map(|_| Card::all()).collect();
+            self.dice.shuffle(&mut self.cards);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The programmer's interface: the five arguments of a decision, and the answers to them.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use crate::blackjack::cards::{self, Card, Face};
+use crate::game::Illegal;
+use crate::gtp;
+
+/// The longest bet, in decimal digits.
+const MOST_DIGITS: usize = 18;
+
+/// What a bot is told when it is asked; as text the five arguments of its command line ("INPUT
+/// SPECIFICATION").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Situation {
+    /// Its own cards in the order dealt.
+    pub hand: Vec<Card>,
+    /// The dealer's two cards, then the cards of all bots in the order dealt.
+    pub visible: Vec<Face>,
+    /// The chips it has bet in this hand, the ante included.
+    pub stake: i64,
+    /// The chips it has left.
+    pub chips: i64,
+}
+
+impl fmt::Display for Situation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", cards::score(&self.hand))?;
+        self.hand.iter().try_for_each(|card| write!(f, "{}", card.letter()))?;
+        write!(f, " ")?;
+        self.visible.iter().try_for_each(|face| write!(f, "{face}"))?;
+        write!(f, " {} {}", self.stake, self.chips)
+    }
+}
+
+/// What a bot may do ("OUTPUT SPECIFICATION").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `H`: draw a card.
+    Hit,
+    /// `S`: draw no more.
+    Stand,
+    /// `D`: double the stake, draw one card and stand; only as the first action of a hand.
+    DoubleDown,
+    /// `B n`: raise the stake by |n|.
+    Bet(i64),
+}
+
+impl FromStr for Action {
+    type Err = Illegal;
+
+    fn from_str(answer: &str) -> Result<Self, Illegal> {
+        match answer.trim_ascii() {
+            "" => Err(Illegal(String::from("the output is empty: write H, S, D or B n"))),
+            "H" | "h" => Ok(Self::Hit),
+            "S" | "s" => Ok(Self::Stand),
+            "D" | "d" => Ok(Self::DoubleDown),
+            other => amount(other).map(Self::Bet).ok_or_else(|| {
+                Illegal(format!("{} is not one of H, S, D and B n", gtp::quote(other)))
+            }),
+        }
+    }
+}
+
+/// The absolute value of the number in `B n`: a bet is the absolute value of its argument.
+fn amount(answer: &str) -> Option<i64> {
+    let argument = answer.strip_prefix(['B', 'b'])?;
+    let number = argument.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let plain = digits.len() <= MOST_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}

@@ -1,0 +1,214 @@
+//! A table: the dealer, up to four players, and the chips that move between them.
+//!
+//! A hand is dealt, played in turns, and settled. All chips are somewhere: a player's, at stake,
+//! or the house's; nothing here makes or loses one.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::blackjack::cards::{self, BEST, Card, Face, Shoe};
+use crate::blackjack::protocol::{Action, Situation};
+use crate::game::Seat;
+
+/// What a hand costs each player, in chips ("Betting and chips").
+pub const ANTE: i64 = 10;
+/// The score at which the dealer stands ("Dealer"), with soft hands too.
+const DEALER_STANDS: u32 = 17;
+/// How many bets a player may make in a hand.
+const MOST_BETS: u32 = 100;
+/// The most a player may stake in a hand, in chips: far above anything that official games reach,
+/// and low enough that no number of hands can overflow.
+const MOST_STAKE: i64 = 1_000_000_000_000;
+
+/// A player at the table.
+#[derive(Clone, Debug)]
+pub struct Player {
+    chips: i64,
+    /// Nothing in a hand it sits out.
+    stake: i64,
+    hand: Vec<Card>,
+    /// Whether it has neither stood nor gone bust.
+    acting: bool,
+    /// Whether it has not acted yet in this hand.
+    fresh: bool,
+    /// How often it has bet in this hand.
+    bets: u32,
+}
+
+impl Player {
+    fn new(chips: i64) -> Self {
+        Self { chips, stake: 0, hand: Vec::new(), acting: false, fresh: true, bets: 0 }
+    }
+
+    /// The chips it has, without its stake.
+    pub fn chips(&self) -> i64 {
+        self.chips
+    }
+
+    /// The chips it has staked in this hand.
+    pub fn stake(&self) -> i64 {
+        self.stake
+    }
+
+    /// Its cards in the order dealt.
+    pub fn hand(&self) -> &[Card] {
+        &self.hand
+    }
+
+    /// Begins a hand, if it can pay the ante.
+    fn sit_in(&mut self) {
+        *self = Self::new(self.chips);
+        self.acting = self.raise(ANTE);
+    }
+
+    /// Moves chips to the stake; nothing happens unless it has so many.
+    fn raise(&mut self, chips: i64) -> bool {
+        let possible = (1..=self.chips).contains(&chips) && chips <= MOST_STAKE - self.stake;
+        if possible {
+            self.chips -= chips;
+            self.stake += chips;
+        }
+        possible
+    }
+
+    /// Bets, if it has the chips and has not bet too often.
+    fn bet(&mut self, chips: i64) -> bool {
+        let possible = self.bets < MOST_BETS && self.raise(chips);
+        self.bets += u32::from(possible);
+        possible
+    }
+
+    /// Whether its hand beats the dealer's: equal scores lose.
+    fn beats(&self, dealer: u32) -> bool {
+        let score = cards::score(&self.hand);
+        score <= BEST && score > dealer
+    }
+}
+
+/// A table in play.
+#[derive(Clone, Debug)]
+pub struct Table {
+    players: Vec<Player>,
+    /// The dealer's cards in the order drawn.
+    dealer: Vec<Card>,
+    /// The players' cards in the order dealt.
+    dealt: Vec<Card>,
+    shoe: Shoe,
+    /// What the house has won.
+    house: i64,
+    /// The index of the seat whose turn is the next, if its player still acts.
+    next: usize,
+}
+
+impl Table {
+    /// A table whose players have so many chips, seat 1 first.
+    pub fn new(chips: &[i64], shoe: Shoe) -> Self {
+        let players = chips.iter().copied().map(Player::new).collect();
+        Self { players, dealer: Vec::new(), dealt: Vec::new(), shoe, house: 0, next: 0 }
+    }
+
+    /// The players, seat 1 first.
+    pub fn players(&self) -> &[Player] {
+        &self.players
+    }
+
+    /// The dealer's cards in the order drawn: the first lies open, the second face down until all
+    /// players have acted.
+    pub fn dealer(&self) -> &[Card] {
+        &self.dealer
+    }
+
+    /// What the house has won since the table was opened, in chips.
+    pub fn house(&self) -> i64 {
+        self.house
+    }
+
+    /// Takes the antes and deals two cards to each player and to the dealer, one at a time.
+    /// Whoever cannot pay sits out; if nobody can, there is no hand: this is `false`.
+    pub fn deal(&mut self) -> bool {
+        self.players.iter_mut().for_each(Player::sit_in);
+        (self.next, self.dealer, self.dealt) = (0, Vec::new(), Vec::new());
+        if self.turn().is_none() {
+            return false;
+        }
+        for _ in 0..2 {
+            for index in 0..self.players.len() {
+                if self.players[index].acting {
+                    self.draw(index);
+                }
+            }
+            self.dealer.push(self.shoe.draw());
+        }
+        true
+    }
+
+    /// Whose turn it is: one action each in the order of the seats, over and over, while anybody
+    /// has neither stood nor gone bust.
+    pub fn turn(&self) -> Option<Seat> {
+        let seats = self.players.len();
+        let order = (self.next..seats).chain(0..self.next);
+        order.into_iter().find(|index| self.players[*index].acting).map(Seat::from_index)
+    }
+
+    /// What the player of `seat` sees.
+    pub fn situation(&self, seat: Seat) -> Situation {
+        let player = &self.players[seat.index()];
+        let dealer = self.dealer.first().copied().map(Face::Up).into_iter().chain([Face::Down]);
+        Situation {
+            hand: player.hand.clone(),
+            visible: dealer.chain(self.dealt.iter().copied().map(Face::Up)).collect(),
+            stake: player.stake,
+            chips: player.chips,
+        }
+    }
+
+    /// Carries out the action of the player whose turn it is. What is not possible is standing.
+    ///
+    /// # Panics
+    /// If it is nobody's turn.
+    pub fn act(&mut self, action: Action) {
+        let index = self.turn().expect("actions are for those whose turn it is").index();
+        self.next = index + 1;
+        let player = &mut self.players[index];
+        let first = mem::take(&mut player.fresh);
+        match action {
+            Action::Hit => self.draw(index),
+            Action::Stand => player.acting = false,
+            Action::DoubleDown => {
+                player.acting = false;
+                if first && player.raise(player.stake) {
+                    self.draw(index);
+                }
+            }
+            Action::Bet(chips) => player.acting = player.bet(chips),
+        }
+    }
+
+    /// Deals a card to a player, who may go bust.
+    fn draw(&mut self, index: usize) {
+        let card = self.shoe.draw();
+        self.dealt.push(card);
+        let player = &mut self.players[index];
+        player.hand.push(card);
+        player.acting &= cards::score(&player.hand) <= BEST;
+    }
+
+    /// Turns the dealer's hidden card, lets the dealer draw, and pays the winners twice their
+    /// stake ("Betting and chips"). A dealer who is bust counts nothing.
+    pub fn settle(&mut self) {
+        while cards::score(&self.dealer) < DEALER_STANDS {
+            self.dealer.push(self.shoe.draw());
+        }
+        let score = cards::score(&self.dealer);
+        let dealer = if score > BEST { 0 } else { score };
+        for player in &mut self.players {
+            let stake = mem::take(&mut player.stake);
+            if player.beats(dealer) {
+                player.chips += 2 * stake;
+                self.house -= stake;
+            } else {
+                self.house += stake;
+            }
+        }
+    }
+}

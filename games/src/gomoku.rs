@@ -1,0 +1,347 @@
+//! Gomoku: five stones in a row, opened by Swap2.
+//!
+//! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) puts three stones, seat
+//! 2 (B) answers them, and it is settled who plays black; in the game phase they put one stone
+//! each in turn, black first, until there is a row or the board is full. A bot that forfeits has
+//! lost at once. The end is told to both, also to the loser.
+//!
+//! Source: the challenge "KotH: Gomoku (Five in a row)", whose sections are quoted by their
+//! titles.
+
+mod board;
+mod syntax;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use thiserror::Error;
+
+pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
+
+use crate::clock::Micros;
+use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::name::BotName;
+use crate::seed::Seed;
+use syntax::Swap;
+
+/// How many bots play.
+const SEATS: usize = 2;
+/// The stream of chance that the bots' own seed is drawn from.
+const BOT_SEED_STREAM: u64 = 0;
+/// The official limit for an answer: what the source calls fine ("Rules").
+const MOVE_LIMIT: Micros = Micros::from_millis(500);
+
+/// What a victory is worth ("KotH rules").
+const VICTORY: i64 = 2;
+/// What a tie is worth to both.
+const TIE: i64 = 1;
+/// What a defeat is worth.
+const DEFEAT: i64 = 0;
+
+/// The parameters and their meanings.
+pub const PARAMETERS: &[(&str, &str)] = &[
+    ("overline", "what a row of more than five is worth, wins or ignored; default wins"),
+    ("first_number", "the number of the first prompt of the game phase, 0 or 1; default 0"),
+    ("move_limit", "the time for an answer; default 500ms"),
+];
+
+/// What is played, and with how much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    /// What a row of more than five is worth.
+    pub overline: Overline,
+    /// The number of the first prompt of the game phase.
+    pub first_number: FirstNumber,
+    /// The time for an answer.
+    #[serde(deserialize_with = "some_time")]
+    pub move_limit: Micros,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            overline: Overline::default(),
+            first_number: FirstNumber::default(),
+            move_limit: MOVE_LIMIT,
+        }
+    }
+}
+
+/// Reads a limit that leaves some time.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    let limit = Micros::deserialize(deserializer)?;
+    if limit > Micros::ZERO {
+        return Ok(limit);
+    }
+    Err(D::Error::custom(format!(
+        "move_limit cannot be {limit}: a bot needs some time, as in 500ms"
+    )))
+}
+
+/// The number of the first prompt of the game phase; the source's example fits both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u32")]
+pub enum FirstNumber {
+    /// Prompts are counted from 0.
+    #[default]
+    Zero,
+    /// Prompts are counted from 1.
+    One,
+}
+
+/// A number that prompts are not counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("first_number cannot be {0}: prompts are counted from 0 or from 1")]
+pub struct FirstNumberError(i64);
+
+impl TryFrom<i64> for FirstNumber {
+    type Error = FirstNumberError;
+
+    fn try_from(number: i64) -> Result<Self, FirstNumberError> {
+        match number {
+            0 => Ok(Self::Zero),
+            1 => Ok(Self::One),
+            _ => Err(FirstNumberError(number)),
+        }
+    }
+}
+
+impl From<FirstNumber> for u32 {
+    fn from(number: FirstNumber) -> Self {
+        match number {
+            FirstNumber::Zero => 0,
+            FirstNumber::One => 1,
+        }
+    }
+}
+
+/// What is played next.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// A puts three stones.
+    Open,
+    /// B answers them.
+    Swap,
+    /// A chooses its colour, after B has put two stones.
+    Choose,
+    /// Stones are put in turn.
+    Play {
+        /// Who plays black.
+        black: Seat,
+        /// How many stones have been put in this phase.
+        ply: u32,
+    },
+}
+
+/// How a match has ended.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    /// Who has won, if it is not a tie.
+    winner: Option<Seat>,
+    /// How many seats have been told.
+    told: usize,
+}
+
+/// A match of gomoku in progress.
+#[derive(Clone, Debug)]
+pub struct Match {
+    params: Params,
+    names: [BotName; SEATS],
+    /// What the bots are given for their own chance.
+    bot_seed: u32,
+    board: Board,
+    phase: Phase,
+    ending: Option<Ending>,
+    forfeit: Option<(Seat, Forfeit)>,
+}
+
+impl Match {
+    /// Clears the board for the bots of these names, A first.
+    ///
+    /// # Panics
+    /// If there are not two names.
+    pub fn start(params: &Params, names: &[BotName], seed: Seed) -> Self {
+        let [a, b] = names else { panic!("gomoku is a game for two bots, not {}", names.len()) };
+        Self {
+            params: *params,
+            names: [a.clone(), b.clone()],
+            bot_seed: seed.dice(BOT_SEED_STREAM).word(),
+            board: Board::default(),
+            phase: Phase::Open,
+            ending: None,
+            forfeit: None,
+        }
+    }
+
+    /// The board as it stands.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Who opens the game.
+    fn opener() -> Seat {
+        Seat::from_index(0)
+    }
+
+    /// The seat across the table.
+    fn opponent(seat: Seat) -> Seat {
+        Seat::from_index(SEATS - 1 - seat.index())
+    }
+
+    /// Who has to answer.
+    fn to_answer(&self) -> Seat {
+        match self.phase {
+            Phase::Open | Phase::Choose => Self::opener(),
+            Phase::Swap => Self::opponent(Self::opener()),
+            Phase::Play { black, ply } => match colour_at(ply) {
+                Colour::Black => black,
+                Colour::White => Self::opponent(black),
+            },
+        }
+    }
+
+    /// The prompt of this phase ("Input/output format").
+    fn prompt(&self) -> Say {
+        let word = match self.phase {
+            Phase::Open => "A".to_string(),
+            Phase::Swap => "B".to_string(),
+            Phase::Choose => "C".to_string(),
+            Phase::Play { ply, .. } => (u32::from(self.params.first_number) + ply).to_string(),
+        };
+        Say {
+            seat: self.to_answer(),
+            text: format!("{word} {}", self.board),
+            owes: Owes::Move,
+            allowance: Allowance::Move(self.params.move_limit),
+            tells_time: false,
+        }
+    }
+
+    /// Tells a seat how the match has ended.
+    fn farewell(&self, seat: Seat, winner: Option<Seat>) -> Say {
+        let name = winner.map_or("TIE", |winner| self.names[winner.index()].as_str());
+        Say {
+            seat,
+            text: format!("EXIT {name}"),
+            owes: Owes::Nothing,
+            allowance: Allowance::Move(Micros::ZERO),
+            tells_time: false,
+        }
+    }
+
+    /// Plays an answer of `seat`, or changes nothing.
+    fn play(&mut self, seat: Seat, answer: &str) -> Result<(), Illegal> {
+        self.phase = match self.phase {
+            Phase::Open => {
+                let [first, second, white] = syntax::opening(answer)?;
+                self.put(&[
+                    (first, Colour::Black),
+                    (second, Colour::Black),
+                    (white, Colour::White),
+                ])?;
+                Phase::Swap
+            }
+            Phase::Swap => match syntax::swap(answer)? {
+                Swap::Black => Phase::Play { black: seat, ply: 0 },
+                Swap::White(square) => {
+                    self.put(&[(square, Colour::White)])?;
+                    Phase::Play { black: Self::opponent(seat), ply: 0 }
+                }
+                Swap::Both(black, white) => {
+                    self.put(&[(black, Colour::Black), (white, Colour::White)])?;
+                    Phase::Choose
+                }
+            },
+            Phase::Choose => match syntax::choice(answer)? {
+                Colour::Black => Phase::Play { black: seat, ply: 0 },
+                Colour::White => Phase::Play { black: Self::opponent(seat), ply: 0 },
+            },
+            Phase::Play { black, ply } => {
+                let square = syntax::stone(answer)?;
+                self.put(&[(square, colour_at(ply))])?;
+                if self.board.wins(square, self.params.overline) {
+                    self.end(Some(seat));
+                } else if self.board.is_full() {
+                    self.end(None);
+                }
+                Phase::Play { black, ply: ply + 1 }
+            }
+        };
+        Ok(())
+    }
+
+    /// Puts all these stones, or none if one of their squares is occupied.
+    fn put(&mut self, stones: &[(Square, Colour)]) -> Result<(), Illegal> {
+        let mut board = self.board.clone();
+        for &(square, colour) in stones {
+            board.place(square, colour).map_err(|occupied| Illegal(occupied.to_string()))?;
+        }
+        self.board = board;
+        Ok(())
+    }
+
+    fn end(&mut self, winner: Option<Seat>) {
+        self.ending = Some(Ending { winner, told: 0 });
+    }
+
+    /// Ends the match against a bot that has forfeited it.
+    fn lose(&mut self, seat: Seat, forfeit: Forfeit) {
+        self.forfeit = Some((seat, forfeit));
+        self.end(Some(Self::opponent(seat)));
+    }
+
+    fn standing(&self, seat: Seat, winner: Option<Seat>) -> Standing {
+        let points = match winner {
+            None => TIE,
+            Some(winner) if winner == seat => VICTORY,
+            Some(_) => DEFEAT,
+        };
+        let forfeit = self.forfeit.filter(|(loser, _)| *loser == seat).map(|(_, forfeit)| forfeit);
+        Standing { score: Score(vec![points]), forfeit, bad_answers: 0 }
+    }
+}
+
+/// Whose stone is put at a ply of the game phase: black comes first, whatever the opening has put.
+fn colour_at(ply: u32) -> Colour {
+    if ply.is_multiple_of(2) { Colour::Black } else { Colour::White }
+}
+
+impl Game for Match {
+    fn step(&mut self) -> Step {
+        let Some(Ending { winner, told }) = self.ending else {
+            return Step::Say(self.prompt());
+        };
+        if told < SEATS {
+            self.ending = Some(Ending { winner, told: told + 1 });
+            return Step::Say(self.farewell(Seat::from_index(told), winner));
+        }
+        Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        let seat = self.to_answer();
+        match answer {
+            Ok(answer) => {
+                self.play(seat, answer).inspect_err(|_| self.lose(seat, Forfeit::Illegal))
+            }
+            Err(forfeit) => {
+                self.lose(seat, forfeit);
+                Ok(())
+            }
+        }
+    }
+
+    /// The opponent's name and the bots' seed ("Arguments").
+    fn launch_arguments(&self, seat: Seat) -> Vec<String> {
+        let opponent = &self.names[Self::opponent(seat).index()];
+        vec![opponent.to_string(), self.bot_seed.to_string()]
+    }
+}

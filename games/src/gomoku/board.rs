@@ -1,0 +1,220 @@
+//! The board: squares, stones, and the rows they stand in.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use thiserror::Error;
+
+/// The length of the board's side, in squares.
+pub const SIDE: u8 = 15;
+/// How many squares the board has.
+pub const SQUARES: usize = SIDE as usize * SIDE as usize;
+/// How many stones in a row win.
+pub const ROW: usize = 5;
+/// The directions of rows; the opposite ones belong to the same rows.
+const DIRECTIONS: [(i8, i8); 4] = [(1, 0), (0, 1), (1, 1), (1, -1)];
+
+/// The colour of a stone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Colour {
+    /// Places the first stone of the game phase.
+    Black,
+    /// The other one.
+    White,
+}
+
+impl Colour {
+    /// The opponent's colour.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Black => Self::White,
+            Self::White => Self::Black,
+        }
+    }
+}
+
+/// The letter of the protocol, without quotes.
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Black => "B",
+            Self::White => "W",
+        })
+    }
+}
+
+/// What a row of more than five stones of one colour is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overline {
+    /// It wins as a row of five does.
+    #[default]
+    Wins,
+    /// Nothing: only a row of exactly five wins.
+    Ignored,
+}
+
+/// A text that is no rule for overlines.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`")]
+pub struct OverlineError(String);
+
+impl FromStr for Overline {
+    type Err = OverlineError;
+
+    fn from_str(text: &str) -> Result<Self, OverlineError> {
+        match text {
+            "wins" => Ok(Self::Wins),
+            "ignored" => Ok(Self::Ignored),
+            _ => Err(OverlineError(text.to_string())),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Overline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::clock::text(deserializer)
+    }
+}
+
+/// A square of the board; in order of (X,Y), as the protocol sorts stones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Square {
+    x: u8,
+    y: u8,
+}
+
+impl Square {
+    /// The square (x,y), each counted from 0; `None` outside the board.
+    pub fn new(x: u8, y: u8) -> Option<Self> {
+        (x < SIDE && y < SIDE).then_some(Self { x, y })
+    }
+
+    /// Every square, in order.
+    pub fn all() -> impl DoubleEndedIterator<Item = Self> {
+        (0..SIDE).flat_map(|x| (0..SIDE).map(move |y| Self { x, y }))
+    }
+
+    /// The first coordinate, from 0.
+    pub fn x(self) -> u8 {
+        self.x
+    }
+
+    /// The second coordinate, from 0.
+    pub fn y(self) -> u8 {
+        self.y
+    }
+
+    /// The position of this square in the order of all squares, from 0.
+    pub fn index(self) -> usize {
+        usize::from(self.x) * usize::from(SIDE) + usize::from(self.y)
+    }
+
+    /// The square next to this one in a direction; `None` outside the board.
+    fn next(self, (dx, dy): (i8, i8)) -> Option<Self> {
+        Self::new(self.x.checked_add_signed(dx)?, self.y.checked_add_signed(dy)?)
+    }
+}
+
+/// The square in the protocol's syntax, `(7,8)`.
+impl fmt::Display for Square {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({},{})", self.x, self.y)
+    }
+}
+
+/// A square that has a stone already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0} is occupied")]
+pub struct Occupied(pub Square);
+
+/// The stones on the board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Board {
+    /// By [`Square::index`].
+    stones: [Option<Colour>; SQUARES],
+    count: usize,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self { stones: [None; SQUARES], count: 0 }
+    }
+}
+
+impl Board {
+    /// The stone on a square.
+    pub fn get(&self, square: Square) -> Option<Colour> {
+        self.stones[square.index()]
+    }
+
+    /// Puts a stone on an empty square.
+    ///
+    /// # Errors
+    /// If there is one already.
+    pub fn place(&mut self, square: Square, colour: Colour) -> Result<(), Occupied> {
+        let stone = &mut self.stones[square.index()];
+        if stone.is_some() {
+            return Err(Occupied(square));
+        }
+        *stone = Some(colour);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// How many stones there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether no square is empty.
+    pub fn is_full(&self) -> bool {
+        self.count == SQUARES
+    }
+
+    /// All stones, sorted by their squares.
+    pub fn stones(&self) -> impl Iterator<Item = (Square, Colour)> {
+        Square::all().filter_map(|square| Some((square, self.get(square)?)))
+    }
+
+    /// Whether the stone on `square` stands in a row that wins: horizontal, vertical or diagonal,
+    /// unbroken, of one colour. An empty square does not.
+    pub fn wins(&self, square: Square, overline: Overline) -> bool {
+        let Some(colour) = self.get(square) else { return false };
+        DIRECTIONS.into_iter().any(|(dx, dy)| {
+            let forth = self.reach(square, (dx, dy), colour);
+            let back = self.reach(square, (-dx, -dy), colour);
+            let length = 1 + forth + back;
+            match overline {
+                Overline::Wins => length >= ROW,
+                Overline::Ignored => length == ROW,
+            }
+        })
+    }
+
+    /// How many stones of `colour` follow one another from the neighbour of `square` on; it looks
+    /// no further than a longer row would change nothing.
+    fn reach(&self, square: Square, direction: (i8, i8), colour: Colour) -> usize {
+        let next = |square: &Square| square.next(direction);
+        core::iter::successors(Some(square), next)
+            .skip(1)
+            .take(ROW)
+            .take_while(|square| self.get(*square) == Some(colour))
+            .count()
+    }
+}
+
+/// The stones in the protocol's syntax, `[((0,0),"B"),((0,1),"W")]`.
+impl fmt::Display for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (index, (square, colour)) in self.stones().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}({square},\"{colour}\")")?;
+        }
+        f.write_str("]")
+    }
+}

@@ -1,0 +1,132 @@
+//! What bots answer: squares `(X,Y)` and colours `"B"`, `"W"`, in lists without separators.
+//!
+//! White space is ignored wherever it stands ("Format"), so answers are read without it; all else
+//! is strict. A colour may leave both its quotes out.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::board::{Colour, SIDE, Square};
+use crate::game::Illegal;
+
+/// How much of a bad answer is quoted, in characters.
+const QUOTED: usize = 24;
+
+/// A part of an answer.
+enum Item {
+    Square(Square),
+    Colour(Colour),
+}
+
+/// What B may answer to A's three stones ("First phase").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Swap {
+    /// B plays black.
+    Black,
+    /// B plays white and puts a white stone.
+    White(Square),
+    /// B puts a black and a white stone, and A chooses.
+    Both(Square, Square),
+}
+
+/// Reads the answer to `A`: the squares of two black stones and of a white one.
+pub(super) fn opening(answer: &str) -> Result<[Square; 3], Illegal> {
+    match items(answer)?[..] {
+        [Item::Square(black), Item::Square(second), Item::Square(white)] => {
+            Ok([black, second, white])
+        }
+        _ => Err(undue("three squares", answer)),
+    }
+}
+
+/// Reads the answer to `B`.
+pub(super) fn swap(answer: &str) -> Result<Swap, Illegal> {
+    match items(answer)?[..] {
+        [Item::Colour(Colour::Black)] => Ok(Swap::Black),
+        [Item::Colour(Colour::White), Item::Square(white)] => Ok(Swap::White(white)),
+        [Item::Square(black), Item::Square(white)] => Ok(Swap::Both(black, white)),
+        _ => Err(undue("\"B\", or \"W\" and a square, or two squares", answer)),
+    }
+}
+
+/// Reads the answer to `C`.
+pub(super) fn choice(answer: &str) -> Result<Colour, Illegal> {
+    match items(answer)?[..] {
+        [Item::Colour(colour)] => Ok(colour),
+        _ => Err(undue("\"B\" or \"W\"", answer)),
+    }
+}
+
+/// Reads the answer to a number: one square.
+pub(super) fn stone(answer: &str) -> Result<Square, Illegal> {
+    match items(answer)?[..] {
+        [Item::Square(square)] => Ok(square),
+        _ => Err(undue("one square", answer)),
+    }
+}
+
+fn undue(due: &str, answer: &str) -> Illegal {
+    Illegal(format!("{due} expected, found {}", quote(answer)))
+}
+
+/// The start of a text in quotes, with everything unprintable escaped.
+fn quote(text: &str) -> String {
+    let start: String = text.chars().take(QUOTED).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{more}")
+}
+
+/// All the parts of an answer.
+fn items(answer: &str) -> Result<Vec<Item>, Illegal> {
+    if answer.contains('\n') {
+        return Err(Illegal(format!("an answer is one line, found {}", quote(answer))));
+    }
+    let dense: String = answer.chars().filter(|c| !c.is_whitespace()).collect();
+    let mut rest = dense.as_str();
+    let mut items = Vec::new();
+    while !rest.is_empty() {
+        let (item, after) = item(rest)?;
+        items.push(item);
+        rest = after;
+    }
+    Ok(items)
+}
+
+/// The first part of a text, and what follows it.
+fn item(text: &str) -> Result<(Item, &str), Illegal> {
+    for (word, colour) in [
+        ("\"B\"", Colour::Black),
+        ("\"W\"", Colour::White),
+        ("B", Colour::Black),
+        ("W", Colour::White),
+    ] {
+        if let Some(rest) = text.strip_prefix(word) {
+            return Ok((Item::Colour(colour), rest));
+        }
+    }
+    let malformed = || Illegal(format!("neither a square nor a colour: {}", quote(text)));
+    let inner = text.strip_prefix('(').ok_or_else(malformed)?;
+    let (x, rest) = number(inner).ok_or_else(malformed)?;
+    let inner = rest.strip_prefix(',').ok_or_else(malformed)?;
+    let (y, rest) = number(inner).ok_or_else(malformed)?;
+    let rest = rest.strip_prefix(')').ok_or_else(malformed)?;
+    let coordinate = |digits: &str| digits.parse().ok();
+    let square = coordinate(x).zip(coordinate(y)).and_then(|(x, y)| Square::new(x, y));
+    match square {
+        Some(square) => Ok((Item::Square(square), rest)),
+        None => Err(Illegal(format!(
+            "{} is outside the board: coordinates are 0 to {}",
+            quote(&text[..text.len() - rest.len()]),
+            SIDE - 1
+        ))),
+    }
+}
+
+/// The digits of the plain decimal number that a text starts with, and what follows it.
+fn number(text: &str) -> Option<(&str, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    let plain = number == "0" || !(number.is_empty() || number.starts_with('0'));
+    plain.then_some((number, rest))
+}

@@ -1,0 +1,274 @@
+//! Tricks: two players, 36 cards, a trump and 18 tricks.
+//!
+//! A match is played at many tables at once, which come in pairs: at the second table of a pair
+//! the two hands and the first attack of the first are exchanged, so that luck cancels. A bot is
+//! asked once for all the tables that wait for it. A bad card loses its table, a bad line or a
+//! dead program all that is not over yet.
+//!
+//! [`Table`] has the rules of a table and the fragments in which players are told what happened;
+//! this module has the line protocol of two bots at many tables.
+//!
+//! Source: the problem "Tricks", a game on a server; the line protocol and the duplicate tables
+//! are ours.
+
+mod cards;
+mod table;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use thiserror::Error;
+
+pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
+pub use table::{Player, TRICKS, Table};
+
+use crate::clock::Micros;
+use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::seed::Seed;
+
+/// The official number of tables.
+const TABLES: TableCount = TableCount(100);
+/// The most tables a match can have: the source's limit.
+const MOST_TABLES: u32 = 200;
+/// The official limit for an answer, which is for all tables at once.
+const MOVE_LIMIT: Micros = Micros::from_millis(2000);
+
+/// What may stand before the cards of an answer.
+const KEY: &str = "move=";
+/// How much of a bad answer is quoted, in characters.
+const QUOTED: usize = 24;
+
+/// The parameters and their meanings.
+pub const PARAMETERS: &[(&str, &str)] = &[
+    ("tables", "how many tables are played at once, an even number from 2 to 200; default 100"),
+    ("move_limit", "the time for an answer for all tables; default 2s"),
+];
+
+/// At how many tables is played, and with how much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    /// How many tables are played at once.
+    pub tables: TableCount,
+    /// The time for an answer for all tables.
+    #[serde(deserialize_with = "some_time")]
+    pub move_limit: Micros,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { tables: TABLES, move_limit: MOVE_LIMIT }
+    }
+}
+
+/// Reads a limit that leaves some time.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    let limit = Micros::deserialize(deserializer)?;
+    if limit > Micros::ZERO {
+        return Ok(limit);
+    }
+    Err(D::Error::custom(format!("move_limit cannot be {limit}: a bot needs some time, as in 2s")))
+}
+
+/// A number of tables: even, for they come in pairs, from 2 to 200.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u32")]
+pub struct TableCount(u32);
+
+/// A number that is no [`TableCount`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "tables cannot be {0}: each deal is played at two tables, with the hands exchanged, so it \
+    takes an even number from 2 to {MOST_TABLES}"
+)]
+pub struct TableCountError(i64);
+
+impl TryFrom<i64> for TableCount {
+    type Error = TableCountError;
+
+    fn try_from(number: i64) -> Result<Self, TableCountError> {
+        let fits = |count: &u32| (2..=MOST_TABLES).contains(count) && count.is_multiple_of(2);
+        let count = u32::try_from(number).ok().filter(fits);
+        count.map(Self).ok_or(TableCountError(number))
+    }
+}
+
+impl From<TableCount> for u32 {
+    fn from(count: TableCount) -> Self {
+        count.0
+    }
+}
+
+/// A match between two bots: seat 1 is the first player of every table.
+#[derive(Debug)]
+pub struct Match {
+    tables: Vec<Table>,
+    move_limit: Micros,
+    /// Who is asked, while a table waits for anybody.
+    turn: Player,
+    forfeit: Option<(Player, Forfeit)>,
+    /// How many seats have been told the end.
+    told: usize,
+}
+
+impl Match {
+    /// Deals the tables of a match, two for each deal.
+    pub fn start(params: &Params, seed: Seed) -> Self {
+        let mut dealer = Dealer::new(seed);
+        let pairs = (0..params.tables.0 / 2).map(|_| dealer.deal());
+        let tables = pairs.flat_map(|deal| [Table::new(&deal), Table::new(&deal.swapped())]);
+        Self::at(tables.collect(), params.move_limit)
+    }
+
+    /// A match at the given tables, which need not come in pairs.
+    pub fn at(tables: Vec<Table>, move_limit: Micros) -> Self {
+        let mut game = Self { tables, move_limit, turn: Player::First, forfeit: None, told: 0 };
+        game.turn_to(Player::First);
+        game
+    }
+
+    /// The tables as they stand.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    fn is_over(&self) -> bool {
+        self.tables.iter().all(|table| table.turn().is_none())
+    }
+
+    /// Makes it a player's turn, or the other's if no table waits for that player.
+    fn turn_to(&mut self, player: Player) {
+        let waits = self.tables.iter().any(|table| table.turn() == Some(player));
+        self.turn = if waits { player } else { player.other() };
+    }
+
+    /// All that a player is told: the lines `states` and `scores`.
+    fn news(&mut self, player: Player) -> String {
+        let states: Vec<_> = self.tables.iter_mut().map(|table| table.tell(player)).collect();
+        let scores: Vec<_> = self.tables.iter().map(|table| table.score_for(player)).collect();
+        format!("states: {}\nscores: {}", states.join(" "), scores.join(" "))
+    }
+
+    fn ask(&mut self, player: Player) -> Say {
+        Say {
+            seat: seat(player),
+            text: self.news(player),
+            owes: Owes::Move,
+            allowance: Allowance::Move(self.move_limit),
+            tells_time: false,
+        }
+    }
+
+    /// Tells a player how everything has ended.
+    fn farewell(&mut self, player: Player) -> Say {
+        let (result, _) = self.result(player);
+        Say {
+            seat: seat(player),
+            text: format!("{}\nresult: {result}", self.news(player)),
+            owes: Owes::Nothing,
+            allowance: Allowance::Move(Micros::ZERO),
+            tells_time: false,
+        }
+    }
+
+    /// A player's tables won minus lost, and its tricks won minus lost.
+    fn result(&self, player: Player) -> (i64, i64) {
+        let difference = |table: &Table| {
+            i64::from(table.tricks(player)) - i64::from(table.tricks(player.other()))
+        };
+        let differences = self.tables.iter().map(difference);
+        differences.fold((0, 0), |(tables, tricks), more| (tables + more.signum(), tricks + more))
+    }
+
+    /// Plays an answer: a card at each table that waits for the player.
+    fn play(&mut self, player: Player, answer: &str) -> Result<(), Illegal> {
+        let words = words(answer, self.tables.len())?;
+        for (table, word) in self.tables.iter_mut().zip(words) {
+            if table.turn() == Some(player) {
+                table.play(word.parse().ok());
+            }
+        }
+        self.turn_to(player.other());
+        Ok(())
+    }
+
+    /// Ends all tables against a player who has forfeited the match.
+    fn lose(&mut self, player: Player, forfeit: Forfeit) {
+        self.forfeit = Some((player, forfeit));
+        self.tables.iter_mut().for_each(|table| table.concede(player));
+    }
+
+    fn standing(&self, player: Player) -> Standing {
+        let (points, tricks) = self.result(player);
+        let forfeit = self.forfeit.filter(|(loser, _)| *loser == player);
+        Standing {
+            score: Score([points, tricks].to_vec()),
+            forfeit: forfeit.map(|(_, forfeit)| forfeit),
+            bad_answers: 0,
+        }
+    }
+}
+
+fn seat(player: Player) -> Seat {
+    Seat::from_index(player.index())
+}
+
+/// The words of an answer, one for each table.
+fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
+    if answer.contains(['\n', char::REPLACEMENT_CHARACTER]) {
+        return Err(Illegal(format!("an answer is one line of plain text, not {}", quote(answer))));
+    }
+    let line = answer.trim_ascii();
+    let cards = line.strip_prefix(KEY);
+    let words: Vec<_> = cards.unwrap_or(line).split_ascii_whitespace().collect();
+    if cards.is_none() && words.first().is_some_and(|word| word.contains('=')) {
+        return Err(Illegal(format!("an answer begins with {KEY} or a card: {}", quote(answer))));
+    }
+    if words.len() != tables {
+        return Err(Illegal(format!(
+            "{tables} cards expected, one for each table, found {}: {}",
+            words.len(),
+            quote(answer)
+        )));
+    }
+    Ok(words)
+}
+
+/// The start of a text in quotes, with everything unprintable escaped.
+fn quote(text: &str) -> String {
+    let start: String = text.chars().take(QUOTED).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{more}")
+}
+
+impl Game for Match {
+    fn step(&mut self) -> Step {
+        if !self.is_over() {
+            return Step::Say(self.ask(self.turn));
+        }
+        if let Some(&player) = Player::ALL.get(self.told) {
+            self.told += 1;
+            return Step::Say(self.farewell(player));
+        }
+        Step::Over(Player::ALL.map(|player| self.standing(player)).to_vec())
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+        if self.is_over() {
+            return Ok(());
+        }
+        let player = self.turn;
+        match answer {
+            Ok(answer) => {
+                self.play(player, answer).inspect_err(|_| self.lose(player, Forfeit::Illegal))
+            }
+            Err(forfeit) => {
+                self.lose(player, forfeit);
+                Ok(())
+            }
+        }
+    }
+}

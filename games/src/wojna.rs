@@ -1,0 +1,345 @@
+//! Wojna deklarowana, "declared war": a card game for four, between war and poker.
+//!
+//! Everybody has a face-down pile and peeks at the front card only. Auctions say how many cards it
+//! takes to have that card compared; the highest takes all. A match is a number of deals between
+//! the same bots; whoever keeps its cards longest gets most points.
+//!
+//! [`Deal`] has the rules of the cards and knows no text; [`Match`] tells the bots about it, asks
+//! them, and counts. A bot that forfeits is dead for the rest of the match: its seat passes, pays
+//! what the rules demand, and earns nothing any more.
+//!
+//! Source: "Wojna deklarowana", whose sections are quoted by their Polish titles.
+
+mod auction;
+mod clock;
+mod deal;
+mod deck;
+mod params;
+mod points;
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+pub use auction::{CannotPay, MOST_SEATS, Move, Raise};
+pub use clock::{TimeSettings, TimeSettingsError};
+pub use deal::Deal;
+pub use deck::{Card, Deck, DeckError};
+pub use params::{PARAMETERS, Params, ParamsError};
+pub use points::{Fate, points};
+
+use crate::clock::Micros;
+use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::gtp;
+use crate::seed::Seed;
+use clock::SeatClock;
+use points::FIRST_PLACE;
+
+/// A bot at the table.
+#[derive(Clone, Debug)]
+struct Player {
+    clock: SeatClock,
+    forfeit: Option<Forfeit>,
+    points: i64,
+}
+
+/// What the match comes to when everything in the queue has been said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The next deal, or the end.
+    Deal,
+    /// The next auction of the deal, or the deal's end.
+    Auction,
+    /// The next move of the auction, or the showing of cards.
+    Bidding,
+    /// What the shown cards decide.
+    Showdown,
+    /// Nothing: the match is decided.
+    Over,
+}
+
+/// What a command is for, and so what is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Tell,
+    TellTime,
+    AskMove,
+    Farewell,
+}
+
+/// A command to be sent, unless its seat is dead by then.
+#[derive(Clone, Debug)]
+struct Command {
+    seat: Seat,
+    text: String,
+    purpose: Purpose,
+}
+
+/// A match of wojna in progress.
+#[derive(Clone, Debug)]
+pub struct Match {
+    params: Params,
+    /// The composition of the deck, as `setdeck` tells it.
+    deck: Deck,
+    deal: Deal,
+    /// How many deals have begun.
+    number: u32,
+    players: Vec<Player>,
+    phase: Phase,
+    queue: VecDeque<Command>,
+    /// Who owes an answer to what.
+    awaited: Option<(Seat, Purpose)>,
+    /// Who has just forfeited, and is to be killed.
+    condemned: Option<Seat>,
+}
+
+impl Match {
+    /// Seats so many bots, and shuffles the first deal.
+    ///
+    /// # Panics
+    /// If there are not 2 to 4 seats.
+    pub fn start(params: &Params, seats: usize, seed: Seed) -> Self {
+        Self::with_deal(params, params.deck().clone(), Deal::new(params.deck(), seats, seed))
+    }
+
+    /// Starts a match whose first deal has these piles, as [`Deal::stacked`]. They make up the
+    /// deck, and count the seats, instead of the parameters.
+    ///
+    /// # Panics
+    /// If there are not 2 to 4 piles, or one is empty.
+    pub fn stacked(params: &Params, piles: &[Vec<Card>], seed: Seed) -> Self {
+        Self::with_deal(params, Deck::of(piles.concat()), Deal::stacked(piles, seed))
+    }
+
+    fn with_deal(params: &Params, deck: Deck, deal: Deal) -> Self {
+        let clock = SeatClock::set(params.clock());
+        let player = Player { clock, forfeit: None, points: 0 };
+        let mut this = Self {
+            params: params.clone(),
+            deck,
+            players: vec![player; deal.seats()],
+            deal,
+            number: 0,
+            phase: Phase::Deal,
+            queue: VecDeque::new(),
+            awaited: None,
+            condemned: None,
+        };
+        for seat in this.seats() {
+            this.say(seat, format!("your_number {seat}"), Purpose::Tell);
+        }
+        this
+    }
+
+    /// The deal as it stands.
+    pub fn deal(&self) -> &Deal {
+        &self.deal
+    }
+
+    fn seats(&self) -> impl Iterator<Item = Seat> + use<> {
+        Seat::all(self.players.len())
+    }
+
+    fn is_alive(&self, seat: Seat) -> bool {
+        self.players[seat.index()].forfeit.is_none()
+    }
+
+    fn say(&mut self, seat: Seat, text: String, purpose: Purpose) {
+        self.queue.push_back(Command { seat, text, purpose });
+    }
+
+    /// Tells everybody who is alive, those who are out included.
+    fn announce(&mut self, text: &str) {
+        for seat in self.seats() {
+            self.say(seat, text.to_string(), Purpose::Tell);
+        }
+    }
+
+    /// Goes on when everything in the queue has been said ("Komunikacja arbiter — gracz").
+    fn advance(&mut self) {
+        let hopeless = !self.seats().any(|seat| self.is_alive(seat) && self.deal.is_in(seat));
+        match self.phase {
+            Phase::Deal if self.number == self.params.deals() => self.say_goodbye(),
+            Phase::Deal => self.begin_deal(),
+            Phase::Auction | Phase::Bidding | Phase::Showdown if hopeless => self.count_deal(),
+            Phase::Auction if self.deal.open() => self.begin_auction(),
+            Phase::Auction => self.count_deal(),
+            Phase::Bidding => match self.deal.turn() {
+                Some(seat) if self.is_alive(seat) => self.ask(seat),
+                Some(seat) => self.play(seat, Move::Pass).expect("a pass costs nothing"),
+                None => self.show_cards(),
+            },
+            Phase::Showdown => {
+                self.deal.settle();
+                self.phase = Phase::Auction;
+            }
+            Phase::Over => {}
+        }
+    }
+
+    /// The first deal has been dealt, and its clocks set, from the start: the answer to
+    /// `your_number` counts into it.
+    fn begin_deal(&mut self) {
+        if self.number > 0 {
+            self.deal.again();
+            let clock = SeatClock::set(self.params.clock());
+            self.players.iter_mut().for_each(|player| player.clock = clock);
+        }
+        self.number += 1;
+        let cards = self.deck.cards();
+        self.announce(&with_numbers(format!("setdeck {}", cards.len()), cards));
+        self.announce(&self.params.clock().command());
+        self.phase = Phase::Auction;
+    }
+
+    fn begin_auction(&mut self) {
+        let piles: Vec<_> = self.seats().map(|seat| self.deal.pile(seat)).collect();
+        let state = format!("setstate {} {}", self.deal.pot(), piles.len());
+        self.announce(&with_numbers(state, &piles));
+        for seat in self.seats() {
+            if let Some(card) = self.deal.peeked(seat) {
+                self.say(seat, format!("topcard {seat} {card}"), Purpose::Tell);
+            }
+        }
+        self.phase = Phase::Bidding;
+    }
+
+    fn ask(&mut self, seat: Seat) {
+        let time_left = self.players[seat.index()].clock.command();
+        self.say(seat, time_left, Purpose::TellTime);
+        self.say(seat, format!("genmove {seat}"), Purpose::AskMove);
+    }
+
+    fn play(&mut self, seat: Seat, choice: Move) -> Result<(), CannotPay> {
+        self.deal.play(choice)?;
+        self.announce(&format!("play {seat} {choice}"));
+        Ok(())
+    }
+
+    fn show_cards(&mut self) {
+        for seat in self.seats() {
+            if let Some(card) = self.deal.peeked(seat) {
+                self.announce(&format!("topcard {seat} {card}"));
+            }
+        }
+        self.phase = Phase::Showdown;
+    }
+
+    fn count_deal(&mut self) {
+        let fate = |seat| if self.is_alive(seat) { self.deal.fate(seat) } else { Fate::Forfeited };
+        let fates: Vec<_> = self.seats().map(fate).collect();
+        for (player, points) in self.players.iter_mut().zip(points(&fates)) {
+            player.points += points;
+        }
+        self.phase = Phase::Deal;
+    }
+
+    fn say_goodbye(&mut self) {
+        for seat in self.seats() {
+            self.say(seat, "quit".to_string(), Purpose::Farewell);
+        }
+        self.phase = Phase::Over;
+    }
+
+    /// Takes an answer of `seat`.
+    fn accept(&mut self, seat: Seat, purpose: Purpose, answer: &str) -> Result<(), Illegal> {
+        if purpose != Purpose::AskMove {
+            return gtp::answer(answer).map(drop);
+        }
+        let choice = read_move(answer)?;
+        self.play(seat, choice).map_err(|error| Illegal(error.to_string()))?;
+        self.players[seat.index()].clock.count_move();
+        Ok(())
+    }
+
+    /// Takes a seat's say away for the rest of the match. The last one alive is the first of this
+    /// deal and of all to come, without playing them.
+    fn forfeit(&mut self, seat: Seat, forfeit: Forfeit) {
+        self.players[seat.index()].forfeit = Some(forfeit);
+        self.condemned = Some(seat);
+        let mut alive = self.players.iter_mut().filter(|player| player.forfeit.is_none());
+        if let (Some(last), None) = (alive.next(), alive.next()) {
+            let deals = self.params.deals() - self.number.saturating_sub(1);
+            last.points += FIRST_PLACE * i64::from(deals);
+            self.queue.clear();
+            self.say_goodbye();
+        }
+    }
+
+    fn send(&mut self, command: Command) -> Say {
+        let Command { seat, text, purpose } = command;
+        let (owes, allowance) = match purpose {
+            Purpose::Farewell => (Owes::Nothing, Allowance::Move(Micros::ZERO)),
+            Purpose::AskMove => (Owes::Move, self.players[seat.index()].clock.allowance()),
+            Purpose::Tell | Purpose::TellTime => {
+                (Owes::Ack, self.players[seat.index()].clock.allowance())
+            }
+        };
+        self.awaited = (owes != Owes::Nothing).then_some((seat, purpose));
+        Say { seat, text, owes, allowance, tells_time: purpose == Purpose::TellTime }
+    }
+}
+
+impl Game for Match {
+    fn step(&mut self) -> Step {
+        if let Some(seat) = self.condemned.take() {
+            return Step::Dismiss(seat);
+        }
+        loop {
+            while let Some(command) = self.queue.pop_front() {
+                if self.is_alive(command.seat) {
+                    return Step::Say(self.send(command));
+                }
+            }
+            if self.phase == Phase::Over {
+                let standing = |player: &Player| Standing {
+                    score: Score(vec![player.points]),
+                    forfeit: player.forfeit,
+                    bad_answers: 0,
+                };
+                return Step::Over(self.players.iter().map(standing).collect());
+            }
+            self.advance();
+        }
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
+        let Some((seat, purpose)) = self.awaited.take() else { return Ok(()) };
+        self.players[seat.index()].clock.spend(charged);
+        match answer {
+            Ok(answer) => self
+                .accept(seat, purpose, answer)
+                .inspect_err(|_| self.forfeit(seat, Forfeit::Illegal)),
+            Err(forfeit) => {
+                self.forfeit(seat, forfeit);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A command with a list of numbers behind it.
+fn with_numbers<N: core::fmt::Display>(mut command: String, numbers: &[N]) -> String {
+    for number in numbers {
+        write!(command, " {number}").expect("a string takes every text");
+    }
+    command
+}
+
+/// Reads the answer to `genmove` ("Komendy do wojny deklarowanej").
+fn read_move(answer: &str) -> Result<Move, Illegal> {
+    match gtp::words(answer)?[..] {
+        ["pass"] => Ok(Move::Pass),
+        ["check"] => Ok(Move::Check),
+        ["raise", "1"] => Ok(Move::Raise(Raise::One)),
+        ["raise", "2"] => Ok(Move::Raise(Raise::Two)),
+        ["raise", "3"] => Ok(Move::Raise(Raise::Three)),
+        _ => Err(Illegal(format!(
+            "not a move: {}; the moves are pass, check, raise 1, raise 2 and raise 3",
+            gtp::quote(answer.trim())
+        ))),
+    }
+}

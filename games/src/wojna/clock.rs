@@ -1,0 +1,135 @@
+//! The clock of GTP: so much time for the first moves, more with every so many further ones.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::bank::Bank;
+use crate::clock::Micros;
+use crate::game::Allowance;
+
+/// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
+/// first `M` moves, and `t` more for each further `m` moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimeSettings {
+    /// What a bot starts with, in milliseconds; some time.
+    first_millis: u32,
+    /// For how many moves that has to last; at least one.
+    first_moves: u32,
+    /// What is added later, in milliseconds.
+    more_millis: u32,
+    /// For how many moves that has to last; at least one.
+    more_moves: u32,
+}
+
+impl Default for TimeSettings {
+    /// The official clock: half a minute for a thousand moves, later in proportion
+    /// ("Rozgrywki").
+    fn default() -> Self {
+        Self { first_millis: 30_000, first_moves: 1000, more_millis: 3000, more_moves: 100 }
+    }
+}
+
+/// A text that is no clock.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "clock cannot be `{0}`: write T/M/t/m, T ms for the first M moves and t ms for each m moves \
+    more, as in 30000/1000/3000/100; T, M and m are at least 1, and none is more than {max}",
+    max = u32::MAX
+)]
+pub struct TimeSettingsError(String);
+
+impl FromStr for TimeSettings {
+    type Err = TimeSettingsError;
+
+    fn from_str(text: &str) -> Result<Self, TimeSettingsError> {
+        let error = || TimeSettingsError(text.to_string());
+        let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let mut parts = text.split('/').map(str::trim);
+        let mut number = || parts.next().filter(digits)?.parse::<u32>().ok();
+        let numbers = [number(), number(), number(), number()];
+        let [Some(first_millis), Some(first_moves), Some(more_millis), Some(more_moves)] = numbers
+        else {
+            return Err(error());
+        };
+        if parts.next().is_some() || [first_millis, first_moves, more_moves].contains(&0) {
+            return Err(error());
+        }
+        Ok(Self { first_millis, first_moves, more_millis, more_moves })
+    }
+}
+
+impl fmt::Display for TimeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first_millis, first_moves, more_millis, more_moves } = self;
+        write!(f, "{first_millis}/{first_moves}/{more_millis}/{more_moves}")
+    }
+}
+
+impl Serialize for TimeSettings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::clock::text(deserializer)
+    }
+}
+
+impl TimeSettings {
+    /// The command that tells them.
+    pub(super) fn command(self) -> String {
+        let Self { first_millis, first_moves, more_millis, more_moves } = self;
+        alloc::format!("time_settings {first_millis} {first_moves} {more_millis} {more_moves}")
+    }
+}
+
+/// The clock of one seat in one deal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeatClock {
+    settings: TimeSettings,
+    bank: Bank,
+    /// How many moves are to be made before time is added; at least one.
+    moves: u32,
+}
+
+impl SeatClock {
+    /// A clock that has just been set.
+    pub(super) fn set(settings: TimeSettings) -> Self {
+        let bank = Bank::new(millis(settings.first_millis));
+        Self { settings, bank, moves: settings.first_moves }
+    }
+
+    /// What the next answer may take.
+    pub(super) fn allowance(self) -> Allowance {
+        self.bank.allowance()
+    }
+
+    /// Takes out what an answer cost.
+    pub(super) fn spend(&mut self, cost: Micros) {
+        self.bank.spend(cost);
+    }
+
+    /// Counts a move, and adds time when it is due.
+    pub(super) fn count_move(&mut self) {
+        self.moves -= 1;
+        if self.moves == 0 {
+            self.bank.credit(millis(self.settings.more_millis));
+            self.moves = self.settings.more_moves;
+        }
+    }
+
+    /// The command that tells what is left.
+    pub(super) fn command(self) -> String {
+        alloc::format!("time_left {} {}", self.bank.left_millis(), self.moves)
+    }
+}
+
+fn millis(number: u32) -> Micros {
+    Micros::from_millis(i64::from(number))
+}

@@ -1,0 +1,270 @@
+//! One deal: piles, pot, auctions and wars, and who leaves when.
+//!
+//! A deal is driven in a circle, without text and without allocation:
+//!
+//! 1. [`Deal::open`] begins an auction, or says that the deal is over;
+//! 2. [`Deal::play`] makes a move for the seat [`Deal::turn`] names, until it names none;
+//! 3. [`Deal::settle`] compares the shown cards and gives the pot away.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::auction::{Auction, CannotPay, MOST_SEATS, Move};
+use super::deck::{Card, Deck};
+use super::points::Fate;
+use crate::game::Seat;
+use crate::seed::{Dice, Seed};
+
+/// How many auctions take place for certain ("Szczegóły").
+const SURE_AUCTIONS: u32 = 200;
+/// Before each further one the deal stops with a probability of one in so many.
+const INTERRUPTION: u32 = 200;
+
+/// What a seat pays to take part in a regular auction, in cards.
+const ANTE: usize = 1;
+/// What a seat pays to take part in a war, in cards, if it has so many.
+const WAR_ANTE: usize = 2;
+
+/// The stream of chance that decks are shuffled from.
+const SHUFFLES: u64 = 0;
+/// The stream that says who bids first.
+const FIRST_BIDDERS: u64 = 1;
+/// The stream that says in which order won cards go to the back of a pile.
+const SPOILS: u64 = 2;
+/// The stream that interrupts deals.
+const INTERRUPTIONS: u64 = 3;
+
+/// The kinds of chance in a deal.
+#[derive(Clone, Debug)]
+struct Chance {
+    shuffles: Dice,
+    first_bidders: Dice,
+    spoils: Dice,
+    interruptions: Dice,
+}
+
+/// A seat's place in a deal.
+#[derive(Clone, Debug)]
+struct Player {
+    /// Its cards, face down, the next one in front.
+    pile: VecDeque<Card>,
+    /// Its peeked card in the last auction it took part in.
+    peeked: Option<Card>,
+    /// The auction it was left out after, if it was.
+    left: Option<u32>,
+}
+
+/// A deal in progress; one after another with the same cards.
+#[derive(Clone, Debug)]
+pub struct Deal {
+    /// All cards, in the order of the last shuffle.
+    cards: Vec<Card>,
+    chance: Chance,
+    players: Vec<Player>,
+    /// The cards to be won, those of earlier auctions included.
+    pot: Vec<Card>,
+    /// How many auctions have begun.
+    number: u32,
+    /// The last auction begun.
+    auction: Option<Auction>,
+    /// Who takes part in the next auction, if it is a war.
+    war: Option<[bool; MOST_SEATS]>,
+}
+
+impl Deal {
+    /// Deals a shuffled deck one by one to so many seats, seat 1 first.
+    ///
+    /// # Panics
+    /// If there are not 2 to 4 seats.
+    pub fn new(deck: &Deck, seats: usize, seed: Seed) -> Self {
+        let mut deal = Self::empty(deck.cards().to_vec(), seats, seed);
+        deal.again();
+        deal
+    }
+
+    /// Deals these cards, the front of each pile first, seat 1's pile first; the deals
+    /// [after this one](Self::again) are shuffled.
+    ///
+    /// # Panics
+    /// If there are not 2 to 4 piles, or one is empty.
+    pub fn stacked(piles: &[Vec<Card>], seed: Seed) -> Self {
+        let mut deal = Self::empty(piles.concat(), piles.len(), seed);
+        for (player, pile) in deal.players.iter_mut().zip(piles) {
+            assert!(!pile.is_empty(), "every seat is dealt a card");
+            player.pile.extend(pile);
+        }
+        deal
+    }
+
+    fn empty(cards: Vec<Card>, seats: usize, seed: Seed) -> Self {
+        assert!((2..=MOST_SEATS).contains(&seats), "a table has 2 to 4 seats, not {seats}");
+        let pile = VecDeque::with_capacity(cards.len());
+        let player = Player { pile, peeked: None, left: None };
+        Self {
+            pot: Vec::with_capacity(cards.len()),
+            players: (0..seats).map(|_| player.clone()).collect(),
+            chance: Chance {
+                shuffles: seed.dice(SHUFFLES),
+                first_bidders: seed.dice(FIRST_BIDDERS),
+                spoils: seed.dice(SPOILS),
+                interruptions: seed.dice(INTERRUPTIONS),
+            },
+            cards,
+            number: 0,
+            auction: None,
+            war: None,
+        }
+    }
+
+    /// Gathers all cards, shuffles them and deals anew.
+    pub fn again(&mut self) {
+        self.pot.clear();
+        (self.number, self.auction, self.war) = (0, None, None);
+        for player in &mut self.players {
+            player.pile.clear();
+            (player.peeked, player.left) = (None, None);
+        }
+        self.chance.shuffles.shuffle(&mut self.cards);
+        let seats = self.players.len();
+        for (index, card) in self.cards.iter().enumerate() {
+            self.players[index % seats].pile.push_back(*card);
+        }
+    }
+
+    /// How many seats there are.
+    pub fn seats(&self) -> usize {
+        self.players.len()
+    }
+
+    /// How many cards there are to be won.
+    pub fn pot(&self) -> usize {
+        self.pot.len()
+    }
+
+    /// How many cards `seat` has in its pile.
+    pub fn pile(&self, seat: Seat) -> usize {
+        self.players[seat.index()].pile.len()
+    }
+
+    /// The number of the last auction that has begun, from 1.
+    pub fn auction(&self) -> u32 {
+        self.number
+    }
+
+    /// Whose turn it is, unless bidding has ended.
+    pub fn turn(&self) -> Option<Seat> {
+        self.auction.and_then(|auction| auction.turn())
+    }
+
+    /// The card that `seat` alone sees, or shows in the end, if it takes part in this auction and
+    /// has not passed.
+    pub fn peeked(&self, seat: Seat) -> Option<Card> {
+        let bidding = self.auction.is_some_and(|auction| auction.is_bidding(seat));
+        self.players[seat.index()].peeked.filter(|_| bidding)
+    }
+
+    /// Whether `seat` has not been left out yet.
+    pub fn is_in(&self, seat: Seat) -> bool {
+        self.players[seat.index()].left.is_none()
+    }
+
+    /// How the deal ends for `seat`, as things stand.
+    pub fn fate(&self, seat: Seat) -> Fate {
+        self.players[seat.index()].left.map_or(Fate::Stayed, Fate::Left)
+    }
+
+    /// Begins the next auction: its participants pay, and see their cards. False if there is none,
+    /// because the deal is decided or interrupted.
+    pub fn open(&mut self) -> bool {
+        self.auction = None;
+        let decided = Seat::all(self.seats()).filter(|seat| self.is_in(*seat)).count() <= 1;
+        if decided || self.is_interrupted() {
+            return false;
+        }
+        self.number += 1;
+        let war = self.war.take();
+        let ante = if war.is_some() { WAR_ANTE } else { ANTE };
+        let mut paid = [0; MOST_SEATS];
+        for seat in Seat::all(self.seats()) {
+            if war.map_or(self.is_in(seat), |fighters| fighters[seat.index()]) {
+                self.players[seat.index()].peeked =
+                    self.players[seat.index()].pile.front().copied();
+                paid[seat.index()] = ante.min(self.pile(seat));
+                self.pay(seat, paid[seat.index()]);
+            }
+        }
+        self.auction = Some(Auction::open(paid, self.first_bidder(paid)));
+        true
+    }
+
+    /// Whether the deal stops before its next auction.
+    fn is_interrupted(&mut self) -> bool {
+        self.number >= SURE_AUCTIONS && self.chance.interruptions.below(INTERRUPTION) == 0
+    }
+
+    /// A random one of the seats that have paid.
+    fn first_bidder(&mut self, paid: [usize; MOST_SEATS]) -> Seat {
+        let participants = paid.iter().filter(|cards| **cards > 0).count();
+        let skipped = self.chance.first_bidders.index(participants);
+        let mut participants = Seat::all(self.seats()).filter(|seat| paid[seat.index()] > 0);
+        participants.nth(skipped).expect("fewer are skipped than there are")
+    }
+
+    /// Moves cards from the front of a pile into the pot.
+    fn pay(&mut self, seat: Seat, cards: usize) {
+        self.pot.extend(self.players[seat.index()].pile.drain(..cards));
+    }
+
+    /// Makes a move for the seat whose turn it is.
+    ///
+    /// # Errors
+    /// If the seat cannot pay it. Nothing has changed then.
+    ///
+    /// # Panics
+    /// If it is nobody's turn.
+    pub fn play(&mut self, choice: Move) -> Result<(), CannotPay> {
+        let seat = self.turn().expect("a move is made only while there is a turn");
+        let pile = self.pile(seat);
+        let auction = self.auction.as_mut().expect("there is a turn only in an auction");
+        let cost = auction.play(seat, choice, pile)?;
+        self.pay(seat, cost);
+        Ok(())
+    }
+
+    /// Ends an auction: the pot is won, stays, or is fought for in a war; seats without cards
+    /// leave.
+    ///
+    /// # Panics
+    /// If bidding has not ended.
+    pub fn settle(&mut self) {
+        assert!(self.turn().is_none(), "bidding has not ended");
+        let best = Seat::all(self.seats()).filter_map(|seat| self.peeked(seat)).max();
+        let tied = self.those(|seat| best.is_some() && self.peeked(seat) == best);
+        let armed = self.those(|seat| tied[seat.index()] && self.pile(seat) > 0);
+        if let Some(winner) = only(tied).or(only(armed)) {
+            self.chance.spoils.shuffle(&mut self.pot);
+            self.players[winner.index()].pile.extend(self.pot.drain(..));
+        } else if armed.contains(&true) {
+            self.war = Some(armed);
+        }
+        self.auction = None;
+        for player in &mut self.players {
+            if player.pile.is_empty() && player.left.is_none() {
+                player.left = Some(self.number);
+            }
+        }
+    }
+
+    /// The seats that pass a test.
+    fn those(&self, test: impl Fn(Seat) -> bool) -> [bool; MOST_SEATS] {
+        let mut those = [false; MOST_SEATS];
+        Seat::all(self.seats()).for_each(|seat| those[seat.index()] = test(seat));
+        those
+    }
+}
+
+/// The only one of these seats, if there is one and no other.
+fn only(those: [bool; MOST_SEATS]) -> Option<Seat> {
+    let mut seats = Seat::all(MOST_SEATS).filter(|seat| those[seat.index()]);
+    seats.next().filter(|_| seats.next().is_none())
+}

@@ -1,0 +1,130 @@
+//! Decks: which cards there are.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// A card; the higher number wins.
+pub type Card = u16;
+
+/// The most cards a deck may have.
+const MOST_CARDS: usize = 1000;
+
+/// The composition of a deck, in ascending order. As text `1-13*8`: a comma-separated list of
+/// cards `v` or ranges `a-b`, each with `*n` behind it if there are `n` of every card.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Deck(Vec<Card>);
+
+impl Deck {
+    /// A deck of these cards.
+    pub(super) fn of(mut cards: Vec<Card>) -> Self {
+        cards.sort_unstable();
+        Self(cards)
+    }
+
+    /// All cards, in ascending order.
+    pub fn cards(&self) -> &[Card] {
+        &self.0
+    }
+
+    /// The ranges of the shortest text: cards that follow one another and are there equally often.
+    fn ranges(&self) -> Vec<(RangeInclusive<Card>, usize)> {
+        let mut ranges: Vec<(RangeInclusive<Card>, usize)> = Vec::new();
+        for equal in self.0.chunk_by(|one, other| one == other) {
+            let (card, copies) = (equal[0], equal.len());
+            match ranges.last_mut() {
+                Some((range, same)) if *same == copies && range.end() + 1 == card => {
+                    *range = *range.start()..=card;
+                }
+                _ => ranges.push((card..=card, copies)),
+            }
+        }
+        ranges
+    }
+}
+
+impl Default for Deck {
+    /// The official deck: eight copies of 1 to 13 ("setdeck").
+    fn default() -> Self {
+        Self::of((1..=13).flat_map(|card| [card; 8]).collect())
+    }
+}
+
+/// A text that is not a deck.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DeckError {
+    /// A part of the list means nothing.
+    #[error(
+        "deck cannot contain `{0}`: write cards v or ranges a-b, with *n for n of each, separated \
+        by commas, as in 1-13*8; cards are 0 to 65535"
+    )]
+    Part(String),
+    /// It is too large.
+    #[error("deck `{0}` has too many cards: {MOST_CARDS} are the most")]
+    TooLarge(String),
+}
+
+/// Reads a part of the list: a range, and how many there are of each card.
+fn part(text: &str) -> Option<(RangeInclusive<Card>, usize)> {
+    let (range, copies) = text.split_once('*').unwrap_or((text, "1"));
+    let (low, high) = range.split_once('-').unwrap_or((range, range));
+    let range = number(low)?..=number(high)?;
+    let copies = number(copies)?;
+    (copies > 0 && !range.is_empty()).then_some((range, usize::from(copies)))
+}
+
+/// Reads a number written in digits alone.
+fn number(text: &str) -> Option<u16> {
+    let text = text.trim();
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+impl FromStr for Deck {
+    type Err = DeckError;
+
+    fn from_str(text: &str) -> Result<Self, DeckError> {
+        let mut cards = Vec::new();
+        for text_of_part in text.split(',') {
+            let error = || DeckError::Part(text_of_part.trim().to_string());
+            let (range, copies) = part(text_of_part).ok_or_else(error)?;
+            if cards.len() + range.len() * copies > MOST_CARDS {
+                return Err(DeckError::TooLarge(text.to_string()));
+            }
+            cards.extend(range.flat_map(|card| core::iter::repeat_n(card, copies)));
+        }
+        Ok(Self::of(cards))
+    }
+}
+
+impl fmt::Display for Deck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (range, copies)) in self.ranges().into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}", range.start())?;
+            if range.start() < range.end() {
+                write!(f, "-{}", range.end())?;
+            }
+            if copies > 1 {
+                write!(f, "*{copies}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Deck {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Deck {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::clock::text(deserializer)
+    }
+}

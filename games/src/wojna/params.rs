@@ -1,0 +1,120 @@
+//! The parameters of a match.
+
+use core::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::auction::MOST_SEATS;
+use super::clock::TimeSettings;
+use super::deck::Deck;
+
+/// The most deals a match may have.
+const MOST_DEALS: u32 = 10_000;
+
+/// The parameters and their meanings.
+pub const PARAMETERS: &[(&str, &str)] = &[
+    ("deals", "how many deals a match has, 1 to 10000; default 40"),
+    (
+        "deck",
+        "the cards: a list of cards v or ranges a-b, with *n for n of each, as in 1-10*4,20; \
+        default 1-13*8",
+    ),
+    (
+        "clock",
+        "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; default \
+        30000/1000/3000/100",
+    ),
+    ("seats", "how many bots play, 2 to 4; default 4, the only official number"),
+];
+
+/// What is played, and with how much time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Params {
+    deals: u32,
+    deck: Deck,
+    clock: TimeSettings,
+    seats: usize,
+}
+
+/// The parameters as they are written, whatever they mean.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    deals: i64,
+    deck: Deck,
+    clock: TimeSettings,
+    seats: i64,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self { deals: 40, deck: Deck::default(), clock: TimeSettings::default(), seats: 4 }
+    }
+}
+
+/// A value that means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ParamsError {
+    /// There cannot be so many deals.
+    #[error("deals cannot be {0}: a match has 1 to {MOST_DEALS} deals")]
+    Deals(i64),
+    /// There cannot be so many seats.
+    #[error("seats cannot be {0}: a table has 2 to {MOST_SEATS} seats")]
+    Seats(i64),
+    /// Some seat would be dealt no card.
+    #[error("deck cannot have {cards} cards: {seats} seats need at least one each")]
+    TooFewCards {
+        /// How many cards the deck has.
+        cards: usize,
+        /// How many seats there are.
+        seats: usize,
+    },
+}
+
+impl TryFrom<Written> for Params {
+    type Error = ParamsError;
+
+    fn try_from(written: Written) -> Result<Self, ParamsError> {
+        let Written { deals, deck, clock, seats } = written;
+        let number = u32::try_from(deals).ok().filter(|deals| (1..=MOST_DEALS).contains(deals));
+        let table = usize::try_from(seats).ok().filter(|seats| (2..=MOST_SEATS).contains(seats));
+        let deals = number.ok_or(ParamsError::Deals(deals))?;
+        let seats = table.ok_or(ParamsError::Seats(seats))?;
+        let cards = deck.cards().len();
+        if cards < seats {
+            return Err(ParamsError::TooFewCards { cards, seats });
+        }
+        Ok(Self { deals, deck, clock, seats })
+    }
+}
+
+impl Default for Params {
+    /// The official parameters.
+    fn default() -> Self {
+        Self::try_from(Written::default()).expect("the official parameters mean something")
+    }
+}
+
+impl Params {
+    /// How many deals a match has.
+    pub fn deals(&self) -> u32 {
+        self.deals
+    }
+
+    /// The cards that are dealt.
+    pub fn deck(&self) -> &Deck {
+        &self.deck
+    }
+
+    /// The clock, set anew for each deal.
+    pub fn clock(&self) -> TimeSettings {
+        self.clock
+    }
+
+    /// How many bots play: exactly so many.
+    pub fn seats(&self) -> RangeInclusive<usize> {
+        self.seats..=self.seats
+    }
+}

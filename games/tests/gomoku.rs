@@ -1,0 +1,497 @@
+//! Matches of gomoku: protocol, rows, forfeits, parameters.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod dialogue;
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use arbiter_games::gomoku::{Board, Colour, Match, Overline, Params, ROW, SIDE, SQUARES, Square};
+use arbiter_games::{Forfeit, Game, GameName, Illegal, Micros, Owes, Say, Seat, Seed, Step};
+use dialogue::{Played, Reply, golden, names, play, scores};
+use proptest::prelude::*;
+
+const B: Colour = Colour::Black;
+const W: Colour = Colour::White;
+
+/// An opening far from where the tests put their rows.
+const OPENING: &str = "(14,14)(12,14)(13,14)";
+
+#[test]
+fn the_example_of_the_source() {
+    golden("gomoku-example.txt");
+    golden("gomoku-example-zero.txt");
+}
+
+#[test]
+fn dialogues() {
+    golden("gomoku-black.txt");
+    golden("gomoku-choice-white.txt");
+    golden("gomoku-late.txt");
+    golden("gomoku-gone.txt");
+}
+
+fn params(json: &str) -> serde_json::Result<Params> {
+    serde_json::from_str(json)
+}
+
+fn start(params: &Params) -> Match {
+    Match::start(params, &names(2), Seed([0; 32]))
+}
+
+fn square(x: u8, y: u8) -> Square {
+    Square::new(x, y).unwrap()
+}
+
+fn at_once(answer: impl Into<String>) -> Reply {
+    (Ok(answer.into()), Micros::ZERO)
+}
+
+/// Plays the answers in turn, then gives up by a crash.
+fn played(game: &mut dyn Game, answers: &[&str]) -> Played {
+    let mut answers = answers.iter();
+    play(game, |_| answers.next().map_or((Err(Forfeit::Gone), Micros::ZERO), |next| at_once(*next)))
+}
+
+/// What the game says to the last of `answers`.
+fn verdict(answers: &[&str]) -> Result<(), Illegal> {
+    let mut game = start(&Params::default());
+    let mut last = Ok(());
+    for answer in answers {
+        assert_eq!(last, Ok(()));
+        assert!(matches!(game.step(), Step::Say(Say { owes: Owes::Move, .. })));
+        last = game.heard(Ok(answer), Micros::ZERO);
+    }
+    last
+}
+
+#[test]
+fn answers_are_strict_but_for_white_space() {
+    let to_open: &[&str] = &[];
+    let to_swap = &[OPENING];
+    let to_choose = &[OPENING, "(0,0)(1,1)"];
+    let to_play = &[OPENING, "B"];
+    let good: [(&[&str], &[&str]); 4] = [
+        (to_open, &["(0,0)(1,1)(14,14)", "(0 , 0) (0,12)\t(1\u{a0}0,4)\r"]),
+        (to_swap, &["B", "\"B\"", "\" B \"", "W(0,0)", "\"W\" (0,0)", "(0,0)(1,1)"]),
+        (to_choose, &["B", "W", "\"B\"", " \"W\" "]),
+        (to_play, &["(0,0)", "( 1 4 , 0 )"]),
+    ];
+    let bad: [(&[&str], &[&str]); 4] = [
+        (
+            to_open,
+            &["", "(0,0)(1,1)", "(0,0)(1,1)(2,2)(3,3)", "(0,0)(1,1)(0,0)", "B", "(0,0),(1,1)"],
+        ),
+        (
+            to_swap,
+            &["", "W", "B(0,0)", "(0,0)", "(0,0)W", "W(0,0)(1,1)", "(0,0)(0,0)", "(0,0)(13,14)"],
+        ),
+        (to_choose, &["", "b", "\"B", "W\"", "'B'", "BB", "B(0,0)", "(2,2)", "black", "\"\"B"]),
+        (
+            to_play,
+            &[
+                "",
+                "(15,0)",
+                "(0,15)",
+                "(256,0)",
+                "(99999999999999999999,0)",
+                "(07,7)",
+                "(00,7)",
+                "(+7,7)",
+                "(-1,7)",
+                "(7;7)",
+                "(7,7",
+                "7,7",
+                "[7,7]",
+                "(7,7,7)",
+                "(7.0,7)",
+                "(,7)",
+                "(7,7)(7,8)",
+                "(7,7)x",
+                "(14,14)",
+                "B",
+                "\"B\"(7,7)",
+                "(7,7)\n(7,8)",
+                "(٧,7)",
+                "(\u{fffd},7)",
+                "EXIT",
+                "((7,7),\"B\")",
+            ],
+        ),
+    ];
+    for (before, answers) in good {
+        for answer in answers {
+            assert_eq!(verdict(&[before, &[*answer]].concat()), Ok(()), "{answer:?}");
+        }
+    }
+    for (before, answers) in bad {
+        for answer in answers {
+            assert!(verdict(&[before, &[*answer]].concat()).is_err(), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_answer_is_explained() {
+    for (answers, reason) in [
+        (&["(0,0)(1,1)"][..], "three squares expected, found \"(0,0)(1,1)\""),
+        (&["(0,0)(1,1)(1,15)"], "\"(1,15)\" is outside the board: coordinates are 0 to 14"),
+        (&[OPENING, "(13,14)(0,0)"], "(13,14) is occupied"),
+        (&[OPENING, "W"], "\"B\", or \"W\" and a square, or two squares expected, found \"W\""),
+        (&[OPENING, "(0,0)(1,1)", "(2,2)"], "\"B\" or \"W\" expected, found \"(2,2)\""),
+        (&[OPENING, "B", "B"], "one square expected, found \"B\""),
+        (&[OPENING, "B", "(07,7)"], "neither a square nor a colour: \"(07,7)\""),
+        (&[OPENING, "B", "(7,7)\n(7,8)"], "an answer is one line, found \"(7,7)\\n(7,8)\""),
+        (
+            &[OPENING, "B", "I resign, with my compliments"],
+            "neither a square nor a colour: \"Iresign,withmycompliment\"…",
+        ),
+    ] {
+        assert_eq!(verdict(answers), Err(Illegal(reason.to_string())), "{answers:?}");
+    }
+}
+
+#[test]
+fn every_forfeit_loses_at_once_and_both_are_told() {
+    let dialogue = [OPENING, "(0,0)(1,1)", "W", "(5,5)", "(6,6)"];
+    for kind in Forfeit::ALL {
+        for (ply, seat) in [1, 2, 1, 2, 1].into_iter().enumerate() {
+            let mut before = dialogue[..ply].iter();
+            let played = play(&mut start(&Params::default()), |_| match before.next() {
+                Some(answer) => at_once(*answer),
+                None => (Err(kind), Micros::ZERO),
+            });
+            let winner = 3 - seat;
+            let told = [1, 2].map(|seat| format!("{seat}> EXIT bot{winner}"));
+            let end = &played.transcript[2 * ply + 1..];
+            assert_eq!(end[..3], [format!("{seat}! {kind}"), told[0].clone(), told[1].clone()]);
+            let loser = &played.standings[seat - 1];
+            assert_eq!((loser.score.0[0], loser.forfeit), (0, Some(kind)));
+            let winner = &played.standings[winner - 1];
+            assert_eq!((winner.score.0[0], winner.forfeit), (2, None));
+        }
+    }
+}
+
+#[test]
+fn the_last_words_owe_nothing_and_the_end_stays() {
+    let mut game = start(&Params::default());
+    game.step();
+    game.heard(Err(Forfeit::Clock), Micros::ZERO).unwrap();
+    for seat in Seat::all(2) {
+        let Step::Say(say) = game.step() else { panic!("somebody is not told") };
+        assert_eq!((say.seat, say.owes, say.tells_time), (seat, Owes::Nothing, false));
+        assert_eq!(game.heard(Ok("nonsense"), Micros::ZERO), Ok(()));
+    }
+    let end = game.step();
+    assert!(matches!(end, Step::Over(_)));
+    assert_eq!(game.heard(Err(Forfeit::Gone), Micros::ZERO), Ok(()));
+    assert_eq!(game.step(), end);
+}
+
+#[test]
+fn every_answer_has_the_limit_for_itself() {
+    let mut game = start(&params(r#"{"move_limit": "2s"}"#).unwrap());
+    for answer in [OPENING, "(0,0)(1,1)", "B", "(2,2)"] {
+        let Step::Say(say) = game.step() else { panic!("no prompt") };
+        assert_eq!(say.allowance.time(), Micros::from_millis(2000));
+        game.heard(Ok(answer), Micros::from_millis(1999)).unwrap();
+    }
+}
+
+/// B takes black; black then fills (0,0) to (5,0), with (3,0) last.
+const SIX: [&str; 13] = [
+    OPENING, "B", "(0,0)", "(0,2)", "(1,0)", "(2,2)", "(2,0)", "(4,2)", "(4,0)", "(6,2)", "(5,0)",
+    "(8,2)", "(3,0)",
+];
+
+#[test]
+fn an_overline_wins_or_is_ignored() {
+    let six = played(&mut start(&Params::default()), &SIX);
+    assert_eq!((scores(&six), six.standings[0].forfeit), (vec![vec![0], vec![2]], None));
+    let ignored = params(r#"{"overline": "ignored"}"#).unwrap();
+    let six = played(&mut start(&ignored), &SIX);
+    assert_eq!(six.standings[0].forfeit, Some(Forfeit::Gone), "it is seat 1's turn");
+    let mut five = SIX;
+    five[10] = "(5,1)";
+    let five = played(&mut start(&ignored), &five);
+    assert_eq!((scores(&five), five.standings[0].forfeit), (vec![vec![0], vec![2]], None));
+}
+
+/// The colour of each stone on a full board without a row of more than two.
+fn woven(square: Square) -> Colour {
+    if (square.x() / 2 + square.y()).is_multiple_of(2) { B } else { W }
+}
+
+/// Fills the board with the black and the white stones in turn; B takes black.
+fn fill(black: &[Square], white: &[Square]) -> Played {
+    let (mut black, mut white) = (black.iter(), white.iter());
+    play(&mut start(&Params::default()), |say| {
+        let mut stone = |colour| {
+            let stones = if colour == B { &mut black } else { &mut white };
+            stones.next().unwrap().to_string()
+        };
+        at_once(match say.text.split(' ').next().unwrap() {
+            "A" => [B, B, W].map(stone).concat(),
+            "B" => "\"B\"".to_string(),
+            number if number.parse::<u32>().unwrap().is_multiple_of(2) => stone(B),
+            _ => stone(W),
+        })
+    })
+}
+
+#[test]
+fn a_full_board_is_a_tie_unless_its_last_stone_wins() {
+    let (mut black, mut white): (Vec<_>, Vec<_>) =
+        Square::all().partition(|square| woven(*square) == B);
+    let answers = 2 + SQUARES - 3;
+    let tie = fill(&black, &white);
+    let end = ["1> EXIT TIE", "2> EXIT TIE", "over [[1],[1]] [null,null]"];
+    assert_eq!(tie.transcript[2 * answers..], end);
+    // Four squares change hands, so that (4,0) closes a row of white between (2,0) and (7,0).
+    for (last, other) in [(square(5, 0), square(2, 14)), (square(4, 0), square(10, 14))] {
+        black.retain(|square| *square != last);
+        black.push(other);
+        white.retain(|square| *square != other);
+        white.push(last);
+    }
+    let won = fill(&black, &white);
+    let end = ["1> EXIT bot1", "2> EXIT bot1", "over [[2],[0]] [null,null]"];
+    assert_eq!(won.transcript[2 * answers..], end);
+}
+
+#[test]
+fn the_launch_arguments_are_the_opponent_and_a_shared_seed() {
+    let arguments = |seed, seat| {
+        Match::start(&Params::default(), &names(2), Seed([seed; 32]))
+            .launch_arguments(Seat::from_index(seat))
+    };
+    let [a, b] = [arguments(1, 0), arguments(1, 1)];
+    assert_eq!((a[0].as_str(), b[0].as_str(), a.len()), ("bot2", "bot1", 2));
+    assert_eq!(a[1], b[1]);
+    assert_eq!(a[1].parse::<u32>().unwrap().to_string(), a[1]);
+    assert_ne!(a[1], arguments(2, 0)[1]);
+    assert_eq!(arguments(0, 0)[1], "2917185654", "part of the rules version");
+}
+
+#[test]
+fn parameters() {
+    let official = Params::default();
+    let json = r#"{"overline":"wins","first_number":0,"move_limit":"500ms"}"#;
+    assert_eq!(serde_json::to_string(&official).unwrap(), json);
+    assert_eq!(params("{}").unwrap(), official);
+    let json = r#"{"overline":"ignored","first_number":1,"move_limit":"2s"}"#;
+    assert_eq!(serde_json::to_string(&params(json).unwrap()).unwrap(), json);
+    let keys: Vec<_> = GameName::Gomoku.parameters().iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, ["overline", "first_number", "move_limit"]);
+    for (json, complaint) in [
+        (r#"{"overlines": "wins"}"#, "unknown field `overlines`"),
+        (r#"{"overline": "loses"}"#, "overline cannot be `loses`: rows of more than five are"),
+        (r#"{"first_number": 2}"#, "first_number cannot be 2: prompts are counted from 0 or"),
+        (r#"{"first_number": -1}"#, "first_number cannot be -1"),
+        (r#"{"move_limit": "0ms"}"#, "move_limit cannot be 0ms: a bot needs some time"),
+        (r#"{"move_limit": "soon"}"#, "`soon` is not a duration"),
+    ] {
+        let error = params(json).unwrap_err().to_string();
+        assert!(error.contains(complaint), "{json}: {error}");
+    }
+}
+
+/// All lines of the board, as lists of squares.
+static LINES: LazyLock<Vec<Vec<Square>>> = LazyLock::new(|| {
+    let mut lines = Vec::new();
+    for key in [|x: i8, _: i8| x, |_, y| y, |x, y| x - y, |x, y| x + y] {
+        for value in -14..=28 {
+            let on_line = |square: &Square| {
+                let of = |coordinate: u8| i8::try_from(coordinate).unwrap();
+                key(of(square.x()), of(square.y())) == value
+            };
+            lines.push(Square::all().filter(on_line).collect());
+        }
+    }
+    lines
+});
+
+/// The squares of all rows that win, by reading every line as text and taking it to pieces.
+fn rows(board: &Board, overline: Overline) -> Vec<Square> {
+    let mut found = Vec::new();
+    for line in LINES.iter() {
+        let text: String = line
+            .iter()
+            .map(|square| match board.get(*square) {
+                Some(Colour::Black) => 'b',
+                Some(Colour::White) => 'w',
+                None => '.',
+            })
+            .collect();
+        let mut start = 0;
+        while start < line.len() {
+            let letter = &text[start..=start];
+            let length = text[start..].len() - text[start..].trim_start_matches(letter).len();
+            let wins = match overline {
+                Overline::Wins => length >= ROW,
+                Overline::Ignored => length == ROW,
+            };
+            if letter != "." && wins {
+                found.extend(&line[start..start + length]);
+            }
+            start += length;
+        }
+    }
+    found
+}
+
+fn any_overline() -> impl Strategy<Value = Overline> {
+    prop_oneof![Just(Overline::Wins), Just(Overline::Ignored)]
+}
+
+/// What stands on each square, mostly black stones, so that there are rows of any length.
+fn stones() -> impl Strategy<Value = Vec<Option<Colour>>> {
+    let stone = prop_oneof![3 => Just(Some(B)), 1 => Just(Some(W)), 1 => Just(None)];
+    proptest::collection::vec(stone, SQUARES)
+}
+
+/// All squares in random order, those near a random square first, so that rows come about.
+fn any_order() -> impl Strategy<Value = Vec<Square>> {
+    let noise = proptest::collection::vec(0..40_u32, SQUARES);
+    (noise, 0..SIDE, 0..SIDE, 0..4_u32).prop_map(|(noise, x, y, pull)| {
+        let mut order: Vec<_> = Square::all().collect();
+        order.sort_by_key(|square| {
+            let distance = square.x().abs_diff(x).max(square.y().abs_diff(y));
+            noise[square.index()] + pull * 10 * u32::from(distance)
+        });
+        order
+    })
+}
+
+/// What a bot might say, good and bad.
+fn any_answer() -> impl Strategy<Value = Result<String, Forfeit>> {
+    let squares = |count| proptest::collection::vec((0..16_u8, 0..16_u8), count);
+    let written = |squares: Vec<(u8, u8)>| {
+        squares.iter().fold(String::new(), |mut text, (x, y)| {
+            write!(text, "({x},{y})").unwrap();
+            text
+        })
+    };
+    prop_oneof![
+        20 => squares(1..4_usize).prop_map(written).prop_map(Ok),
+        5 => "(\"B\"|\"W\"|B|W) ?(\\([0-9]{1,2},[0-9]\\))?".prop_map(Ok),
+        2 => "[ \"BW(),0-9]{0,12}".prop_map(Ok),
+        1 => ".{0,20}".prop_map(Ok),
+        1 => proptest::sample::select(Forfeit::ALL.to_vec()).prop_map(Err),
+    ]
+}
+
+/// How B answers the opening.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Swap {
+    Black,
+    White,
+    Both,
+}
+
+fn any_swap() -> impl Strategy<Value = Swap> {
+    prop_oneof![Just(Swap::Black), Just(Swap::White), Just(Swap::Both)]
+}
+
+/// A good answer that takes the next squares of an order; A chooses white.
+fn next_in_order(say: &Say, squares: &mut dyn Iterator<Item = &Square>, swap: Swap) -> String {
+    let mut next = || squares.next().unwrap().to_string();
+    match (say.text.split(' ').next().unwrap(), swap) {
+        ("A", _) => [next(), next(), next()].concat(),
+        ("B", Swap::Black) => "B".to_string(),
+        ("B", Swap::White) => format!("W{}", next()),
+        ("B", Swap::Both) => [next(), next()].concat(),
+        ("C", _) => "W".to_string(),
+        _ => next(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn a_stone_wins_exactly_where_a_row_is(
+        stones in stones(),
+        overline in any_overline(),
+    ) {
+        let mut board = Board::default();
+        for (square, stone) in Square::all().zip(stones) {
+            stone.map_or(Ok(()), |colour| board.place(square, colour)).unwrap();
+        }
+        let rows = rows(&board, overline);
+        for square in Square::all() {
+            prop_assert_eq!(board.wins(square, overline), rows.contains(&square), "{}", square);
+        }
+    }
+
+    #[test]
+    fn a_match_ends_exactly_with_the_first_row(
+        order in any_order(),
+        overline in any_overline(),
+        swap in any_swap(),
+    ) {
+        let mut game = start(&Params { overline, ..Params::default() });
+        let mut squares = order.iter();
+        let played = play(&mut game, |say| at_once(next_in_order(say, &mut squares, swap)));
+        let (opening, black): (&[_], _) = match swap {
+            Swap::Black => (&[B, B, W], 2),
+            Swap::White => (&[B, B, W, W], 1),
+            Swap::Both => (&[B, B, W, B, W], 2),
+        };
+        let in_turn = opening.iter().copied().chain([B, W].into_iter().cycle());
+        let mut board = Board::default();
+        let mut winner = 0;
+        for (square, colour) in order.iter().zip(in_turn) {
+            board.place(*square, colour).unwrap();
+            if !rows(&board, overline).is_empty() {
+                winner = if colour == B { black } else { 3 - black };
+                break;
+            }
+        }
+        let points = match winner { 0 => [1, 1], 1 => [2, 0], _ => [0, 2] };
+        prop_assert_eq!(scores(&played), points.map(|points| vec![points]));
+        let choices = if swap == Swap::Both { 3 } else { 2 };
+        let asked = choices + board.count() - opening.len();
+        prop_assert_eq!(played.transcript.len(), 2 * asked + 3);
+    }
+
+    #[test]
+    fn stones_are_listed_in_order(order in any_order(), count in 0..225_usize) {
+        let mut board = Board::default();
+        for square in &order[..count] {
+            board.place(*square, woven(*square)).unwrap();
+            prop_assert!(board.place(*square, Colour::Black).is_err());
+        }
+        let mut sorted = order[..count].to_vec();
+        sorted.sort_by_key(|square| (square.x(), square.y()));
+        let stone = |square: &Square| format!("({square},\"{}\")", woven(*square));
+        let listed: Vec<_> = sorted.iter().map(stone).collect();
+        prop_assert_eq!(board.to_string(), format!("[{}]", listed.join(",")));
+    }
+
+    #[test]
+    fn no_answer_breaks_a_match(
+        order in any_order(),
+        swap in any_swap(),
+        good in 0..40_usize,
+        answers in proptest::collection::vec(any_answer(), 1..40),
+    ) {
+        let run = || {
+            let (mut squares, mut answers) = (order.iter(), answers.iter().cycle());
+            let mut prompts = 0..good;
+            play(&mut start(&Params::default()), |say| match prompts.next() {
+                Some(_) => at_once(next_in_order(say, &mut squares, swap)),
+                None => (answers.next().unwrap().clone(), Micros::ZERO),
+            })
+        };
+        let played = run();
+        let points: i64 = played.standings.iter().map(|standing| standing.score.0[0]).sum();
+        prop_assert_eq!(points, 2);
+        let forfeits = played.standings.iter().filter(|standing| standing.forfeit.is_some());
+        prop_assert!(forfeits.clone().count() <= 1);
+        prop_assert!(forfeits.into_iter().all(|standing| standing.score.0[0] == 0));
+        prop_assert_eq!(run().transcript, played.transcript);
+    }
+}

@@ -1,0 +1,351 @@
+//! Matches of tricks: the document's example, the protocol, bad cards, forfeits, parameters.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod dialogue;
+
+use arbiter_games::tricks::{
+    Card, DECK, Deal, Dealer, HAND, Match, Params, Player, Suit, TRICKS, Table,
+};
+use arbiter_games::{
+    Allowance, Forfeit, Game as _, GameName, Micros, Owes, Params as GameParams, Say, Seed, Step,
+};
+use dialogue::{follow, golden, names, scores};
+
+/// The cards of a text without separators.
+fn cards(text: &str) -> Vec<Card> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| std::str::from_utf8(pair).unwrap().parse().unwrap()).collect()
+}
+
+/// A deal of these hands, of a pack that begins with these cards, and of the rest of the deck.
+fn deal(hands: [&str; 2], pack: &str, trump: Option<Suit>, attacker: Player) -> Deal {
+    let mut order: Vec<_> = hands.into_iter().flat_map(cards).chain(cards(pack)).collect();
+    let rest: Vec<_> = Card::all().filter(|card| !order.contains(card)).collect();
+    order.extend(rest);
+    Deal::new(order.try_into().unwrap(), trump, attacker).unwrap()
+}
+
+/// A match of seed `text` at so many tables.
+fn start(tables: u32, text: &str) -> Match {
+    let params = serde_json::from_value(serde_json::json!({ "tables": tables })).unwrap();
+    Match::start(&params, Seed::of_text(text))
+}
+
+/// The next thing said.
+fn say(game: &mut Match) -> Say {
+    match game.step() {
+        Step::Say(say) => say,
+        step => panic!("{step:?}"),
+    }
+}
+
+/// The first card that can be played at each table where `player` is to play, and `.` elsewhere.
+fn first_cards(game: &Match, player: Player) -> Vec<String> {
+    let card = |table: &Table| match table.turn() {
+        Some(turn) if turn == player => table.playable().next().unwrap().to_string(),
+        _ => ".".to_owned(),
+    };
+    game.tables().iter().map(card).collect()
+}
+
+/// Plays first cards until `ply` answers have been given or the match is over, and tells whose
+/// answer is due.
+fn advance(game: &mut Match, plies: usize) -> Option<Player> {
+    for _ in 0..plies {
+        let player = ask(game)?;
+        game.heard(Ok(&first_cards(game, player).join(" ")), Micros::ZERO).unwrap();
+    }
+    ask(game)
+}
+
+/// Whose answer is due.
+fn ask(game: &mut Match) -> Option<Player> {
+    let say = say(game);
+    (say.owes == Owes::Move).then(|| Player::ALL[say.seat.index()])
+}
+
+/// The values of a line `key: values`.
+fn line<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    line.strip_prefix(": ").unwrap().split(' ').collect()
+}
+
+#[test]
+fn the_documents_example() {
+    let hands = ["W4X1X3X4X5X6X7X8Y0", "Z2X0Z7W6Z1Z3W3X2W8"];
+    let first = deal(hands, "Y1Y2", None, Player::Second);
+    let hands = ["X4X8Z0W0X0W1W2Z8Z6", "Z5Y0Y5W4Z4X7Y2Y3Y7"];
+    let second = deal(hands, "X6X1", Some(Suit::X), Player::First);
+    let mut game = Match::at([first, second].iter().map(Table::new).collect(), Micros(1));
+    let text = include_str!("transcripts/tricks-document.txt");
+    let body: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    follow(&mut game, &body, "tricks-document.txt");
+}
+
+#[test]
+fn transcripts() {
+    for file in [
+        "tricks-whole.txt",
+        "tricks-cards.txt",
+        "tricks-line.txt",
+        "tricks-clock.txt",
+        "tricks-turns.txt",
+    ] {
+        golden(file);
+    }
+}
+
+#[test]
+fn higher_cards_of_the_suit_and_trumps_beat() {
+    let beats =
+        |defence: &str, attack: &str, trump| cards(defence)[0].beats(cards(attack)[0], trump);
+    for (defence, attack, trump, expected) in [
+        ("W5", "W4", None, true),
+        ("W4", "W5", None, false),
+        ("X8", "W0", None, false),
+        ("X8", "W0", Some(Suit::Y), false),
+        ("X0", "W8", Some(Suit::X), true),
+        ("X0", "X8", Some(Suit::X), false),
+        ("X8", "X0", Some(Suit::X), true),
+        ("W8", "X0", Some(Suit::X), false),
+    ] {
+        assert_eq!(beats(defence, attack, trump), expected, "{defence} on {attack}, {trump:?}");
+    }
+}
+
+#[test]
+fn a_defender_follows_suit_if_it_can_and_need_not_trump() {
+    let hands = ["W0X0Y0Z0W1X1Y1Z1W2", "W3W4W5X3X4X5Z3Z4Z5"];
+    let deal = deal(hands, "", Some(Suit::X), Player::First);
+    let mut table = Table::new(&deal);
+    let playable =
+        |table: &Table| table.playable().map(|card| card.to_string()).collect::<String>();
+    assert_eq!(playable(&table), hands[0]);
+    table.play(Some(cards("W0")[0]));
+    assert_eq!(playable(&table), "W3W4W5");
+    let mut other = Table::new(&deal);
+    other.play(Some(cards("Y0")[0]));
+    assert_eq!(playable(&other), hands[1]);
+    other.play(Some(cards("Z3")[0]));
+    assert_eq!((other.tricks(Player::First), other.tricks(Player::Second)), (1, 0));
+    table.play(Some(cards("X5")[0]));
+    assert_eq!(table.turn(), None);
+    assert_eq!(table.playable().count(), 0);
+    assert_eq!((table.tricks(Player::First), table.tricks(Player::Second)), (TRICKS, 0));
+    table.play(Some(cards("W3")[0]));
+    table.concede(Player::First);
+    assert_eq!(table.tricks(Player::First), TRICKS);
+}
+
+#[test]
+fn the_winner_draws_first_and_attacks_next() {
+    let hands = ["W0W1W2W3W4W5W6W7W8", "X0X1X2X3X4X5X6X7X8"];
+    let mut table = Table::new(&deal(hands, "Y0Y1", Some(Suit::X), Player::First));
+    assert_eq!(table.tell(Player::First), "W0W1W2W3W4W5W6W7W8:X");
+    assert_eq!(table.tell(Player::Second), "_");
+    table.play(Some(cards("W3")[0]));
+    assert_eq!(table.tell(Player::Second), "X0X1X2X3X4X5X6X7X8:X>W3");
+    assert_eq!(table.tell(Player::First), "_");
+    table.play(Some(cards("X4")[0]));
+    assert_eq!(table.tell(Player::First), "_");
+    assert_eq!(table.tell(Player::Second), "+Y0");
+    table.play(Some(cards("Y0")[0]));
+    assert_eq!(table.tell(Player::First), ">X4-Y1>Y0");
+    assert_eq!((table.pack(), table.hand(Player::First).len()), (16, HAND));
+}
+
+#[test]
+fn tables_come_in_pairs_with_hands_and_first_attack_exchanged() {
+    let mut game = start(200, "pairs");
+    assert_eq!(game.tables().len(), 200);
+    for pair in game.tables().chunks(2) {
+        let [one, other] = pair else { panic!("an odd number of tables") };
+        assert_eq!(one.trump(), other.trump());
+        assert_eq!(one.turn().unwrap().other(), other.turn().unwrap());
+        for player in Player::ALL {
+            assert_eq!(one.hand(player), other.hand(player.other()));
+        }
+    }
+    // The packs are alike too: the same play comes to the same tricks.
+    assert_eq!(advance(&mut game, 1000), None);
+    for pair in game.tables().chunks(2) {
+        assert_eq!(pair[0].tricks(Player::First), pair[1].tricks(Player::Second));
+    }
+}
+
+#[test]
+fn chance_is_fair() {
+    const DEALS: usize = 10_000;
+    let mut dealer = Dealer::new(Seed::of_text("chance"));
+    let deals: Vec<_> = (0..DEALS).map(|_| dealer.deal()).collect();
+    let near = |count: usize, share: usize| {
+        assert!(count.abs_diff(DEALS / share) < DEALS / share / 10, "{count} of {DEALS}");
+    };
+    for trump in Suit::ALL.into_iter().map(Some).chain([None]) {
+        near(deals.iter().filter(|deal| deal.trump() == trump).count(), 5);
+    }
+    for player in Player::ALL {
+        near(deals.iter().filter(|deal| deal.attacker() == player).count(), 2);
+        for card in Card::all() {
+            near(deals.iter().filter(|deal| deal.hand(player).contains(&card)).count(), 4);
+        }
+    }
+    let twice = [cards("W0")[0]; DECK];
+    let error = Deal::new(twice, None, Player::First).unwrap_err().to_string();
+    assert_eq!(error, "W0 is dealt twice: a deck has each card once");
+}
+
+#[test]
+fn a_bot_has_the_limit_for_each_answer() {
+    let params: Params = serde_json::from_str(r#"{"move_limit": "300ms"}"#).unwrap();
+    let mut game = Match::start(&params, Seed::of_text("limit"));
+    let first = say(&mut game);
+    assert_eq!(first.allowance, Allowance::Move(Micros::from_millis(300)));
+    assert_eq!((first.owes, first.tells_time), (Owes::Move, false));
+    assert_eq!(line(&first.text, "states").len(), 100);
+    assert_eq!(line(&first.text, "scores"), ["0:0"; 100]);
+}
+
+#[test]
+fn a_bad_card_loses_its_table_alone() {
+    for bad in ["w0", "W9", "W", "WW", "W00", "0W", "A1", ".", "_", "-", "W\u{301}0", "🂡"] {
+        let mut game = start(6, "bad card");
+        let player = advance(&mut game, 4).unwrap();
+        let index = game.tables().iter().position(|table| table.turn() == Some(player)).unwrap();
+        let mut words = first_cards(&game, player);
+        words[index] = bad.to_owned();
+        let before = game.tables()[index].tricks(player);
+        game.heard(Ok(&words.join(" ")), Micros::ZERO).unwrap();
+        let over = |table: &Table| table.turn().is_none();
+        assert_eq!(game.tables().iter().position(over), Some(index), "{bad}");
+        assert_eq!(game.tables().iter().filter(|table| over(table)).count(), 1, "{bad}");
+        assert_eq!(game.tables()[index].tricks(player), before);
+        assert_eq!(game.tables()[index].tricks(player.other()), TRICKS - before);
+        assert_eq!(advance(&mut game, 1000), None);
+    }
+}
+
+#[test]
+fn answers_are_read_with_patience() {
+    let forms = [
+        |cards: &str| cards.to_owned(),
+        |cards: &str| format!("move={cards}"),
+        |cards: &str| format!("  move= {cards} \r"),
+        |cards: &str| cards.replace(' ', " \t "),
+        |cards: &str| cards.replace('.', "_"),
+        |cards: &str| format!("move={}", cards.replace('.', "anything=goes")),
+    ];
+    for form in forms {
+        let mut game = start(4, "forms");
+        while let Some(player) = ask(&mut game) {
+            let answer = form(&first_cards(&game, player).join(" "));
+            game.heard(Ok(&answer), Micros::ZERO).unwrap();
+        }
+        let is_played_out = |table: &Table| table.hand(Player::First).is_empty();
+        assert!(game.tables().iter().all(is_played_out));
+    }
+}
+
+#[test]
+fn a_bad_line_forfeits_all_that_is_not_over() {
+    for (bad, reason) in [
+        ("", "4 cards expected, one for each table, found 0: \"\""),
+        ("move=", "4 cards expected, one for each table, found 0: \"move=\""),
+        ("W0 W1 W2", "4 cards expected, one for each table, found 3: \"W0 W1 W2\""),
+        ("move=W0 W1 W2 W3 W4", "4 cards expected, one for each table, found 5: \"move=W0 W1 W2"),
+        ("W0,W1,W2,W3", "4 cards expected, one for each table, found 1"),
+        ("MOVE=W0 W1 W2 W3", "an answer begins with move= or a card: \"MOVE=W0 W1 W2 W3\""),
+        ("token=me W0 W1 W2", "an answer begins with move= or a card: \"token=me W0 W1 W2\""),
+        ("W0 W1\nW2 W3", "an answer is one line of plain text, not \"W0 W1\\nW2 W3\""),
+        ("W0 W1 W2 \u{fffd}", "an answer is one line of plain text, not \"W0 W1 W2 \u{fffd}\""),
+    ] {
+        let mut game = start(4, "bad line");
+        let player = advance(&mut game, 20).unwrap();
+        let own = game.tables().iter().map(|table| i64::from(table.tricks(player))).sum::<i64>();
+        assert!(own > 0);
+        let illegal = game.heard(Ok(bad), Micros::ZERO).unwrap_err().to_string();
+        assert!(illegal.starts_with(reason), "{illegal}");
+        let played = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+        let tricks = 2 * own - 4 * i64::from(TRICKS);
+        assert_eq!(scores(&played)[player.index()], [-4, tricks]);
+        assert_eq!(scores(&played)[player.other().index()], [4, -tricks]);
+        assert_eq!(played.standings[player.index()].forfeit, Some(Forfeit::Illegal));
+        assert_eq!(played.standings[player.other().index()].forfeit, None);
+    }
+}
+
+#[test]
+fn nothing_changes_after_the_end() {
+    let mut game = start(2, "after the end");
+    ask(&mut game).unwrap();
+    game.heard(Err(Forfeit::Flood), Micros::ZERO).unwrap();
+    for seat in 0..2 {
+        let farewell = say(&mut game);
+        assert_eq!((farewell.seat.index(), farewell.owes), (seat, Owes::Nothing));
+        assert_eq!(farewell.allowance, Allowance::Move(Micros::ZERO));
+        game.heard(Err(Forfeit::Gone), Micros::ZERO).unwrap();
+        game.heard(Ok("nonsense"), Micros::ZERO).unwrap();
+    }
+    let over = game.step();
+    let Step::Over(standings) = &over else { panic!("{over:?}") };
+    assert_eq!(standings[0].forfeit, Some(Forfeit::Flood));
+    assert_eq!(standings[1].forfeit, None);
+    assert_eq!(standings[1].score.0, [2, 36]);
+    assert_eq!(game.step(), over);
+}
+
+#[test]
+fn a_finished_table_is_safe_from_a_forfeit() {
+    let mut game = start(2, "finished");
+    let player = ask(&mut game).unwrap();
+    game.heard(Ok("no card"), Micros::ZERO).unwrap();
+    let other = ask(&mut game).unwrap();
+    assert_ne!(player, other);
+    game.heard(Err(Forfeit::Clock), Micros::ZERO).unwrap();
+    let played = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+    assert_eq!(scores(&played), [[0, 0], [0, 0]]);
+}
+
+#[test]
+fn parameters_round_trip() {
+    let official: Params = serde_json::from_str("{}").unwrap();
+    assert_eq!(official, Params::default());
+    let json = serde_json::to_string(&official).unwrap();
+    assert_eq!(json, r#"{"tables":100,"move_limit":"2s"}"#);
+    for json in [json.as_str(), r#"{"tables":2,"move_limit":"50ms"}"#, r#"{"tables":200}"#] {
+        let params: Params = serde_json::from_str(json).unwrap();
+        let again = serde_json::to_string(&params).unwrap();
+        assert_eq!(serde_json::from_str::<Params>(&again).unwrap(), params);
+    }
+    let keys: Vec<_> = GameName::Tricks.parameters().iter().map(|(key, _)| *key).collect();
+    let value = serde_json::to_value(official).unwrap();
+    assert_eq!(keys, value.as_object().unwrap().keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn parameters_that_mean_nothing_are_refused() {
+    for (json, reason) in [
+        (r#"{"table": 2}"#, "unknown field `table`"),
+        (r#"{"tables": 3}"#, "tables cannot be 3: each deal is played at two tables"),
+        (r#"{"tables": 0}"#, "an even number from 2 to 200"),
+        (r#"{"tables": 202}"#, "tables cannot be 202"),
+        (r#"{"tables": -2}"#, "tables cannot be -2"),
+        (r#"{"tables": 4294967298}"#, "tables cannot be 4294967298"),
+        (r#"{"tables": "many"}"#, "invalid type"),
+        (r#"{"move_limit": "0ms"}"#, "move_limit cannot be 0ms: a bot needs some time"),
+        (r#"{"move_limit": "soon"}"#, "`soon` is not a duration"),
+    ] {
+        let error = serde_json::from_str::<Params>(json).unwrap_err().to_string();
+        assert!(error.contains(reason), "{json}: {error}");
+    }
+}
+
+#[test]
+fn a_match_is_for_two() {
+    let params = GameParams::official(GameName::Tricks);
+    assert!(params.start(&names(2), Seed::of_text("two")).is_ok());
+    for count in [1, 3] {
+        assert!(params.start(&names(count), Seed::of_text("two")).is_err());
+    }
+}

@@ -1,0 +1,364 @@
+//! The cards of wojna: bidding, wars, leaving, interruption, each rule by itself.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use arbiter_games::wojna::{CannotPay, Card, Deal, Deck, Fate, Move, Raise, points};
+use arbiter_games::{Seat, Seed};
+
+/// A deal of these piles whose first auction is open, with seat `first` to bid.
+fn opened(piles: &[&[Card]], first: usize) -> Deal {
+    let piles: Vec<_> = piles.iter().map(|pile| pile.to_vec()).collect();
+    let deals = (0..1000).map(|number| {
+        let mut deal = Deal::stacked(&piles, Seed::of_text(&format!("{number}")));
+        assert!(deal.open());
+        deal
+    });
+    deals.into_iter().find(|deal| deal.turn() == Some(seat(first))).unwrap()
+}
+
+fn seat(number: usize) -> Seat {
+    Seat::from_index(number - 1)
+}
+
+fn read(text: &str) -> Move {
+    match text {
+        "pass" => Move::Pass,
+        "check" => Move::Check,
+        "raise 1" => Move::Raise(Raise::One),
+        "raise 2" => Move::Raise(Raise::Two),
+        "raise 3" => Move::Raise(Raise::Three),
+        _ => panic!("not a move: {text}"),
+    }
+}
+
+/// Makes moves as in `1 check, 2 raise 3`, each in its seat's turn.
+fn bid(deal: &mut Deal, moves: &str) {
+    for text in moves.split(", ") {
+        let (number, text) = text.split_once(' ').unwrap();
+        assert_eq!(deal.turn(), Some(seat(number.parse().unwrap())), "before {number} {text}");
+        deal.play(read(text)).unwrap();
+    }
+}
+
+/// Ends the bidding with everybody checking.
+fn all_check(deal: &mut Deal) {
+    while deal.turn().is_some() {
+        deal.play(Move::Check).unwrap();
+    }
+}
+
+/// The pot and the piles, in cards.
+fn cards(deal: &Deal) -> (usize, Vec<usize>) {
+    (deal.pot(), Seat::all(deal.seats()).map(|seat| deal.pile(seat)).collect())
+}
+
+/// The cards that are peeked at or shown.
+fn peeked(deal: &Deal) -> Vec<Option<Card>> {
+    Seat::all(deal.seats()).map(|seat| deal.peeked(seat)).collect()
+}
+
+fn fates(deal: &Deal) -> Vec<Fate> {
+    Seat::all(deal.seats()).map(|seat| deal.fate(seat)).collect()
+}
+
+#[test]
+fn the_highest_card_takes_the_pot() {
+    let mut deal = opened(&[&[3, 9], &[7, 1], &[5, 9], &[2, 9]], 1);
+    assert_eq!(cards(&deal), (4, vec![1; 4]));
+    bid(&mut deal, "1 check, 2 check, 3 check, 4 check");
+    assert_eq!(deal.turn(), None);
+    assert_eq!(peeked(&deal), [Some(3), Some(7), Some(5), Some(2)]);
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![1, 5, 1, 1]));
+}
+
+#[test]
+fn bidding_goes_round_from_the_first_to_the_last_seat() {
+    let mut deal = opened(&[&[1, 1], &[2, 1], &[3, 1]], 3);
+    bid(&mut deal, "3 check, 1 check, 2 check");
+    assert_eq!(deal.turn(), None);
+}
+
+#[test]
+fn each_seat_bids_first_about_equally_often() {
+    let piles = [vec![1, 2], vec![3, 4], vec![5, 6], vec![7, 8]];
+    let mut first = [0; 4];
+    for number in 0..4000 {
+        let mut deal = Deal::stacked(&piles, Seed::of_text(&format!("{number}")));
+        deal.open();
+        first[deal.turn().unwrap().index()] += 1;
+    }
+    assert!(first.iter().all(|count| (900..1100).contains(count)), "{first:?}");
+}
+
+#[test]
+fn the_first_to_check_ends_a_bidding_without_raises() {
+    let mut deal = opened(&[&[1, 1], &[2, 1], &[3, 1], &[4, 1]], 1);
+    bid(&mut deal, "1 pass, 2 check, 3 pass, 4 check");
+    assert_eq!(deal.turn(), None);
+}
+
+#[test]
+fn the_last_to_raise_ends_the_bidding() {
+    let long: &[Card] = &[1; 20];
+    let mut deal = opened(&[long, long, long, long], 2);
+    bid(&mut deal, "2 check, 3 raise 1, 4 check, 1 pass, 2 raise 3, 3 check, 4 check");
+    assert_eq!(deal.turn(), None);
+    // Seat 1 has left its card there, the others have matched 1 + 1 + 3.
+    assert_eq!(cards(&deal), (16, vec![19, 15, 15, 15]));
+    assert_eq!(peeked(&deal), [None, Some(1), Some(1), Some(1)]);
+}
+
+#[test]
+fn who_raises_alone_raises_once() {
+    let long: &[Card] = &[1; 20];
+    let mut deal = opened(&[long, long], 1);
+    bid(&mut deal, "1 raise 1, 2 check");
+    assert_eq!(deal.turn(), None);
+}
+
+#[test]
+fn the_last_one_not_passed_need_not_act() {
+    let mut deal = opened(&[&[9, 9], &[9, 9], &[9, 9], &[1, 9]], 1);
+    bid(&mut deal, "1 pass, 2 pass, 3 pass");
+    assert_eq!(deal.turn(), None);
+    assert_eq!(peeked(&deal), [None, None, None, Some(1)]);
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![1, 1, 1, 5]));
+}
+
+#[test]
+fn a_raiser_whom_all_others_give_way_wins_with_any_card() {
+    let mut deal = opened(&[&[1, 2, 3], &[9, 9], &[9, 9]], 1);
+    bid(&mut deal, "1 raise 2, 2 pass, 3 pass");
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![5, 1, 1]));
+}
+
+#[test]
+fn a_raise_costs_the_check_and_some_more() {
+    let long: &[Card] = &[1; 20];
+    let mut deal = opened(&[long, long, long], 1);
+    bid(&mut deal, "1 raise 2, 2 raise 3");
+    assert_eq!(cards(&deal), (3 + 2 + 5, vec![17, 14, 19]));
+    bid(&mut deal, "3 raise 1, 1 check, 2 check");
+    assert_eq!(cards(&deal), (3 * 7, vec![13, 13, 13]));
+}
+
+#[test]
+fn a_raise_that_cannot_be_paid_changes_nothing() {
+    let mut deal = opened(&[&[1; 9], &[1; 4], &[1; 9]], 1);
+    bid(&mut deal, "1 raise 2");
+    let before = cards(&deal);
+    let error = deal.play(Move::Raise(Raise::Two)).unwrap_err();
+    assert_eq!(error, CannotPay { raise: 2, cost: 4, pile: 3 });
+    assert_eq!(error.to_string(), "raise 2 costs 4 cards, and the pile has 3");
+    assert_eq!((cards(&deal), deal.turn()), (before, Some(seat(2))));
+    bid(&mut deal, "2 raise 1");
+    assert_eq!(deal.pile(seat(2)), 0);
+}
+
+#[test]
+fn all_in_seats_are_asked_again_and_may_win_everything() {
+    let mut deal = opened(&[&[1; 9], &[5, 5], &[2; 9]], 1);
+    bid(&mut deal, "1 raise 3, 2 check, 3 raise 1");
+    assert_eq!(deal.pile(seat(2)), 0);
+    bid(&mut deal, "1 check");
+    assert_eq!(deal.turn(), Some(seat(2)));
+    assert_eq!(deal.play(Move::Raise(Raise::One)), Err(CannotPay { raise: 1, cost: 4, pile: 0 }));
+    bid(&mut deal, "2 check");
+    assert_eq!(deal.turn(), None);
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![4, 12, 4]));
+    assert_eq!(fates(&deal), [Fate::Stayed; 3]);
+}
+
+#[test]
+fn all_in_seats_may_pass() {
+    let mut deal = opened(&[&[1; 9], &[5], &[2; 9]], 1);
+    bid(&mut deal, "1 check, 2 pass, 3 check");
+    deal.settle();
+    assert_eq!(fates(&deal), [Fate::Stayed, Fate::Left(1), Fate::Stayed]);
+    assert_eq!(cards(&deal), (0, vec![8, 0, 11]));
+}
+
+#[test]
+fn a_war_costs_two_cards_and_counts_contributions_anew() {
+    let mut deal = opened(&[&[9, 1, 3, 2, 2, 2], &[9, 1, 4, 2, 2], &[5, 8, 8], &[9; 4]], 1);
+    bid(&mut deal, "1 raise 1, 2 check, 3 check, 4 pass");
+    assert_eq!(cards(&deal), (7, vec![4, 3, 1, 3]));
+    deal.settle();
+    assert_eq!(cards(&deal), (7, vec![4, 3, 1, 3]), "the pot is fought for");
+    assert!(deal.open());
+    assert_eq!(deal.auction(), 2, "a war is an auction with its own number");
+    assert_eq!(cards(&deal), (11, vec![2, 1, 1, 3]));
+    // The cards of the raise lay before those of the war.
+    assert_eq!(peeked(&deal), [Some(3), Some(4), None, None]);
+    let first = deal.turn().unwrap();
+    deal.play(Move::Raise(Raise::One)).unwrap();
+    assert_ne!(deal.turn(), Some(first));
+    deal.play(Move::Check).unwrap();
+    assert_eq!(deal.turn(), None);
+    assert_eq!(cards(&deal), (13, vec![1, 0, 1, 3]));
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![1, 13, 1, 3]));
+}
+
+#[test]
+fn wars_chain() {
+    let mut deal = opened(&[&[9, 7, 1, 6, 1, 1], &[9, 7, 1, 5, 1, 1], &[1, 1]], 1);
+    for (number, pot) in [(1, 3), (2, 7), (3, 11)] {
+        assert_eq!((deal.auction(), deal.pot()), (number, pot));
+        all_check(&mut deal);
+        deal.settle();
+        assert!(deal.open());
+    }
+    assert_eq!(cards(&deal), (3, vec![11, 0, 0]), "seat 1 has won the chain, and all bid again");
+}
+
+#[test]
+fn in_a_war_a_single_card_is_enough() {
+    let mut deal = opened(&[&[9, 8], &[9, 1, 3, 2, 2], &[1, 1, 1]], 1);
+    bid(&mut deal, "1 check, 2 check, 3 check");
+    deal.settle();
+    assert!(deal.open());
+    assert_eq!(cards(&deal), (6, vec![0, 2, 2]));
+    assert_eq!(peeked(&deal), [Some(8), Some(1), None]);
+    // What it lacks to two cards is no debt of others, and none of its own.
+    while let Some(bidder) = deal.turn() {
+        let choice = if bidder == seat(2) { Move::Raise(Raise::One) } else { Move::Check };
+        deal.play(choice).unwrap();
+    }
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![7, 1, 2]));
+}
+
+#[test]
+fn a_seat_without_cards_loses_the_tie() {
+    let mut deal = opened(&[&[9], &[9, 1, 1], &[9, 1, 1], &[1, 1]], 1);
+    all_check(&mut deal);
+    deal.settle();
+    assert_eq!(deal.fate(seat(1)), Fate::Left(1), "it is out before the war");
+    assert!(deal.open());
+    assert_eq!(peeked(&deal), [None, Some(1), Some(1), None]);
+    all_check(&mut deal);
+    deal.settle();
+    // Both have put their last cards into the war: the pot stays, and nobody is left to win it.
+    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Left(2), Fate::Left(2), Fate::Stayed]);
+    assert_eq!(cards(&deal), (8, vec![0, 0, 0, 1]));
+    assert!(!deal.open());
+}
+
+#[test]
+fn the_only_tied_seat_with_cards_wins_without_a_war() {
+    let mut deal = opened(&[&[9], &[9, 1], &[1, 1], &[9]], 1);
+    all_check(&mut deal);
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![0, 5, 1, 0]));
+    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Stayed, Fate::Stayed, Fate::Left(1)]);
+}
+
+#[test]
+fn a_pot_that_nobody_can_fight_for_stays() {
+    let mut deal = opened(&[&[9], &[9], &[1, 5, 1], &[1, 4]], 1);
+    all_check(&mut deal);
+    deal.settle();
+    assert_eq!(cards(&deal), (4, vec![0, 0, 2, 1]));
+    assert!(deal.open());
+    assert_eq!(cards(&deal), (6, vec![0, 0, 1, 0]), "a regular auction: one card each");
+    assert_eq!(peeked(&deal), [None, None, Some(5), Some(4)]);
+    all_check(&mut deal);
+    deal.settle();
+    assert_eq!(cards(&deal), (0, vec![0, 0, 7, 0]));
+    assert!(!deal.open(), "one seat is left");
+    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Left(1), Fate::Stayed, Fate::Left(2)]);
+}
+
+#[test]
+fn a_deal_may_end_without_a_survivor() {
+    let mut deal = opened(&[&[9], &[9]], 1);
+    all_check(&mut deal);
+    deal.settle();
+    assert!(!deal.open());
+    assert_eq!(fates(&deal), [Fate::Left(1); 2]);
+    assert_eq!(points(&fates(&deal))[..2], [36, 36]);
+}
+
+#[test]
+fn dealing_goes_round_from_seat_one() {
+    let deal = Deal::new(&"1-10".parse().unwrap(), 4, Seed([1; 32]));
+    assert_eq!(cards(&deal), (0, vec![3, 3, 2, 2]));
+    let official = Deal::new(&Deck::default(), 4, Seed([1; 32]));
+    assert_eq!(cards(&official), (0, vec![26; 4]));
+}
+
+#[test]
+fn places_are_shared_by_the_number_of_the_auction() {
+    use Fate::{Forfeited, Left, Stayed};
+    let table: &[(&[Fate], &[i64])] = &[
+        (&[Left(9), Stayed, Left(4), Left(7)], &[24, 48, 0, 12]),
+        (&[Left(4), Stayed, Left(4), Left(7)], &[6, 48, 6, 24]),
+        (&[Left(3), Left(5), Left(5), Stayed], &[0, 18, 18, 48]),
+        (&[Left(3), Left(5), Left(6), Left(6)], &[0, 12, 36, 36]),
+        (&[Left(3), Left(3), Left(3), Stayed], &[12, 12, 12, 48]),
+        (&[Stayed, Left(3), Stayed, Stayed], &[28, 0, 28, 28]),
+        (&[Stayed; 4], &[21; 4]),
+        (&[Left(2), Stayed, Left(1)], &[24, 48, 12]),
+        (&[Stayed; 3], &[28; 3]),
+        (&[Left(2), Left(2), Stayed], &[18, 18, 48]),
+        (&[Left(2), Stayed], &[24, 48]),
+        (&[Stayed; 2], &[36; 2]),
+        (&[Forfeited, Left(1), Left(2), Stayed], &[0, 12, 24, 48]),
+        (&[Stayed, Forfeited, Left(2), Stayed], &[36, 0, 12, 36]),
+        (&[Forfeited, Left(2), Forfeited, Left(3)], &[0, 24, 0, 48]),
+        (&[Forfeited, Left(2), Left(3)], &[0, 24, 48]),
+        (&[Forfeited, Forfeited, Forfeited, Left(2)], &[0, 0, 0, 48]),
+    ];
+    for (fates, due) in table {
+        assert_eq!(points(fates)[..fates.len()], **due, "{fates:?}");
+    }
+}
+
+#[test]
+fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
+    let mut deal = Deal::new(&Deck::default(), 4, Seed([2; 32]));
+    let (mut chances, mut interruptions) = (0, 0);
+    for _ in 0..500 {
+        while deal.open() {
+            chances += u32::from(deal.auction() > 200);
+            while deal.turn().is_some() {
+                deal.play(Move::Pass).unwrap();
+            }
+            deal.settle();
+        }
+        if Seat::all(4).filter(|seat| deal.is_in(*seat)).count() > 1 {
+            assert!(deal.auction() >= 200);
+            interruptions += 1;
+            chances += 1;
+        }
+        deal.again();
+    }
+    let expected = f64::from(chances) / 200.0;
+    let tolerance = 3.0 * expected.sqrt();
+    assert!(interruptions > 300, "passing bots play long deals");
+    assert!((f64::from(interruptions) - expected).abs() < tolerance, "{interruptions} {expected}");
+}
+
+#[test]
+fn a_war_may_be_interrupted() {
+    let mut deal = Deal::new(&"1-2*60".parse().unwrap(), 3, Seed([3; 32]));
+    let found = (0..2000).any(|_| {
+        while deal.open() {
+            while deal.turn().is_some() {
+                // Somebody else passes in each auction, so that piles stay about equal.
+                let passes = u32::from(deal.turn().unwrap().number()) == deal.auction() % 3 + 1;
+                deal.play(if passes { Move::Pass } else { Move::Check }).unwrap();
+            }
+            deal.settle();
+        }
+        let in_war = deal.pot() > 0 && Seat::all(3).filter(|seat| deal.is_in(*seat)).count() > 1;
+        deal.again();
+        in_war
+    });
+    assert!(found);
+}

@@ -1,0 +1,131 @@
+//! The command line: one file a command group.
+//!
+//! Exit codes are part of the interface: 0 done, 1 a negative answer (a record is wrong, a match
+//! could not be finished), 2 usage, 3 cannot reach or not allowed.
+
+mod completions;
+mod play;
+mod verify;
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+/// Runs official tournaments of game-playing programs.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Examples:
+  arbiter play gomoku bots/gomoku/house bots/gomoku/center --games 2 --record records
+  arbiter verify records
+  arbiter play --help")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Play(play::Play),
+    Verify(verify::Verify),
+    Completions(completions::Completions),
+}
+
+/// How a command ends when it does not end well.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A negative answer: exit code 1.
+    Negative(String),
+    /// A wrong call: exit code 2.
+    Usage(String),
+    /// Something that cannot be reached or is not allowed: exit code 3.
+    Refused(String),
+}
+
+impl Failure {
+    /// The failure of a call that something is wrong with.
+    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Negative(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Refused(_) => 3,
+        }
+    }
+
+    fn message(&self) -> &str {
+        match self {
+            Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
+        }
+    }
+}
+
+/// Reads the command line, does what it says, and gives the exit code.
+pub(crate) fn run() -> ExitCode {
+    let done = match Cli::try_parse() {
+        Ok(Cli { command }) => match command {
+            Command::Play(play) => play.run(),
+            Command::Verify(verify) => verify.run(),
+            Command::Completions(completions) => {
+                completions.run();
+                Ok(())
+            }
+        },
+        Err(error) => misuse(&error),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message().is_empty() {
+                // Nobody is left to tell if standard error is closed.
+                drop(writeln!(io::stderr(), "error: {}", failure.message()));
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// What clap found wrong, in one line with the remedy; help and version are printed as asked.
+fn misuse(error: &clap::Error) -> Result<(), Failure> {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let printed = error.print();
+        return if asked {
+            printed.or_else(broken_pipe)
+        } else {
+            Err(Failure::Usage(String::new()))
+        };
+    }
+    let text = error.render().to_string();
+    let told = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let words: Vec<_> = told.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let told = words.join(" ");
+    let told = told.strip_prefix("error: ").unwrap_or(&told);
+    let told = told.trim_end_matches("For more information, try '--help'.").trim_end();
+    Err(Failure::Usage(format!("{told}; see --help")))
+}
+
+/// A reader who has seen enough is no error of ours.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `or_else` takes")]
+pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(Failure::Negative(format!("cannot write the output: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,10 @@
+//! `arbiter`: runs official tournaments of game-playing programs.
+
+mod cli;
+mod play;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

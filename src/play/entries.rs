@@ -1,0 +1,49 @@
+//! The bots of a local run, by distinct names.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arbiter_games::{BotName, BotNameError, GameName};
+use arbiter_worker::bot::{Bot, Protocol};
+
+use crate::cli::Failure;
+
+/// A bot and the name it plays by.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: BotName,
+    pub(crate) bot: Arc<Bot>,
+}
+
+/// Reads the bots at `paths`, building them where need be. Namesakes are told apart by `-2`,
+/// `-3` and so on behind the name.
+///
+/// # Errors
+/// The first path that is no bot for `game`.
+pub(crate) fn load(game: GameName, paths: &[PathBuf]) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for path in paths {
+        let bot = Bot::load(path).map_err(Failure::usage)?;
+        let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
+        if protocol == Protocol::Http {
+            return Err(Failure::usage(format!(
+                "{}: http bots cannot be seated by play; use protocol = \"stdio\" or \"exec\"",
+                path.display()
+            )));
+        }
+        let name = distinct(&bot.name, &entries).map_err(Failure::usage)?;
+        entries.push(Entry { name, bot: Arc::new(bot) });
+    }
+    Ok(entries)
+}
+
+/// `name`, or the first numbered variant of it that nobody has.
+fn distinct(name: &BotName, entries: &[Entry]) -> Result<BotName, BotNameError> {
+    let mut variant = name.clone();
+    let mut number = 1;
+    while entries.iter().any(|entry| entry.name == variant) {
+        number += 1;
+        variant = format!("{name}-{number}").parse()?;
+    }
+    Ok(variant)
+}

@@ -1,0 +1,127 @@
+//! What a local run shows: a line of JSON a match, and a table at the end.
+
+use arbiter_games::{Forfeit, Micros};
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Map, Value, json};
+
+use crate::play::plan::{Job, Plan};
+use crate::play::run::Played;
+use crate::play::tally::{Row, Tally};
+
+/// A match as one JSON object.
+pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
+    let outcome = &played.outcome;
+    let names = played.seats.iter().map(|entry| json!(plan.entries[*entry].name));
+    let standings = outcome.standings.iter();
+    let mut line = json!({
+        "match": job.number,
+        "game": plan.params.game(),
+        "seed": played.seed,
+        "seats": names.collect::<Vec<_>>(),
+        "scores": standings.clone().map(|standing| &standing.score).collect::<Vec<_>>(),
+        "forfeits": standings.clone().map(|standing| standing.forfeit).collect::<Vec<_>>(),
+        "details": outcome.seats.iter().map(|seat| &seat.detail).collect::<Vec<_>>(),
+        "bad_answers": standings.map(|standing| standing.bad_answers).collect::<Vec<_>>(),
+        "transcript": outcome.transcript.to_string(),
+        "wall_us": outcome.wall.0,
+        "cpu_us": outcome.seats.iter().map(|seat| seat.remains.cpu.0).collect::<Vec<_>>(),
+    });
+    if let (Some((round, table)), Some(object)) = (played.place, line.as_object_mut()) {
+        object.insert("round".to_owned(), json!(round));
+        object.insert("table".to_owned(), json!(table));
+    }
+    line
+}
+
+/// The table as one JSON object.
+pub(crate) fn table_json(plan: &Plan, tally: &Tally) -> Value {
+    let rows = tally.ranking().into_iter().map(|(rank, entry)| {
+        let row = &tally.0[entry];
+        let (mean, interval) = row.mean();
+        let kinds = Forfeit::ALL.iter().zip(row.forfeits);
+        let forfeits: Map<_, _> =
+            kinds.map(|(kind, count)| (kind.word().to_owned(), json!(count))).collect();
+        let times = row.reply_times();
+        json!({
+            "rank": rank,
+            "bot": plan.entries[entry].name,
+            "games": row.games,
+            "score": row.score,
+            "mean": mean,
+            "interval95": interval,
+            "forfeits": forfeits,
+            "bad_answers": row.bad_answers,
+            "reply_us": times.map(|times| json!({
+                "mean": times.mean.0, "p99": times.p99.0, "max": times.max.0
+            })),
+        })
+    });
+    json!({"columns": plan.columns, "ranking": rows.collect::<Vec<_>>()})
+}
+
+/// The table for people.
+pub(crate) fn table(plan: &Plan, tally: &Tally) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let bad = tally.0.iter().any(|row| row.bad_answers > 0);
+    let mut header = vec!["#".to_owned(), "bot".to_owned(), "games".to_owned()];
+    header.extend(plan.columns.iter().map(|name| (*name).to_owned()));
+    header.push("mean ± 95 %".to_owned());
+    header.push("forfeits".to_owned());
+    if bad {
+        header.push("bad answers".to_owned());
+    }
+    header.push("reply mean / p99 / max".to_owned());
+    let columns = header.len();
+    table.set_header(header);
+    for (rank, entry) in tally.ranking() {
+        let row = &tally.0[entry];
+        let mut cells = vec![rank.to_string(), plan.entries[entry].name.to_string()];
+        cells.push(row.games.to_string());
+        cells.extend(
+            (0..plan.columns.len())
+                .map(|part| row.score.0.get(part).copied().unwrap_or(0).to_string()),
+        );
+        cells.push(mean(row));
+        cells.push(forfeits(row));
+        if bad {
+            cells.push(row.bad_answers.to_string());
+        }
+        cells.push(times(row));
+        table.add_row(cells);
+    }
+    for column in (0..columns).filter(|column| *column != 1) {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+fn mean(row: &Row) -> String {
+    match row.mean() {
+        (mean, Some(interval)) => format!("{mean:.2} ± {interval:.2}"),
+        (mean, None) => format!("{mean:.2}"),
+    }
+}
+
+fn forfeits(row: &Row) -> String {
+    let kinds = Forfeit::ALL.iter().zip(row.forfeits).filter(|(_, count)| *count > 0);
+    let words: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+fn times(row: &Row) -> String {
+    let Some(times) = row.reply_times() else { return "-".to_owned() };
+    [times.mean, times.p99, times.max].map(span).join(" / ")
+}
+
+/// A time for people.
+fn span(time: Micros) -> String {
+    match time.0 {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        micros => format!("{} ms", micros / 1000),
+    }
+}

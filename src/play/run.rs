@@ -1,0 +1,177 @@
+//! Plays a plan on so many threads, one match at a time on each.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use arbiter_games::blackjack::Episode;
+use arbiter_games::{ClockRules, Params, Score, Seed};
+use arbiter_worker::fault::Fault;
+use arbiter_worker::sandbox::Host;
+use arbiter_worker::seat::Stop;
+use arbiter_worker::table::{Entrant, Match, Outcome, State};
+
+use crate::play::plan::{Job, Kind, Plan};
+use crate::play::progress::Reorder;
+
+/// How often a match is tried before its faults are somebody's to look into.
+const ATTEMPTS: usize = 3;
+
+/// A bot that ends an episode with less is broke, in chips.
+const BROKE_BELOW: i64 = 10;
+
+/// How a plan is played.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) host: &'a Host,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) clock: ClockRules,
+    /// How many matches at a time.
+    pub(crate) jobs: usize,
+    /// Where records go, as a directory and how their names begin.
+    pub(crate) records: Option<(PathBuf, String)>,
+    /// Where bots keep their files from match to match, if they do.
+    pub(crate) state: Option<&'a Path>,
+}
+
+/// A match that was played.
+#[derive(Debug)]
+pub(crate) struct Played {
+    /// The round and table, in an episode.
+    pub(crate) place: Option<(u32, u32)>,
+    /// The match's seed.
+    pub(crate) seed: Seed,
+    /// Positions in the list of entries, seat 1 first.
+    pub(crate) seats: Vec<usize>,
+    /// What it came to.
+    pub(crate) outcome: Outcome,
+}
+
+/// A job that was played.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// Its matches, in order.
+    pub(crate) matches: Vec<Played>,
+    /// What it brings to each bot that took part.
+    pub(crate) scores: Vec<(usize, Score)>,
+}
+
+impl Run<'_> {
+    /// Plays everything, and hands over each job when it and all before it are done; jobs behind
+    /// one that failed are handed over at the end.
+    ///
+    /// # Errors
+    /// The first fault that came again and again, or [`Fault::Abandoned`].
+    pub(crate) fn play(&self, mut done: impl FnMut(&Job, Done)) -> Result<(), Fault> {
+        let next = AtomicUsize::new(0);
+        let (sender, receiver) = mpsc::channel();
+        let mut failed = None;
+        thread::scope(|scope| {
+            for _ in 0..self.jobs.min(self.plan.jobs.len()) {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(job) = self.plan.jobs.get(index) else { return };
+                        let played = self.job(job);
+                        if played.is_err() {
+                            next.store(self.plan.jobs.len(), Ordering::Relaxed);
+                        }
+                        if sender.send((index, played)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut in_order = Reorder::new(0);
+            for (index, played) in receiver {
+                match played {
+                    Ok(played) => {
+                        for (index, played) in in_order.push(index, played) {
+                            done(&self.plan.jobs[index], played);
+                        }
+                    }
+                    Err(fault) => failed = failed.take().or(Some(fault)),
+                }
+            }
+            for (index, played) in in_order.rest() {
+                done(&self.plan.jobs[index], played);
+            }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn job(&self, job: &Job) -> Result<Done, Fault> {
+        match &job.kind {
+            Kind::Match(seats) => {
+                let params = self.plan.params.clone();
+                let played = self.one(job, None, params, job.seed, seats.clone())?;
+                let standings = played.outcome.standings.iter();
+                let scores = standings.map(|standing| standing.score.clone());
+                let scores = seats.iter().copied().zip(scores).collect();
+                Ok(Done { matches: vec![played], scores })
+            }
+            Kind::Episode => self.episode(job),
+        }
+    }
+
+    /// Plays the rounds of an episode, one after the other.
+    fn episode(&self, job: &Job) -> Result<Done, Fault> {
+        let Params::Blackjack(params) = &self.plan.params else {
+            unreachable!("only blackjack is played in episodes");
+        };
+        let mut episode = Episode::new(self.plan.entries.len(), params, job.seed)
+            .map_err(|error| Fault::new("cannot start an episode", error))?;
+        let mut matches = Vec::new();
+        while let Some(table) = episode.tables().first().cloned() {
+            let place = (table.round, table.table);
+            let seed = job.seed.derive(&format!("round {} table {}", place.0, place.1));
+            let params = Params::Blackjack(table.params);
+            let played = self.one(job, Some(place), params, seed, table.bots)?;
+            episode.finish(table.table, &played.outcome.standings);
+            matches.push(played);
+        }
+        let scores = episode
+            .chips()
+            .iter()
+            .map(|chips| Score(vec![*chips, i64::from(*chips >= BROKE_BELOW)]));
+        Ok(Done { matches, scores: scores.enumerate().collect() })
+    }
+
+    /// Plays one match; a fault is never scored, the match is played again.
+    fn one(
+        &self,
+        job: &Job,
+        place: Option<(u32, u32)>,
+        params: Params,
+        seed: Seed,
+        seats: Vec<usize>,
+    ) -> Result<Played, Fault> {
+        let entrants = seats.iter().map(|entry| {
+            let entry = &self.plan.entries[*entry];
+            let state = match self.state {
+                Some(root) => State::Kept(root.join(entry.name.as_str())),
+                None => State::Fresh,
+            };
+            Entrant { bot: Arc::clone(&entry.bot), name: entry.name.clone(), state }
+        });
+        let record = self.records.as_ref().map(|(directory, prefix)| {
+            let within = place.map(|(round, table)| format!("-r{round}t{table}"));
+            let (number, within) = (job.number, within.unwrap_or_default());
+            directory.join(format!("{prefix}-{number:06}{within}.jsonl"))
+        });
+        let entrants = entrants.collect();
+        let planned = Match { params, seed, clock: self.clock, entrants, record };
+        let mut attempt = 1;
+        loop {
+            match planned.play(self.host, &self.stop) {
+                Ok(outcome) => return Ok(Played { place, seed, seats, outcome }),
+                Err(Fault::System { .. }) if attempt < ATTEMPTS => attempt += 1,
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Adds up what the bots of a local run earn.
+
+use arbiter_games::{Forfeit, Micros, Score};
+use hdrhistogram::Histogram;
+
+use crate::play::run::Done;
+
+/// What one bot has so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// How many games, or episodes, count.
+    pub(crate) games: u32,
+    /// The sum of its scores.
+    pub(crate) score: Score,
+    /// The sum of the squares of its scores' first components.
+    squares: i128,
+    /// Its forfeits, by the positions of [`Forfeit::ALL`].
+    pub(crate) forfeits: [u32; 4],
+    /// Answers that were bad without being forfeits.
+    pub(crate) bad_answers: u64,
+    /// Reply times in microseconds, to three digits.
+    replies: Histogram<u64>,
+}
+
+/// The longest reply time that is told apart, in microseconds: an hour.
+const LONGEST: u64 = 3_600_000_000;
+
+/// Half the width of a 95 % interval in standard errors, for a normal distribution.
+const Z95: f64 = 1.96;
+
+/// Reply times of a bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyTimes {
+    pub(crate) mean: Micros,
+    pub(crate) p99: Micros,
+    pub(crate) max: Micros,
+}
+
+impl Row {
+    fn new() -> Self {
+        let replies = Histogram::new_with_max(LONGEST, 3).expect("three digits up to an hour fit");
+        let (score, forfeits) = (Score::default(), [0; 4]);
+        Self { games: 0, score, squares: 0, forfeits, bad_answers: 0, replies }
+    }
+
+    /// The mean of the first component of the scores, and half the width of its 95 % interval
+    /// (normal approximation), which takes two games.
+    #[expect(clippy::cast_precision_loss, reason = "shown to people with two digits")]
+    pub(crate) fn mean(&self) -> (f64, Option<f64>) {
+        let (count, sum) = (f64::from(self.games.max(1)), self.first() as f64);
+        let mean = sum / count;
+        let spread = (self.games > 1).then(|| {
+            let variance = (self.squares as f64 - sum * mean).max(0.0) / (count - 1.0);
+            Z95 * (variance / count).sqrt()
+        });
+        (mean, spread)
+    }
+
+    fn first(&self) -> i64 {
+        self.score.0.first().copied().unwrap_or(0)
+    }
+
+    /// Reply times, if there was a reply.
+    pub(crate) fn reply_times(&self) -> Option<ReplyTimes> {
+        let micros = |time: u64| Micros(i64::try_from(time).unwrap_or(i64::MAX));
+        #[expect(clippy::cast_possible_truncation, reason = "a mean time is far below 2^63")]
+        let mean = Micros(self.replies.mean().round() as i64);
+        let (p99, max) = (self.replies.value_at_quantile(0.99), self.replies.max());
+        (!self.replies.is_empty()).then(|| ReplyTimes { mean, p99: micros(p99), max: micros(max) })
+    }
+}
+
+/// What all bots have so far, by their positions in the list of entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally(pub(crate) Vec<Row>);
+
+impl Tally {
+    /// Nothing for so many bots.
+    pub(crate) fn new(bots: usize) -> Self {
+        Self(vec![Row::new(); bots])
+    }
+
+    /// Adds a job that was played.
+    pub(crate) fn add(&mut self, done: &Done) {
+        for (entry, score) in &done.scores {
+            let row = &mut self.0[*entry];
+            let first = i128::from(score.0.first().copied().unwrap_or(0));
+            row.games += 1;
+            row.squares += first * first;
+            row.score += score;
+        }
+        for played in &done.matches {
+            let outcome = &played.outcome;
+            let seats = outcome.standings.iter().zip(&outcome.seats);
+            for (entry, (standing, report)) in played.seats.iter().zip(seats) {
+                let row = &mut self.0[*entry];
+                row.bad_answers += u64::from(standing.bad_answers);
+                let kind = Forfeit::ALL.iter().position(|kind| Some(*kind) == standing.forfeit);
+                if let Some(kind) = kind {
+                    row.forfeits[kind] += 1;
+                }
+                for reply in &report.replies {
+                    row.replies.saturating_record(u64::try_from(reply.0).unwrap_or(0));
+                }
+            }
+        }
+    }
+
+    /// The bots from the best to the last, each with its rank; equal scores share a rank.
+    pub(crate) fn ranking(&self) -> Vec<(usize, usize)> {
+        let mut order: Vec<_> = (0..self.0.len()).collect();
+        order.sort_by(|one, two| self.0[*two].score.cmp(&self.0[*one].score));
+        let mut ranked: Vec<(usize, usize)> = Vec::new();
+        for (index, entry) in order.into_iter().enumerate() {
+            let rank = match ranked.last() {
+                Some((rank, before)) if self.0[*before].score == self.0[entry].score => *rank,
+                _ => index + 1,
+            };
+            ranked.push((rank, entry));
+        }
+        ranked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(scores: &[&[i64]]) -> Tally {
+        let mut tally = Tally::new(scores[0].len());
+        for game in scores {
+            let scores = game.iter().map(|points| Score(vec![*points])).enumerate().collect();
+            tally.add(&Done { matches: Vec::new(), scores });
+        }
+        tally
+    }
+
+    #[test]
+    fn ties_share_a_rank() {
+        let tally = tally(&[&[2, 0, 1, 1], &[0, 1, 1, 0]]);
+        assert_eq!(tally.ranking(), [(1, 0), (1, 2), (3, 1), (3, 3)]);
+    }
+
+    #[test]
+    fn intervals() {
+        let (mean, spread) = tally(&[&[2], &[0], &[2], &[0]]).0[0].mean();
+        assert!((mean - 1.0).abs() < 1e-9);
+        // The sample's deviation is 2/sqrt(3), its standard error half of that.
+        assert!((spread.unwrap() - 1.96 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert_eq!(tally(&[&[5]]).0[0].mean(), (5.0, None));
+    }
+}

@@ -1,0 +1,246 @@
+//! Bots on disk: what is run, how it is spoken to, and the digest that identifies it.
+//!
+//! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, or an executable
+//! file.
+
+mod manifest;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use arbiter_games::{BotName, GameName};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::sandbox::Source;
+
+/// How a bot is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// One process a match, through its standard input and output.
+    Stdio,
+    /// One execution a decision: arguments in, standard output back.
+    Exec,
+    /// A client of the game's HTTP form.
+    Http,
+}
+
+impl Protocol {
+    /// The protocol of a bot whose manifest names none.
+    pub fn default_of(game: GameName) -> Self {
+        match game {
+            GameName::Blackjack => Self::Exec,
+            GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
+        }
+    }
+}
+
+/// A bot as submitted.
+#[derive(Clone, Debug)]
+pub struct Bot {
+    /// Its name.
+    pub name: BotName,
+    /// Its files.
+    pub source: Source,
+    /// The program and its arguments; never empty.
+    pub run: Vec<String>,
+    /// How it is spoken to, if the manifest says.
+    pub protocol: Option<Protocol>,
+    /// Whether its standard error is kept with records.
+    pub stderr: bool,
+    /// What identifies it: the digest of its files.
+    pub digest: String,
+}
+
+/// Why a path is no bot: one line that names the thing, the cause and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{path}: {cause}", path = .path.display())]
+pub struct BotError {
+    path: PathBuf,
+    cause: String,
+}
+
+impl BotError {
+    fn new(path: &Path, cause: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), cause: cause.into() }
+    }
+}
+
+impl Bot {
+    /// Reads the bot at `path`, building it first if its manifest says how and its program is
+    /// missing or older than its sources.
+    ///
+    /// # Errors
+    /// [`BotError`] if there is no bot, its manifest is malformed, or its program cannot be run.
+    pub fn load(path: &Path) -> Result<Self, BotError> {
+        let found = fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
+        if !found.is_dir() {
+            return Self::load_file(path, &found);
+        }
+        let path = absolute(path)?;
+        let manifest = manifest::read(&path)?;
+        if let Some(build) = &manifest.build {
+            build_if_stale(&path, &manifest.run[0], build)?;
+        }
+        check_program(&path, &manifest.run[0])?;
+        let digest = digest(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
+        let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest;
+        Ok(Self { name, source: Source::Directory(path), run, protocol, stderr, digest })
+    }
+
+    fn load_file(path: &Path, found: &fs::Metadata) -> Result<Self, BotError> {
+        if !found.is_file() {
+            return Err(BotError::new(path, "neither a directory nor a file"));
+        }
+        if found.permissions().mode() & 0o111 == 0 {
+            let cause = format!("not executable; chmod +x {}", path.display());
+            return Err(BotError::new(path, cause));
+        }
+        let path = absolute(path)?;
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let name = stem.parse().map_err(|error| BotError::new(&path, format!("{error}")))?;
+        let run = vec![format!("./{file}")];
+        let contents = fs::read(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
+        let digest = blake3::hash(&contents).to_string();
+        let source = Source::File(path);
+        Ok(Self { name, source, run, protocol: None, stderr: false, digest })
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, BotError> {
+    fs::canonicalize(path).map_err(|error| BotError::new(path, error.to_string()))
+}
+
+/// Checks that a program can be found and executed.
+fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
+    let executable = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        let path = directory.join(program);
+        return match executable(&path) {
+            Some(true) => Ok(()),
+            Some(false) => {
+                let cause = format!("its program is not executable; chmod +x {}", path.display());
+                Err(BotError::new(directory, cause))
+            }
+            None => {
+                let cause = format!("its program {program} is missing; build it, or correct `run`");
+                Err(BotError::new(directory, cause))
+            }
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| executable(&folder.join(program)) == Some(true)) {
+        return Ok(());
+    }
+    let cause = format!(
+        "its program `{program}` is not on the PATH; install it, or write ./{program} if it is \
+         the bot's own"
+    );
+    Err(BotError::new(directory, cause))
+}
+
+/// Builds a bot whose program is missing or out of date. One process builds at a time: the others
+/// wait, and then find it built.
+fn build_if_stale(directory: &Path, program: &str, build: &[String]) -> Result<(), BotError> {
+    let failed = |error: io::Error| BotError::new(directory, format!("cannot be locked: {error}"));
+    let lock = fs::File::open(directory).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    if is_stale(directory, program) { run_build(directory, build) } else { Ok(()) }
+}
+
+/// Whether the program is missing or older than a file beside it.
+fn is_stale(directory: &Path, program: &str) -> bool {
+    let Ok(built) = fs::metadata(directory.join(program)).and_then(|found| found.modified()) else {
+        return true;
+    };
+    newest(directory).is_ok_and(|newest| newest > built)
+}
+
+/// The latest time any file in `directory` was changed.
+fn newest(directory: &Path) -> io::Result<SystemTime> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        let changed =
+            if found.is_dir() { self::newest(&entry.path())? } else { found.modified()? };
+        newest = newest.max(changed);
+    }
+    Ok(newest)
+}
+
+/// How much of a failed build's output is shown, in lines from its end.
+const BUILD_LINES: usize = 12;
+
+/// Runs a manifest's `build` in the bot's directory.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the organiser of a local match builds a bot of his own, with his own tools"
+)]
+fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
+    let shown = build.join(" ");
+    let output = Command::new(&build[0])
+        .args(&build[1..])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| BotError::new(directory, format!("cannot build: {shown}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = [output.stdout, output.stderr].concat();
+    let words = String::from_utf8_lossy(&words);
+    let lines: Vec<_> = words.lines().collect();
+    let end = lines[lines.len().saturating_sub(BUILD_LINES)..].join("\n");
+    Err(BotError::new(directory, format!("cannot build: {shown}: {}\n{end}", output.status)))
+}
+
+/// The digest of a directory: BLAKE3 over its files in the order of their paths, each as the
+/// path and the contents with their lengths in front (eight bytes, little endian), and whether
+/// it may be executed (one byte).
+fn digest(directory: &Path) -> io::Result<String> {
+    let mut files = Vec::new();
+    list(directory, &mut files)?;
+    files.sort();
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for file in files {
+        let name = file.strip_prefix(directory).unwrap_or(&file);
+        part(name.as_os_str().as_encoded_bytes());
+        let executable = if file.is_symlink() {
+            part(fs::read_link(&file)?.as_os_str().as_encoded_bytes());
+            2
+        } else {
+            part(&fs::read(&file)?);
+            u8::from(fs::metadata(&file)?.permissions().mode() & 0o111 != 0)
+        };
+        part(&[executable]);
+    }
+    Ok(hasher.finalize().to_string())
+}
+
+/// Every file below `directory`.
+fn list(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            list(&entry.path(), files)?;
+        } else if kind.is_file() || kind.is_symlink() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}

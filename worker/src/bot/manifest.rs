@@ -1,0 +1,114 @@
+//! The two forms of a bot's manifest.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use arbiter_games::BotName;
+use serde::Deserialize;
+
+use super::{BotError, Protocol};
+
+/// Our own form.
+const BOT_TOML: &str = "bot.toml";
+
+/// The form of the `KotH` challenges: four lines, name, command, arguments, and `0` or `1` for
+/// standard error.
+const META: &str = "meta";
+
+/// What a manifest says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) name: BotName,
+    pub(super) run: Vec<String>,
+    #[serde(default)]
+    pub(super) build: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) protocol: Option<Protocol>,
+    #[serde(default)]
+    pub(super) stderr: bool,
+}
+
+/// Reads the manifest of the bot in `directory`; its commands are not empty.
+pub(super) fn read(directory: &Path) -> Result<Manifest, BotError> {
+    let text = |name: &str| match fs::read_to_string(directory.join(name)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(BotError::new(&directory.join(name), error.to_string())),
+    };
+    let (name, parsed) = if let Some(text) = text(BOT_TOML)? {
+        (BOT_TOML, parse_toml(&text))
+    } else if let Some(text) = text(META)? {
+        (META, parse_meta(&text))
+    } else {
+        let cause = format!("no bot: it has neither a {BOT_TOML} nor a {META} file");
+        return Err(BotError::new(directory, cause));
+    };
+    let manifest = parsed.map_err(|cause| BotError::new(&directory.join(name), cause))?;
+    let empty = |command: &[String]| command.first().is_none_or(String::is_empty);
+    if empty(&manifest.run) || manifest.build.as_deref().is_some_and(empty) {
+        let cause = "a command is empty; name a program, as in run = [\"./bot\"]";
+        return Err(BotError::new(&directory.join(name), cause));
+    }
+    Ok(manifest)
+}
+
+fn parse_toml(text: &str) -> Result<Manifest, String> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or("", |span| &text[..span.start]);
+        let line = before.matches('\n').count() + 1;
+        format!("line {line}: {}", error.message().replace('\n', " "))
+    })
+}
+
+fn parse_meta(text: &str) -> Result<Manifest, String> {
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    let (&[name, command, arguments, stderr], rest) =
+        lines.split_first_chunk().ok_or_else(|| {
+            let found = lines.len();
+            format!("four lines are due (name, command, arguments, 0 or 1), not {found}")
+        })?;
+    if rest.iter().any(|line| !line.is_empty()) {
+        return Err("something follows the fourth line; remove it".to_owned());
+    }
+    let words = |line: &str, which: &str| {
+        shlex::split(line).ok_or_else(|| format!("the {which} have an open quote"))
+    };
+    let mut run = words(command, "command's words")?;
+    run.extend(words(arguments, "arguments")?);
+    let stderr = match stderr {
+        "0" => false,
+        "1" => true,
+        other => return Err(format!("line 4 is 0 or 1 for standard error, not `{other}`")),
+    };
+    let name = name.parse().map_err(|error| format!("line 1: {error}"))?;
+    Ok(Manifest { name, run, build: None, protocol: None, stderr })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn koth_meta() {
+        let found = parse_meta("five\npython3\nmain.py --name 'a b'\n1\n").unwrap();
+        assert_eq!(found.run, ["python3", "main.py", "--name", "a b"]);
+        assert!(found.stderr && found.name.as_str() == "five");
+        assert_eq!(parse_meta("five\n./five\n\n0").unwrap().run, ["./five"]);
+        for wrong in
+            ["", "a\n./b\n\n", "a\n./b\n\nyes", "a b\n./b\n\n0", "a\n./b\n'\n0", "a\nb\n\n0\nc"]
+        {
+            assert!(parse_meta(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn bot_toml() {
+        let found = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"exec\"\n").unwrap();
+        assert_eq!((found.protocol, found.stderr), (Some(Protocol::Exec), false));
+        let error = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"smtp\"\n").unwrap_err();
+        assert!(error.starts_with("line 3: ") && error.contains("smtp"), "{error}");
+        assert!(parse_toml("name = \"x\"\nruns = []\n").unwrap_err().contains("runs"));
+    }
+}

@@ -1,0 +1,206 @@
+//! The lines of a record.
+
+use arbiter_games::{
+    BotName, ClockRules, Forfeit, GameName, Micros, Note, Params, Score, Seat, Seed, Spent,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+
+use crate::bot::Protocol;
+
+/// The version of the format, in the field `record` of each header.
+pub const RECORD_VERSION: u32 = 1;
+
+/// The first line: everything that a match is a function of, but for the answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Header {
+    /// The version of the record format.
+    pub record: u32,
+    /// The game.
+    pub game: GameName,
+    /// The version of the rules.
+    pub rules: String,
+    /// The game's parameters.
+    pub params: Params,
+    /// The match's seed.
+    pub seed: Seed,
+    /// How time was charged.
+    pub clock: ClockRules,
+    /// Who sat where, seat 1 first.
+    pub seats: Vec<SeatLine>,
+}
+
+/// Who sat at a seat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeatLine {
+    /// The name by which the bot played.
+    pub bot: BotName,
+    /// The digest of its bundle.
+    pub digest: String,
+    /// How it was spoken to: whether its start-up was charged depends on that.
+    pub protocol: Protocol,
+}
+
+/// A header as written, before its parameters are read for its game.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHeader {
+    record: u32,
+    game: GameName,
+    rules: String,
+    params: serde_json::Value,
+    seed: Seed,
+    clock: ClockRules,
+    seats: Vec<SeatLine>,
+}
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = RawHeader::deserialize(deserializer)?;
+        let params = Params::read(raw.game, raw.params).map_err(serde::de::Error::custom)?;
+        let RawHeader { record, game, rules, seed, clock, seats, .. } = raw;
+        Ok(Self { record, game, rules, params, seed, clock, seats })
+    }
+}
+
+/// The last line: what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Over {
+    /// Always true: the mark of this line.
+    pub over: bool,
+    /// Every seat's score.
+    pub scores: Vec<Score>,
+    /// Every seat's forfeit, if it had one.
+    pub forfeits: Vec<Option<Forfeit>>,
+    /// Every seat's bad answers, in games that count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_answers: Option<Vec<u32>>,
+    /// The hash of what was said.
+    pub transcript: String,
+    /// The hash of every byte of the record before this line.
+    pub seal: String,
+}
+
+/// Any line between the first and the last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    Sent { time: Micros, seat: Seat, text: String },
+    Replied { time: Micros, seat: Seat, reply: Vec<u8>, spent: Spent },
+    Forfeited { time: Micros, seat: Seat, forfeit: Forfeit, spent: Option<Spent>, detail: String },
+    Noted { time: Micros, note: Note },
+    Stderr { seat: Seat, text: String, dropped: usize },
+}
+
+/// The members that lines are made of, in the order they are written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seat: Option<Seat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_b64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forfeit: Option<Forfeit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hand: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dealer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chips: Option<Vec<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<usize>,
+}
+
+impl Line {
+    /// The line as text, without its newline.
+    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(&RawLine::from(self))
+    }
+
+    /// Reads a line: `None` if it is none of a record.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let line = Self::from_raw(serde_json::from_str(text).ok()?)?;
+        // One line, one way to write it: nothing can hide in another spelling.
+        (line.to_json().ok()? == text).then_some(line)
+    }
+
+    fn from_raw(raw: RawLine) -> Option<Self> {
+        let time = raw.t.map(Micros);
+        let spent = match (raw.wall_us, raw.cpu_us) {
+            (Some(wall), Some(cpu)) => Some(Spent { wall: Micros(wall), cpu: Micros(cpu) }),
+            _ => None,
+        };
+        Some(if let Some(text) = raw.send {
+            Self::Sent { time: time?, seat: raw.seat?, text }
+        } else if let Some(reply) = raw.reply {
+            let reply = reply.into_bytes();
+            Self::Replied { time: time?, seat: raw.seat?, reply, spent: spent? }
+        } else if let Some(reply) = raw.reply_b64 {
+            let reply = BASE64.decode(reply).ok()?;
+            Self::Replied { time: time?, seat: raw.seat?, reply, spent: spent? }
+        } else if let Some(forfeit) = raw.forfeit {
+            let (time, seat, detail) = (time?, raw.seat?, raw.detail?);
+            Self::Forfeited { time, seat, forfeit, spent, detail }
+        } else if let Some(hand) = raw.hand {
+            let note = Note::Hand { hand, dealer: raw.dealer?, chips: raw.chips? };
+            Self::Noted { time: time?, note }
+        } else {
+            Self::Stderr { seat: raw.seat?, text: raw.stderr?, dropped: raw.dropped? }
+        })
+    }
+}
+
+impl From<&Line> for RawLine {
+    fn from(line: &Line) -> Self {
+        let said =
+            |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
+        match line.clone() {
+            Line::Sent { time, seat, text } => Self { send: Some(text), ..said(time, seat) },
+            Line::Replied { time, seat, reply, spent } => {
+                let (reply, reply_b64) = match String::from_utf8(reply) {
+                    Ok(text) => (Some(text), None),
+                    Err(bytes) => (None, Some(BASE64.encode(bytes.as_bytes()))),
+                };
+                let (wall_us, cpu_us) = (Some(spent.wall.0), Some(spent.cpu.0));
+                Self { reply, reply_b64, wall_us, cpu_us, ..said(time, seat) }
+            }
+            Line::Forfeited { time, seat, forfeit, spent, detail } => Self {
+                forfeit: Some(forfeit),
+                wall_us: spent.map(|spent| spent.wall.0),
+                cpu_us: spent.map(|spent| spent.cpu.0),
+                detail: Some(detail),
+                ..said(time, seat)
+            },
+            Line::Noted { time, note: Note::Hand { hand, dealer, chips } } => Self {
+                t: Some(time.0),
+                hand: Some(hand),
+                dealer: Some(dealer),
+                chips: Some(chips),
+                ..Self::default()
+            },
+            Line::Stderr { seat, text, dropped } => Self {
+                seat: Some(seat),
+                stderr: Some(text),
+                dropped: Some(dropped),
+                ..Self::default()
+            },
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Replays a record through the rules.
+//!
+//! The rules say again what they said in the match, are told the answers that the record holds,
+//! and must come to the same scores. Every line is accounted for: what we said, what an answer
+//! was charged, each forfeit that the rules or the clock decide, the notes, both hashes.
+
+use std::io::{self, BufRead};
+
+use arbiter_games::{
+    ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Spent, Standing, Step,
+};
+use thiserror::Error;
+
+use super::line::{Header, Line, Over, RECORD_VERSION};
+use super::transcript::{Transcript, TranscriptHash};
+use crate::bot::Protocol;
+
+/// What a record that is right tells.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Its first line.
+    pub header: Header,
+    /// Every seat's result, recomputed.
+    pub standings: Vec<Standing>,
+    /// The hash of what was said, recomputed.
+    pub transcript: TranscriptHash,
+    /// How many lines it has.
+    pub lines: usize,
+}
+
+/// The first place where a record differs from what the rules say.
+#[derive(Debug, Error)]
+pub enum Difference {
+    /// A line that is wrong.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+/// Replays a record, and gives its result.
+///
+/// # Errors
+/// The first difference.
+pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
+    let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
+    let header = header(&mut lines)?;
+    let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
+    let mut game = header
+        .params
+        .start(&names, header.seed)
+        .map_err(|error| lines.difference(error.to_string()))?;
+    let starting_up = header.seats.iter().map(|seat| seat.protocol == Protocol::Stdio).collect();
+    let mut replay = Replay {
+        lines,
+        clock: header.clock,
+        starting_up,
+        time: Micros::ZERO,
+        transcript: Transcript::default(),
+    };
+    let standings = replay.play(game.as_mut())?;
+    let transcript = replay.transcript.hash();
+    let lines = replay.finish(&standings, transcript)?;
+    Ok(Verified { header, standings, transcript, lines })
+}
+
+/// Reads the first line, and checks that this program knows how to replay it.
+fn header<R: BufRead>(lines: &mut Lines<R>) -> Result<Header, Difference> {
+    let text = lines.next_text()?;
+    let header: Header = serde_json::from_str(&text)
+        .map_err(|error| lines.difference(format!("not a record's first line: {error}")))?;
+    if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
+        return Err(lines.difference("not written the way a record's first line is"));
+    }
+    if header.record != RECORD_VERSION {
+        let version = header.record;
+        return Err(lines
+            .difference(format!("record format {version}; this program knows {RECORD_VERSION}")));
+    }
+    if header.rules != RULES_VERSION {
+        let version = &header.rules;
+        return Err(lines
+            .difference(format!("rules version {version}; this program knows {RULES_VERSION}")));
+    }
+    Ok(header)
+}
+
+/// The lines of a record, each counted, and hashed before the next one is read.
+struct Lines<R> {
+    record: R,
+    number: usize,
+    seal: blake3::Hasher,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn difference(&self, what: impl Into<String>) -> Difference {
+        Difference::Line { line: self.number, what: what.into() }
+    }
+
+    /// The next line without its newline; it goes into the seal.
+    fn next_text(&mut self) -> Result<String, Difference> {
+        let text = self.unsealed_text()?;
+        self.seal.update(text.as_bytes()).update(b"\n");
+        Ok(text)
+    }
+
+    fn unsealed_text(&mut self) -> Result<String, Difference> {
+        let mut text = String::new();
+        self.number += 1;
+        let read = self.record.read_line(&mut text);
+        if let Err(error) = &read
+            && error.kind() == io::ErrorKind::InvalidData
+        {
+            return Err(self.difference("not UTF-8"));
+        }
+        if read? == 0 {
+            return Err(self.difference("the record ends before the match does"));
+        }
+        if text.pop() != Some('\n') {
+            return Err(self.difference("the record ends within a line"));
+        }
+        Ok(text)
+    }
+
+    /// The next line of the match.
+    fn next(&mut self) -> Result<Line, Difference> {
+        let text = self.next_text()?;
+        Line::parse(&text).ok_or_else(|| self.difference(format!("not a line of a record: {text}")))
+    }
+}
+
+/// A match being replayed.
+struct Replay<R> {
+    lines: Lines<R>,
+    clock: ClockRules,
+    /// Which seats have not answered yet and start up free of charge.
+    starting_up: Vec<bool>,
+    time: Micros,
+    transcript: Transcript,
+}
+
+impl<R: BufRead> Replay<R> {
+    fn play(&mut self, game: &mut dyn Game) -> Result<Vec<Standing>, Difference> {
+        loop {
+            match game.step() {
+                Step::Say(say) => self.say(game, &say)?,
+                Step::Dismiss(_) => {}
+                Step::Note(note) => match self.lines.next()? {
+                    Line::Noted { time, note: found } if found == note => self.at(time)?,
+                    found => return Err(self.unlike(&format!("{note:?}"), &found)),
+                },
+                Step::Over(standings) => return Ok(standings),
+            }
+        }
+    }
+
+    /// Finds what the rules say in the record, and tells them the answer found there.
+    fn say(&mut self, game: &mut dyn Game, say: &Say) -> Result<(), Difference> {
+        match self.lines.next()? {
+            Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
+                self.at(time)?;
+            }
+            found => {
+                let due = format!("seat {} was told {:?}", say.seat, say.text);
+                return Err(self.unlike(&due, &found));
+            }
+        }
+        if !say.tells_time {
+            self.transcript.sent(say.seat, &say.text);
+        }
+        if say.owes == Owes::Nothing {
+            return Ok(());
+        }
+        match self.lines.next()? {
+            Line::Replied { time, seat, reply, spent } if seat == say.seat => {
+                self.at(time)?;
+                self.replied(game, say, &reply, spent)
+            }
+            Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail: _ }
+                if seat == say.seat =>
+            {
+                self.at(time)?;
+                self.forfeited(game, say, forfeit, spent)
+            }
+            found => Err(self.unlike(&format!("seat {} answers or forfeits", say.seat), &found)),
+        }
+    }
+
+    fn replied(
+        &mut self,
+        game: &mut dyn Game,
+        say: &Say,
+        reply: &[u8],
+        spent: Spent,
+    ) -> Result<(), Difference> {
+        let (cost, late) = self.charge(say, spent)?;
+        if let Some(late) = late {
+            return Err(self.lines.difference(format!("accepted an answer that is late: {late}")));
+        }
+        if !say.tells_time {
+            self.transcript.replied(say.seat, reply);
+        }
+        let Err(illegal) = game.heard(Ok(&String::from_utf8_lossy(reply)), cost) else {
+            return Ok(());
+        };
+        match self.lines.next()? {
+            Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
+                if seat == say.seat && detail == illegal.to_string() =>
+            {
+                self.transcript.forfeited(seat, Forfeit::Illegal);
+                self.at(time)
+            }
+            found => {
+                let due = format!("seat {} forfeits by an illegal answer: {illegal}", say.seat);
+                Err(self.unlike(&due, &found))
+            }
+        }
+    }
+
+    fn forfeited(
+        &mut self,
+        game: &mut dyn Game,
+        say: &Say,
+        forfeit: Forfeit,
+        spent: Spent,
+    ) -> Result<(), Difference> {
+        let (cost, late) = self.charge(say, spent)?;
+        if (forfeit == Forfeit::Clock) && late.is_none() {
+            return Err(self
+                .lines
+                .difference("a forfeit by the clock, in time by its own figures"));
+        }
+        self.transcript.forfeited(say.seat, forfeit);
+        match game.heard(Err(forfeit), cost) {
+            Ok(()) => Ok(()),
+            Err(illegal) => Err(self.lines.difference(illegal.to_string())),
+        }
+    }
+
+    /// What an answer costs, by the same sum as in the match.
+    fn charge(&mut self, say: &Say, spent: Spent) -> Result<(Micros, Option<String>), Difference> {
+        if spent.wall < Micros::ZERO || spent.cpu < Micros::ZERO {
+            return Err(self.lines.difference("a time below zero"));
+        }
+        let first = std::mem::replace(&mut self.starting_up[say.seat.index()], false);
+        let charge = self.clock.charge(spent, say.allowance, first);
+        Ok((charge.cost, charge.late))
+    }
+
+    /// Time never runs backwards.
+    fn at(&mut self, time: Micros) -> Result<(), Difference> {
+        if time < self.time {
+            let (before, now) = (self.time.0, time.0);
+            return Err(self.lines.difference(format!("t is {now} after {before}")));
+        }
+        self.time = time;
+        Ok(())
+    }
+
+    fn unlike(&self, due: &str, found: &Line) -> Difference {
+        let found = found.to_json().unwrap_or_default();
+        self.lines.difference(format!("by the rules {due}; the record has {found}"))
+    }
+
+    /// Checks what follows the match: standard error, and the last line.
+    fn finish(
+        mut self,
+        standings: &[Standing],
+        transcript: TranscriptHash,
+    ) -> Result<usize, Difference> {
+        let text = loop {
+            let seal = self.lines.seal.clone();
+            let text = self.lines.next_text()?;
+            match Line::parse(&text) {
+                Some(Line::Stderr { .. }) => {}
+                Some(found) => return Err(self.unlike("the match is over", &found)),
+                None => {
+                    self.lines.seal = seal;
+                    break text;
+                }
+            }
+        };
+        let due = Over::new(standings, transcript, self.lines.seal.finalize());
+        if serde_json::to_string(&due).ok().as_deref() != Some(text.as_str()) {
+            return Err(self.lines.difference(last_line_difference(&text, &due)));
+        }
+        let lines = self.lines.number;
+        match self.lines.unsealed_text() {
+            Err(Difference::Line { .. }) if self.lines.record.fill_buf()?.is_empty() => Ok(lines),
+            _ => Err(self.lines.difference("something follows the last line")),
+        }
+    }
+}
+
+/// Says which member of the last line differs.
+fn last_line_difference(text: &str, due: &Over) -> String {
+    let Ok(found) = serde_json::from_str::<Over>(text) else {
+        return format!("not a record's last line: {text}");
+    };
+    if found.scores != due.scores {
+        format!("scores {:?}; by the rules {:?}", found.scores, due.scores)
+    } else if found.forfeits != due.forfeits {
+        format!("forfeits {:?}; by the rules {:?}", found.forfeits, due.forfeits)
+    } else if found.bad_answers != due.bad_answers {
+        format!("bad answers {:?}; by the rules {:?}", found.bad_answers, due.bad_answers)
+    } else if found.transcript != due.transcript {
+        format!("transcript {}; recomputed {}", found.transcript, due.transcript)
+    } else if found.seal != due.seal {
+        format!("seal {}; recomputed {}: the record was edited", found.seal, due.seal)
+    } else {
+        "not written the way a record's last line is".to_owned()
+    }
+}

@@ -1,0 +1,152 @@
+//! The referee: brings a game's words to the seats, measures, and reports what happened.
+//!
+//! The loop knows no game and no protocol. It decides nothing but whether an answer came in time:
+//! what a late, illegal or missing answer means is for the game to say.
+
+use std::time::Instant;
+
+use arbiter_games::{
+    ClockRules, Forfeit, Game, Micros, Note, Owes, Say, Seat as Place, Spent, Standing, Step,
+};
+
+use crate::fault::Fault;
+use crate::seat::{Answer, Failure, GRACE, Seat};
+
+/// Something that happened in a match, for records, hashes and statistics. Borrowed: what is not
+/// kept costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The referee spoke to a seat.
+    Sent {
+        /// Whom.
+        seat: Place,
+        /// One protocol unit.
+        text: &'a str,
+        /// Whether it tells the time, and is left out of the transcript's hash.
+        tells_time: bool,
+    },
+    /// A seat answered in time.
+    Replied {
+        /// Who.
+        seat: Place,
+        /// The answer without its frame.
+        reply: &'a [u8],
+        /// What it took.
+        spent: Spent,
+        /// Whether it answers a request that tells the time.
+        tells_time: bool,
+    },
+    /// A seat forfeited.
+    Forfeited {
+        /// Who.
+        seat: Place,
+        /// What it did.
+        forfeit: Forfeit,
+        /// What it took, unless the answer that forfeits was reported before.
+        spent: Option<Spent>,
+        /// The evidence, in words for the bot's author.
+        detail: &'a str,
+    },
+    /// The game noted something for people and verification.
+    Noted(&'a Note),
+}
+
+/// Hears what happens in a match.
+pub trait Witness {
+    /// Something happened, so long after the match began.
+    ///
+    /// # Errors
+    /// A fault if it cannot be kept.
+    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault>;
+}
+
+/// A match being refereed.
+#[derive(Debug)]
+pub struct Referee<'a, W> {
+    clock: ClockRules,
+    began: Instant,
+    witness: &'a mut W,
+}
+
+impl<'a, W: Witness> Referee<'a, W> {
+    /// A referee who keeps time by `clock` and reports to `witness`. The match begins now.
+    pub fn new(clock: ClockRules, witness: &'a mut W) -> Self {
+        Self { clock, began: Instant::now(), witness }
+    }
+
+    /// Plays `game` to its end between `seats`, and gives them their grace to end in.
+    ///
+    /// # Errors
+    /// The first fault; the match then counts for nothing.
+    pub fn play(
+        &mut self,
+        game: &mut dyn Game,
+        seats: &mut [Box<dyn Seat>],
+    ) -> Result<Vec<Standing>, Fault> {
+        let mut dismissed = vec![false; seats.len()];
+        loop {
+            match game.step() {
+                Step::Say(say) => {
+                    let seat = seats[say.seat.index()].as_mut();
+                    self.say(game, seat, &say)?;
+                }
+                Step::Dismiss(place) => {
+                    dismissed[place.index()] = true;
+                    seats[place.index()].dismiss();
+                }
+                Step::Note(note) => self.report(Event::Noted(&note))?,
+                Step::Over(standings) => {
+                    let deadline = Instant::now() + GRACE;
+                    let staying = seats.iter_mut().zip(dismissed).filter(|(_, gone)| !gone);
+                    staying.for_each(|(seat, _)| seat.farewell(deadline));
+                    return Ok(standings);
+                }
+            }
+        }
+    }
+
+    /// Says something, and tells the game what came back.
+    fn say(&mut self, game: &mut dyn Game, seat: &mut dyn Seat, say: &Say) -> Result<(), Fault> {
+        let &Say { seat: place, ref text, owes, allowance, tells_time } = say;
+        self.report(Event::Sent { seat: place, text, tells_time })?;
+        if owes == Owes::Nothing {
+            seat.tell(text);
+            return Ok(());
+        }
+        let first = seat.starting_up();
+        let Answer { reply, spent } = seat.ask(text, self.clock.wall_limit(allowance, first))?;
+        let charge = self.clock.charge(spent, allowance, first);
+        let verdict = match in_time(reply, charge.late) {
+            Ok(reply) => {
+                self.report(Event::Replied { seat: place, reply: &reply, spent, tells_time })?;
+                game.heard(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
+            }
+            Err(Failure { forfeit, detail }) => {
+                let spent = Some(spent);
+                self.report(Event::Forfeited { seat: place, forfeit, spent, detail: &detail })?;
+                game.heard(Err(forfeit), charge.cost)
+            }
+        };
+        let Err(illegal) = verdict else { return Ok(()) };
+        let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
+        self.report(Event::Forfeited { seat: place, forfeit, spent: None, detail: &detail })
+    }
+
+    fn report(&mut self, event: Event<'_>) -> Result<(), Fault> {
+        let time = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
+        self.witness.witness(Micros(time), event)
+    }
+}
+
+/// The reply, if it came in time; otherwise a forfeit that says how late it was.
+fn in_time(reply: Result<Vec<u8>, Failure>, late: Option<String>) -> Result<Vec<u8>, Failure> {
+    match (reply, late) {
+        (Ok(_), Some(late)) => Err(Failure { forfeit: Forfeit::Clock, detail: late }),
+        (Err(Failure { forfeit: Forfeit::Clock, detail }), late) => {
+            let late = late.unwrap_or_else(|| "no answer in time".to_owned());
+            let parts = if detail.is_empty() { late } else { format!("{late}; {detail}") };
+            Err(Failure { forfeit: Forfeit::Clock, detail: parts })
+        }
+        (reply, _) => reply,
+    }
+}

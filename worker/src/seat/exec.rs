@@ -1,0 +1,113 @@
+//! A bot that is executed once per decision: the request is its arguments, the answer its whole
+//! standard output, and its time includes the start of the process.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbiter_games::{Forfeit, Micros, Spent};
+
+use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
+use super::pipes::{self, Buffer, Drained, For, Stop, Tail};
+use super::{Answer, Failure, Remains, Seat};
+use crate::fault::Fault;
+use crate::sandbox::{Jail, NoStart, Process, Stdin};
+
+/// A bot without a standing process.
+#[derive(Debug)]
+pub struct ExecSeat {
+    jail: Jail,
+    argv: Vec<String>,
+    /// Bytes of output in this match.
+    total: usize,
+    stderr: Tail,
+    buffer: Buffer,
+    stop: Arc<Stop>,
+}
+
+impl ExecSeat {
+    /// A bot that is run as `argv` with the words of each request behind it.
+    pub fn new(jail: Jail, argv: Vec<String>, stop: Arc<Stop>) -> Self {
+        let (stderr, buffer) = (Tail::default(), Buffer::new());
+        Self { jail, argv, total: 0, stderr, buffer, stop }
+    }
+
+    /// Reads the output of `process` to its end, or to the program's end.
+    fn listen(
+        &mut self,
+        process: &mut Process,
+        start: Instant,
+        limit: Micros,
+    ) -> Result<(Micros, Result<Vec<u8>, Failure>), Fault> {
+        let mut output = Vec::new();
+        loop {
+            let ready = pipes::wait(process, For::Output, &self.stop, start, limit)?;
+            if ready.stderr {
+                self.stderr.drain(process, &mut self.buffer)?;
+            }
+            let drained =
+                if ready.stdout { self.buffer.read(&process.stdout)? } else { Drained::Nothing };
+            if let Drained::Bytes(count) = drained {
+                output.extend_from_slice(self.buffer.front(count));
+                self.total += count;
+            }
+            if output.len() > LONGEST_ANSWER || self.total > MOST_OUTPUT {
+                let detail = format!(
+                    "wrote {} bytes; {LONGEST_ANSWER} an answer and {MOST_OUTPUT} a match are \
+                     the most",
+                    output.len()
+                );
+                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Flood, detail })));
+            }
+            // A program that ended may have left a child that holds the pipe open: what is in
+            // the pipe by then is the answer.
+            if drained == Drained::End || (ready.ended && drained == Drained::Nothing) {
+                return Ok((ready.waited, Ok(output.trim_ascii().to_vec())));
+            }
+            if ready.waited > limit {
+                let detail = match output.len() {
+                    0 => String::new(),
+                    bytes => format!("{bytes} bytes came, but the program did not end"),
+                };
+                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Clock, detail })));
+            }
+        }
+    }
+}
+
+impl Seat for ExecSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        let before = self.jail.cpu();
+        let mut argv = self.argv.clone();
+        argv.extend(text.split(' ').map(str::to_owned));
+        let start = Instant::now();
+        let mut process = match self.jail.start(&argv, Stdin::Null) {
+            Ok(process) => process,
+            Err(NoStart::Bot(reason)) => return Ok(Answer::failed(Forfeit::Gone, reason)),
+            Err(NoStart::Fault(fault)) => return Err(fault),
+        };
+        let listened = self.listen(&mut process, start, limit);
+        self.stderr.drain(&mut process, &mut self.buffer)?;
+        self.jail.end_process(&mut process);
+        let (wall, reply) = listened?;
+        Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu() - before } })
+    }
+
+    fn tell(&mut self, _text: &str) {}
+
+    fn starting_up(&self) -> bool {
+        false
+    }
+
+    fn dismiss(&mut self) {
+        self.jail.kill();
+    }
+
+    fn farewell(&mut self, _deadline: Instant) {}
+
+    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+        let cpu = self.jail.cpu();
+        self.jail.close()?;
+        let (stderr, stderr_dropped) = self.stderr.finish();
+        Ok(Remains { stderr, stderr_dropped, cpu })
+    }
+}

@@ -1,0 +1,84 @@
+//! Seats: how words reach a bot and its answers come back.
+//!
+//! A seat knows bytes, pipes and time; it knows no rule. What a bot does wrong comes back as a
+//! [`Failure`] inside the answer, what goes wrong on our side as a [`Fault`].
+
+mod exec;
+mod framing;
+mod memory;
+mod pipes;
+mod stdio;
+
+use arbiter_games::{Forfeit, Micros, Spent};
+
+use crate::fault::Fault;
+
+pub use exec::ExecSeat;
+pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
+pub use memory::MemorySeat;
+pub use pipes::Stop;
+pub use stdio::{GRACE, StdioSeat};
+
+/// What a bot made of a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// The answer without its frame, or why there is none.
+    pub reply: Result<Vec<u8>, Failure>,
+    /// What it took.
+    pub spent: Spent,
+}
+
+impl Answer {
+    /// No answer, for a reason that took no time.
+    fn failed(forfeit: Forfeit, detail: String) -> Self {
+        Self { reply: Err(Failure { forfeit, detail }), spent: Spent::default() }
+    }
+}
+
+/// The absence of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What the bot did.
+    pub forfeit: Forfeit,
+    /// The evidence, in words for the bot's author.
+    pub detail: String,
+}
+
+/// What is left when a bot is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// The last 64 KiB of its standard error.
+    pub stderr: Vec<u8>,
+    /// How many bytes of standard error were dropped before those.
+    pub stderr_dropped: usize,
+    /// Processor time of the whole process tree, in the whole match.
+    pub cpu: Micros,
+}
+
+/// One place at the table, with a bot on it.
+pub trait Seat {
+    /// Puts `text` to the bot and waits for its answer, at most `limit` of time on the wall.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault>;
+
+    /// Tells the bot something that owes no answer. Whether it listens does not matter.
+    fn tell(&mut self, text: &str);
+
+    /// Whether the next answer is the first of a process whose start-up is not charged.
+    fn starting_up(&self) -> bool;
+
+    /// Kills the bot.
+    fn dismiss(&mut self);
+
+    /// Tells the bot that nothing more will come, and waits until it has ended, at most until
+    /// `deadline`.
+    fn farewell(&mut self, deadline: std::time::Instant);
+
+    /// Kills what still runs, and cleans up.
+    ///
+    /// # Errors
+    /// A fault if anything survives.
+    fn close(self: Box<Self>) -> Result<Remains, Fault>;
+}

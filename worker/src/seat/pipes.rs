@@ -1,0 +1,202 @@
+//! Waiting on a bot's pipes.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use arbiter_games::Micros;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::fault::{Context as _, Fault};
+use crate::sandbox::Process;
+
+/// How much of a bot's standard error is kept, in bytes.
+const TAIL: usize = 64 * 1024;
+
+/// How much is read at once, in bytes: the size of a pipe.
+const CHUNK: usize = 64 * 1024;
+
+/// Ends matches early: once its other end is written to or closed, every wait of every seat ends
+/// in [`Fault::Abandoned`].
+#[derive(Debug)]
+pub struct Stop(OwnedFd);
+
+impl Stop {
+    /// Watches the reading end of a pipe.
+    pub fn new(reader: OwnedFd) -> Self {
+        Self(reader)
+    }
+}
+
+/// The time that has passed since `start`.
+pub(super) fn since(start: Instant) -> Micros {
+    Micros(i64::try_from(start.elapsed().as_micros()).unwrap_or(i64::MAX))
+}
+
+/// What a wait ended with.
+#[expect(clippy::struct_excessive_bools, reason = "one for each descriptor that was watched")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ready {
+    /// When it ended, read right after readiness.
+    pub(super) waited: Micros,
+    pub(super) stdin: bool,
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+    /// The program has ended.
+    pub(super) ended: bool,
+}
+
+/// What to wait for, besides the program's end and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum For {
+    /// Standard output.
+    Output,
+    /// Standard output, or room in standard input.
+    Room,
+    /// The program's end alone: its output does not matter any more.
+    End,
+}
+
+/// Waits until something happens at the pipes of `process`, at most until `limit` after `start`.
+pub(super) fn wait(
+    process: &Process,
+    what: For,
+    stop: &Stop,
+    start: Instant,
+    limit: Micros,
+) -> Result<Ready, Fault> {
+    let room = process.stdin.as_ref().filter(|_| what == For::Room);
+    let stdout = (what != For::End).then_some(&process.stdout);
+    // A place without a pipe watches the stop for nothing.
+    let nothing = || PollFd::new(&stop.0, PollFlags::empty());
+    let mut fds = [
+        PollFd::new(&stop.0, PollFlags::IN),
+        stdout.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
+        process.stderr.as_ref().map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
+        PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+        room.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::OUT)),
+    ];
+    loop {
+        // One microsecond more, so that a wait that times out has passed its limit.
+        let left = limit - since(start) + Micros(1);
+        if left <= Micros::ZERO {
+            return Ok(Ready { waited: since(start), ..Ready::default() });
+        }
+        let left = Timespec { tv_sec: left.0 / 1_000_000, tv_nsec: left.0 % 1_000_000 * 1000 };
+        match rustix::event::poll(&mut fds, Some(&left)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(Fault::new("cannot wait for a bot", error)),
+        }
+    }
+    let waited = since(start);
+    let [stopped, stdout, stderr, ended, stdin] = fds.map(|fd| !fd.revents().is_empty());
+    if stopped {
+        return Err(Fault::Abandoned);
+    }
+    let (stdout, stderr) = (stdout && what != For::End, stderr && process.stderr.is_some());
+    Ok(Ready { waited, stdin: stdin && room.is_some(), stdout, stderr, ended })
+}
+
+/// What a pipe had to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drained {
+    /// So many bytes, at the front of the buffer.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// Its end.
+    End,
+}
+
+/// A buffer for reading, reused for every read of a seat.
+#[derive(Debug)]
+pub(super) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    pub(super) fn new() -> Self {
+        Self(vec![0; CHUNK])
+    }
+
+    /// Reads what a pipe offers now.
+    pub(super) fn read(&mut self, mut pipe: &File) -> Result<Drained, Fault> {
+        loop {
+            match pipe.read(&mut self.0[..]) {
+                Ok(0) => return Ok(Drained::End),
+                Ok(count) => return Ok(Drained::Bytes(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Drained::Nothing);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                error @ Err(_) => return error.map(Drained::Bytes).fault("cannot read a pipe"),
+            }
+        }
+    }
+
+    /// The first `count` bytes read.
+    pub(super) fn front(&self, count: usize) -> &[u8] {
+        &self.0[..count]
+    }
+}
+
+/// The end of what a bot wrote to its standard error.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    bytes: Vec<u8>,
+    dropped: usize,
+}
+
+impl Tail {
+    /// Takes in what was written. Twice the tail is held before its older half goes, so that a
+    /// flood costs no more than it must.
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > 2 * TAIL {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let surplus = self.bytes.len().saturating_sub(TAIL);
+        self.bytes.drain(..surplus);
+        self.dropped += surplus;
+    }
+
+    /// Reads what standard error offers now, one pipe's worth at the most; closes it at its end.
+    pub(super) fn drain(
+        &mut self,
+        process: &mut Process,
+        buffer: &mut Buffer,
+    ) -> Result<(), Fault> {
+        let Some(stderr) = &process.stderr else { return Ok(()) };
+        match buffer.read(stderr)? {
+            Drained::Bytes(count) => self.push(buffer.front(count)),
+            Drained::Nothing => {}
+            Drained::End => process.stderr = None,
+        }
+        Ok(())
+    }
+
+    /// The last bytes written, and how many came before them.
+    pub(super) fn finish(mut self) -> (Vec<u8>, usize) {
+        self.cut();
+        (self.bytes, self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_the_end() {
+        let mut tail = Tail::default();
+        for chunk in 0..300_u32 {
+            tail.push(&[u8::try_from(chunk % 251).unwrap(); 1000]);
+        }
+        let (bytes, dropped) = tail.finish();
+        assert_eq!((bytes.len(), dropped), (TAIL, 300_000 - TAIL));
+        assert_eq!(bytes.last(), Some(&u8::try_from(299 % 251).unwrap()));
+    }
+}

@@ -1,0 +1,303 @@
+//! A bot that runs for the whole match and talks through its standard input and output.
+//!
+//! # Theory of operation
+//!
+//! One request is under way at a time. Before it is written, what the bot wrote unasked is
+//! looked at: white space is dropped, anything else is an answer to no question. The time of an
+//! answer runs from the moment the request is fully written to the moment a wait finds its last
+//! byte readable; the clock is read right after that wait, before the byte itself.
+//!
+//! A program that ended has perhaps answered before it did: what is in its pipe is read to the
+//! end first, and a complete answer counts. Its end itself is noticed through a process
+//! descriptor, since a child that it left behind may hold the pipe open.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arbiter_games::{Forfeit, Micros, Spent};
+
+use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
+use super::pipes::{self, Buffer, Drained, For, Stop, Tail, since};
+use super::{Answer, Failure, Remains, Seat};
+use crate::fault::Fault;
+use crate::sandbox::{Jail, NoStart, Process, Stdin};
+
+/// How long a bot that closed its output may take to end, so that its exit can be told.
+const ENDING: Micros = Micros::from_millis(50);
+
+/// How much of what a bot wrote is quoted to its author, in bytes.
+const QUOTED: usize = 60;
+
+/// A bot with standing pipes.
+#[derive(Debug)]
+pub struct StdioSeat {
+    jail: Jail,
+    /// The running program, or why it never ran.
+    process: Result<Process, String>,
+    frames: Frames,
+    stderr: Tail,
+    buffer: Buffer,
+    stop: Arc<Stop>,
+    answered: bool,
+    /// The processor time of the jail when the last answer was there.
+    cpu: Micros,
+}
+
+/// Whether a step towards an answer succeeded, or why the bot forfeits.
+type Outcome<T> = Result<Result<T, Failure>, Fault>;
+
+/// An answer or its failure, and how long it was waited for.
+type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
+
+impl StdioSeat {
+    /// Starts `argv` in `jail`. A program that cannot be started forfeits at its first request.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    pub fn start(
+        mut jail: Jail,
+        argv: &[String],
+        framing: Framing,
+        stop: Arc<Stop>,
+    ) -> Result<Self, Fault> {
+        let process = match jail.start(argv, Stdin::Pipe) {
+            Ok(process) => Ok(process),
+            Err(NoStart::Bot(reason)) => Err(reason),
+            Err(NoStart::Fault(fault)) => return Err(fault),
+        };
+        let (frames, stderr, buffer) = (Frames::new(framing), Tail::default(), Buffer::new());
+        Ok(Self { jail, process, frames, stderr, buffer, stop, answered: false, cpu: Micros::ZERO })
+    }
+
+    /// Reads what was written unasked: nothing but white space may have been.
+    fn listen_before(&mut self) -> Outcome<()> {
+        let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
+        let mut closed = false;
+        while !self.frames.flooded() {
+            match self.buffer.read(&process.stdout)? {
+                Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
+                Drained::Nothing => break,
+                Drained::End => {
+                    closed = true;
+                    break;
+                }
+            }
+        }
+        if self.frames.flooded() {
+            return Ok(Err(self.flood()));
+        }
+        if let Some(surplus) = self.frames.surplus() {
+            let detail =
+                format!("wrote {} bytes without being asked: {}", surplus.len(), quote(surplus));
+            return Ok(Err(Failure { forfeit: Forfeit::Illegal, detail }));
+        }
+        self.frames.drop_blanks();
+        if closed { self.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
+    }
+
+    /// Writes a request; its time has not begun yet, but a bot that reads nothing runs out of it
+    /// all the same.
+    fn deliver(&mut self, text: &str, limit: Micros) -> Outcome<()> {
+        let line = format!("{text}\n");
+        let start = Instant::now();
+        let mut rest = line.as_bytes();
+        loop {
+            let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
+            let Some(stdin) = &mut process.stdin else { unreachable!("open until the farewell") };
+            match stdin.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let ready = pipes::wait(process, For::Room, &self.stop, start, limit)?;
+                    if ready.stderr {
+                        self.stderr.drain(process, &mut self.buffer)?;
+                    }
+                    if ready.ended {
+                        return self.gone("ended").map(Err);
+                    }
+                    if ready.waited > limit {
+                        let (taken, all) = (line.len() - rest.len(), line.len());
+                        let detail =
+                            format!("read only {taken} of {all} bytes of its standard input");
+                        return Ok(Err(Failure { forfeit: Forfeit::Clock, detail }));
+                    }
+                    if ready.stdout && !ready.stdin {
+                        // It answers before it has read the question; its room may come yet.
+                        if let Err(failure) = self.listen_before()? {
+                            return Ok(Err(failure));
+                        }
+                    }
+                }
+                Err(_) => return self.gone("closed its standard input").map(Err),
+            }
+            if rest.is_empty() {
+                return Ok(Ok(()));
+            }
+        }
+    }
+
+    /// Waits for the answer, and says when its last byte was there.
+    fn listen(&mut self, start: Instant, limit: Micros) -> Listened {
+        loop {
+            let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
+            let ready = pipes::wait(process, For::Output, &self.stop, start, limit)?;
+            if ready.stderr {
+                self.stderr.drain(process, &mut self.buffer)?;
+            }
+            let mut closed = false;
+            if ready.stdout {
+                match self.buffer.read(&process.stdout)? {
+                    Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
+                    Drained::Nothing => {}
+                    Drained::End => closed = true,
+                }
+            }
+            if let Some(answer) = self.frames.take() {
+                return Ok((ready.waited, self.only(answer)));
+            }
+            if self.frames.flooded() {
+                return Ok((ready.waited, Err(self.flood())));
+            }
+            if closed {
+                return Ok((ready.waited, Err(self.gone("closed its standard output")?)));
+            }
+            // Whether it ended is asked last: what it wrote before is read first, all of it.
+            if ready.ended && !ready.stdout {
+                return Ok((ready.waited, Err(self.gone("ended")?)));
+            }
+            if ready.waited > limit {
+                let detail = match self.frames.unfinished() {
+                    0 => String::new(),
+                    bytes => format!("{bytes} bytes came, without the end of an answer"),
+                };
+                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Clock, detail })));
+            }
+        }
+    }
+
+    /// The answer, if nothing came with it.
+    fn only(&mut self, answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let Some(surplus) = self.frames.surplus() else {
+            self.frames.drop_blanks();
+            return Ok(answer);
+        };
+        let detail = format!(
+            "wrote {} bytes more than one answer: {} behind {}",
+            surplus.len(),
+            quote(surplus),
+            quote(&answer)
+        );
+        Err(Failure { forfeit: Forfeit::Illegal, detail })
+    }
+
+    fn flood(&self) -> Failure {
+        let detail = if self.frames.unfinished() > LONGEST_ANSWER {
+            format!("wrote more than {LONGEST_ANSWER} bytes without ending an answer")
+        } else {
+            format!("wrote {} bytes in one match; {MOST_OUTPUT} is the most", self.frames.total())
+        };
+        Failure { forfeit: Forfeit::Flood, detail }
+    }
+
+    /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
+    fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
+        let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
+        let start = Instant::now();
+        let exit = loop {
+            if let Some(exit) = process.exit().or_else(|| self.jail.reap(process)) {
+                break Some(exit);
+            }
+            let ready = pipes::wait(process, For::End, &self.stop, start, ENDING)?;
+            if ready.stderr {
+                self.stderr.drain(process, &mut self.buffer)?;
+            }
+            if ready.waited > ENDING {
+                break None;
+            }
+        };
+        let detail = exit.map_or_else(|| format!("{seen}, but runs on"), |exit| exit.to_string());
+        Ok(Failure { forfeit: Forfeit::Gone, detail })
+    }
+}
+
+impl Seat for StdioSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        self.answered = true;
+        if let Err(reason) = &self.process {
+            return Ok(Answer::failed(Forfeit::Gone, reason.clone()));
+        }
+        if let Err(failure) = self.listen_before()? {
+            return Ok(Answer { reply: Err(failure), spent: Spent::default() });
+        }
+        let begun = Instant::now();
+        let delivered = self.deliver(text, limit)?;
+        let (wall, reply) = match delivered {
+            Ok(()) => self.listen(Instant::now(), limit)?,
+            Err(failure) => (since(begun), Err(failure)),
+        };
+        // What a bot burnt between its answers is charged to the next one.
+        let before = std::mem::replace(&mut self.cpu, self.jail.cpu());
+        Ok(Answer { reply, spent: Spent { wall, cpu: self.cpu - before } })
+    }
+
+    fn tell(&mut self, text: &str) {
+        if let Ok(Process { stdin: Some(stdin), .. }) = &mut self.process {
+            // A bot that is gone, or whose pipe is full, misses news it does not care for.
+            drop(stdin.write(format!("{text}\n").as_bytes()));
+        }
+    }
+
+    fn starting_up(&self) -> bool {
+        !self.answered
+    }
+
+    fn dismiss(&mut self) {
+        self.jail.kill();
+    }
+
+    fn farewell(&mut self, deadline: Instant) {
+        let Ok(process) = &mut self.process else { return };
+        process.stdin = None;
+        let start = Instant::now();
+        let left = deadline.saturating_duration_since(start);
+        let limit = Micros(i64::try_from(left.as_micros()).unwrap_or(0));
+        while process.exit().is_none() && self.jail.reap(process).is_none() {
+            let Ok(ready) = pipes::wait(process, For::Output, &self.stop, start, limit) else {
+                break;
+            };
+            if ready.waited > limit {
+                break;
+            }
+            let output =
+                if ready.stdout { self.buffer.read(&process.stdout) } else { Ok(Drained::Nothing) };
+            let heard = self.stderr.drain(process, &mut self.buffer);
+            if heard.is_err() || output.is_err() {
+                break;
+            }
+            if output.is_ok_and(|drained| drained == Drained::End) {
+                let _ended = pipes::wait(process, For::End, &self.stop, start, limit);
+            }
+        }
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Remains, Fault> {
+        if let Ok(process) = &mut self.process {
+            self.stderr.drain(process, &mut self.buffer)?;
+        }
+        let cpu = self.jail.cpu();
+        self.jail.close()?;
+        let (stderr, stderr_dropped) = self.stderr.finish();
+        Ok(Remains { stderr, stderr_dropped, cpu })
+    }
+}
+
+/// A bot's bytes for a message: escaped, and cut if they are long.
+fn quote(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(QUOTED)];
+    let more = if shown.len() < bytes.len() { "…" } else { "" };
+    format!("{:?}{more}", String::from_utf8_lossy(shown))
+}
+
+/// How long a bot has to end when nothing more will come.
+pub const GRACE: Duration = Duration::from_millis(500);

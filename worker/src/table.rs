@@ -1,0 +1,225 @@
+//! One match from beginning to end: bots take their seats, the referee plays, everything is
+//! cleaned up, and an outcome is left.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arbiter_games::{
+    BotName, ClockRules, Forfeit, Game, GameName, Micros, Params, RULES_VERSION, Seat as Place,
+    Seed, Spent, Standing,
+};
+
+use crate::bot::{Bot, Protocol};
+use crate::fault::Fault;
+use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
+use crate::referee::{Event, Referee, Witness};
+use crate::sandbox::{Home, Host, Jail};
+use crate::seat::{ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
+
+/// What happens to the files that a bot leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// They are gone after the match.
+    Fresh,
+    /// They stay in this directory, for this bot alone, and are there again in its next match.
+    Kept(PathBuf),
+}
+
+/// Who sits where.
+#[derive(Clone, Debug)]
+pub struct Entrant {
+    /// The bot.
+    pub bot: Arc<Bot>,
+    /// The name it plays by: its own, or one that tells it from a namesake.
+    pub name: BotName,
+    /// What happens to its files.
+    pub state: State,
+}
+
+impl Entrant {
+    /// How this bot is spoken to in `game`.
+    pub fn protocol(&self, game: GameName) -> Protocol {
+        self.bot.protocol.unwrap_or_else(|| Protocol::default_of(game))
+    }
+}
+
+/// A match to be played.
+#[derive(Clone, Debug)]
+pub struct Match {
+    /// The game's parameters.
+    pub params: Params,
+    /// The match's seed.
+    pub seed: Seed,
+    /// How time is charged.
+    pub clock: ClockRules,
+    /// The bots, seat 1 first.
+    pub entrants: Vec<Entrant>,
+    /// Where its record goes, if it is wanted; the directory exists.
+    pub record: Option<PathBuf>,
+}
+
+/// What a match came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Every seat's result.
+    pub standings: Vec<Standing>,
+    /// The hash of what was said.
+    pub transcript: TranscriptHash,
+    /// What is known of each seat besides its result.
+    pub seats: Vec<SeatReport>,
+    /// How long the match took on the wall.
+    pub wall: Micros,
+}
+
+/// What is known of a seat after a match, besides its result.
+#[derive(Clone, Debug, Default)]
+pub struct SeatReport {
+    /// The time of each answer on the wall.
+    pub replies: Vec<Micros>,
+    /// Why the seat forfeited, if it did: the first evidence.
+    pub detail: Option<String>,
+    /// What the bot left.
+    pub remains: Remains,
+}
+
+impl Match {
+    /// Plays the match on this thread, which is no other match's.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed: the match then counts for nothing.
+    pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
+        let names: Vec<_> = self.entrants.iter().map(|entrant| entrant.name.clone()).collect();
+        let mut game = self
+            .params
+            .start(&names, self.seed)
+            .map_err(|error| Fault::new("cannot start a match", error))?;
+        let record = self.record.clone();
+        let record = record.map(|path| Recorder::create(path, &self.header())).transpose()?;
+        let seats = self.entrants.len();
+        let mut minutes = Minutes {
+            record,
+            transcript: Transcript::default(),
+            reports: vec![SeatReport::default(); seats],
+            time: Micros::ZERO,
+        };
+        let mut seats = self.seat_all(game.as_ref(), host, stop)?;
+        let mut referee = Referee::new(self.clock, &mut minutes);
+        let standings = referee.play(game.as_mut(), &mut seats)?;
+        minutes.close(self, seats, standings)
+    }
+
+    fn header(&self) -> Header {
+        let game = self.params.game();
+        let seats = self.entrants.iter().map(|entrant| SeatLine {
+            bot: entrant.name.clone(),
+            digest: entrant.bot.digest.clone(),
+            protocol: entrant.protocol(game),
+        });
+        Header {
+            record: RECORD_VERSION,
+            game,
+            rules: RULES_VERSION.to_owned(),
+            params: self.params.clone(),
+            seed: self.seed,
+            clock: self.clock,
+            seats: seats.collect(),
+        }
+    }
+
+    /// Starts every bot.
+    fn seat_all(
+        &self,
+        game: &dyn Game,
+        host: &Host,
+        stop: &Arc<Stop>,
+    ) -> Result<Vec<Box<dyn Seat>>, Fault> {
+        let name = self.params.game();
+        let seat = |(place, entrant): (Place, &Entrant)| -> Result<Box<dyn Seat>, Fault> {
+            let source = &entrant.bot.source;
+            let home = match &entrant.state {
+                State::Fresh => Home::fresh(source)?,
+                State::Kept(path) => Home::kept(source, path.clone())?,
+            };
+            let jail = Jail::open(host, home)?;
+            let mut argv = entrant.bot.run.clone();
+            argv.extend(game.launch_arguments(place));
+            let stop = Arc::clone(stop);
+            Ok(match entrant.protocol(name) {
+                Protocol::Stdio => Box::new(StdioSeat::start(jail, &argv, framing(name), stop)?),
+                Protocol::Exec => Box::new(ExecSeat::new(jail, argv, stop)),
+                Protocol::Http => {
+                    return Err(Fault::new("cannot seat a bot", "http is not a seat's protocol"));
+                }
+            })
+        };
+        Place::all(self.entrants.len()).zip(&self.entrants).map(seat).collect()
+    }
+}
+
+/// How the answers of a game's bots are framed.
+fn framing(game: GameName) -> Framing {
+    match game {
+        GameName::Wojna | GameName::Bitwa => Framing::Gtp,
+        GameName::Tricks | GameName::Blackjack | GameName::Gomoku => Framing::Line,
+    }
+}
+
+/// Writes down what happens in a match.
+#[derive(Debug)]
+struct Minutes {
+    record: Option<Recorder>,
+    transcript: Transcript,
+    reports: Vec<SeatReport>,
+    time: Micros,
+}
+
+impl Witness for Minutes {
+    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
+        self.time = time;
+        self.transcript.witness(time, event)?;
+        if let Some(record) = &mut self.record {
+            record.witness(time, event)?;
+        }
+        match event {
+            Event::Replied { seat, spent: Spent { wall, .. }, .. } => {
+                self.reports[seat.index()].replies.push(wall);
+            }
+            Event::Forfeited { seat, forfeit, detail, .. } => {
+                let report = &mut self.reports[seat.index()];
+                report.detail.get_or_insert_with(|| evidence(forfeit, detail));
+            }
+            Event::Sent { .. } | Event::Noted(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// A forfeit in one line.
+fn evidence(forfeit: Forfeit, detail: &str) -> String {
+    format!("{forfeit}: {detail}")
+}
+
+impl Minutes {
+    /// Closes the seats, then the record.
+    fn close(
+        mut self,
+        played: &Match,
+        seats: Vec<Box<dyn Seat>>,
+        standings: Vec<Standing>,
+    ) -> Result<Outcome, Fault> {
+        for (report, seat) in self.reports.iter_mut().zip(seats) {
+            report.remains = seat.close()?;
+        }
+        let transcript = self.transcript.hash();
+        if let Some(mut record) = self.record {
+            for (index, report) in self.reports.iter().enumerate() {
+                let Remains { stderr, stderr_dropped, .. } = &report.remains;
+                if played.entrants[index].bot.stderr && !stderr.is_empty() {
+                    record.stderr(Place::from_index(index), stderr, *stderr_dropped)?;
+                }
+            }
+            record.finish(&standings, transcript)?;
+        }
+        Ok(Outcome { standings, transcript, seats: self.reports, wall: self.time })
+    }
+}

@@ -1,0 +1,298 @@
+//! Every way to misbehave, against real processes: each has the right forfeit or the right
+//! tolerance, with evidence that its author understands.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use arbiter_games::{Forfeit, Micros};
+use arbiter_worker::fault::Fault;
+use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Source};
+use arbiter_worker::seat::{Answer, ExecSeat, Framing, GRACE, Seat, StdioSeat, Stop};
+
+/// Long enough for a process to start and answer on a busy machine.
+const PATIENCE: Micros = Micros::from_millis(20_000);
+
+/// For answers that never come.
+const SHORT: Micros = Micros::from_millis(300);
+
+/// The misbehaving bot, compiled once.
+fn rascal() -> PathBuf {
+    static COMPILED: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_directory, program) = COMPILED.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bots/rascal/rascal.c");
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("rascal");
+        #[expect(clippy::disallowed_methods, reason = "a compiler is run, not a bot")]
+        let compiled = Command::new("cc").arg("-o").arg(&program).arg(source).status().unwrap();
+        assert!(compiled.success());
+        (directory, program)
+    });
+    program.clone()
+}
+
+/// A stop that nobody pulls, and its other end.
+fn stop() -> (Arc<Stop>, UnixStream) {
+    let (reader, writer) = UnixStream::pair().unwrap();
+    (Arc::new(Stop::new(OwnedFd::from(reader))), writer)
+}
+
+fn jail() -> Jail {
+    let host = Host::prepare(Policy::Off).unwrap();
+    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap()).unwrap()
+}
+
+fn argv(mode: &str, at: u32) -> Vec<String> {
+    vec!["./rascal".to_owned(), mode.to_owned(), at.to_string()]
+}
+
+/// What the rascal in `mode` makes of gomoku's questions, one after the other, until it forfeits.
+fn line_bot(mode: &str, at: u32, limits: &[Micros]) -> Vec<Result<String, (Forfeit, String)>> {
+    let questions = ["A []", "0 []", "1 [((0,0),\"B\")]"];
+    talk(mode, at, Framing::Line, &questions, limits)
+}
+
+/// The same for a GTP bot.
+fn gtp_bot(mode: &str, at: u32, limits: &[Micros]) -> Vec<Result<String, (Forfeit, String)>> {
+    let questions = ["your_number 1", "genmove 1", "play 1 check", "genmove 1"];
+    talk(mode, at, Framing::Gtp, &questions, limits)
+}
+
+fn talk(
+    mode: &str,
+    at: u32,
+    framing: Framing,
+    questions: &[&str],
+    limits: &[Micros],
+) -> Vec<Result<String, (Forfeit, String)>> {
+    let (stop, _writer) = stop();
+    let mut seat = StdioSeat::start(jail(), &argv(mode, at), framing, stop).unwrap();
+    let mut heard = Vec::new();
+    for (question, limit) in questions.iter().zip(limits) {
+        let Answer { reply, spent } = seat.ask(question, *limit).unwrap();
+        assert!(spent.wall <= *limit + PATIENCE, "{mode}: {spent:?}");
+        match reply {
+            Ok(bytes) => heard.push(Ok(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(failure) => {
+                if failure.forfeit == Forfeit::Clock {
+                    assert!(spent.wall > *limit, "{mode}: late, but {spent:?}");
+                }
+                heard.push(Err((failure.forfeit, failure.detail)));
+                break;
+            }
+        }
+    }
+    Box::new(seat).close().unwrap();
+    heard
+}
+
+/// What is expected of the last thing heard.
+enum Expected {
+    /// The answer.
+    Answer(&'static str),
+    /// The forfeit, and something its detail says.
+    Forfeit(Forfeit, &'static str),
+}
+
+#[test]
+fn line_bots_get_what_they_deserve() {
+    use Expected::{Answer, Forfeit as Fails};
+    let slow = [PATIENCE, SHORT];
+    let calm = [PATIENCE, PATIENCE];
+    let cases: &[(&str, &[Micros], Expected)] = &[
+        ("honest", &calm, Answer("(0,0)")),
+        ("silent", &slow, Fails(Forfeit::Clock, "")),
+        ("deaf", &slow, Fails(Forfeit::Clock, "")),
+        ("spin", &slow, Fails(Forfeit::Clock, "")),
+        ("unterminated", &slow, Fails(Forfeit::Clock, "5 bytes came, without the end")),
+        ("dribble", &slow, Fails(Forfeit::Clock, "1 bytes came, without the end")),
+        ("exit", &calm, Fails(Forfeit::Gone, "exited with code 3")),
+        ("orphan", &calm, Fails(Forfeit::Gone, "exited with code 0")),
+        ("segv", &calm, Fails(Forfeit::Gone, "was killed by SIGSEGV")),
+        ("abort", &calm, Fails(Forfeit::Gone, "was killed by SIGABRT")),
+        ("kill", &calm, Fails(Forfeit::Gone, "was killed by SIGKILL")),
+        ("close-stdout", &calm, Fails(Forfeit::Gone, "closed its standard output, but runs on")),
+        ("twice", &calm, Fails(Forfeit::Illegal, "5 bytes more than one answer")),
+        ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
+        ("crlf", &calm, Answer("(0,0)")),
+        ("nul", &calm, Answer("(0,0)\0")),
+        ("utf8", &calm, Answer("\u{fffd}\u{fffd}")),
+        ("empty", &calm, Answer("")),
+        ("garbage", &calm, Answer("xyzzy")),
+        ("stderr", &calm, Answer("(0,0)")),
+    ];
+    for (mode, limits, expected) in cases {
+        let heard = line_bot(mode, 1, limits);
+        assert_eq!(heard[0].as_deref(), Ok("(7,7)(7,8)(8,8)"), "{mode}");
+        check(mode, &heard[1], expected);
+    }
+}
+
+fn check(mode: &str, heard: &Result<String, (Forfeit, String)>, expected: &Expected) {
+    match (heard, expected) {
+        (Ok(answer), Expected::Answer(due)) => assert_eq!(answer, due, "{mode}"),
+        (Err((forfeit, detail)), Expected::Forfeit(kind, says)) => {
+            assert_eq!(forfeit, kind, "{mode}: {detail}");
+            assert!(detail.contains(says), "{mode}: {detail}");
+        }
+        (heard, _) => panic!("{mode}: {heard:?}"),
+    }
+}
+
+#[test]
+fn what_comes_unasked_is_an_answer_to_no_question() {
+    for mode in ["early", "late-twice"] {
+        let (stop, _writer) = stop();
+        let start = |mode| {
+            let stop = Arc::clone(&stop);
+            StdioSeat::start(jail(), &argv(mode, 0), Framing::Line, stop).unwrap()
+        };
+        let (mut hasty, mut slow) = (start(mode), start("slow"));
+        assert!(hasty.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}");
+        // The rival takes its time: the words that nobody asked for come meanwhile.
+        assert!(slow.ask("A []", PATIENCE).unwrap().reply.is_ok());
+        let failure = hasty.ask("0 []", PATIENCE).unwrap().reply.unwrap_err();
+        assert_eq!(failure.forfeit, Forfeit::Illegal, "{mode}");
+        let due = "wrote 15 bytes without being asked: \"(7,7)(7,8)(8,8)\"";
+        assert_eq!(failure.detail, due, "{mode}");
+        Box::new(hasty).close().unwrap();
+        Box::new(slow).close().unwrap();
+    }
+}
+
+#[test]
+fn a_closed_input_is_a_pipe_closed() {
+    let heard = line_bot("close-stdin", 1, &[PATIENCE; 3]);
+    assert_eq!(heard[1].as_deref(), Ok("(0,0)"), "the answer before counts");
+    let due = (Forfeit::Gone, "closed its standard input, but runs on".to_owned());
+    assert_eq!(heard[2], Err(due));
+}
+
+#[test]
+fn gtp_bots_get_what_they_deserve() {
+    use Expected::{Answer, Forfeit as Fails};
+    let slow = [PATIENCE, SHORT];
+    let calm = [PATIENCE, PATIENCE];
+    let cases: &[(&str, &[Micros], Expected)] = &[
+        ("honest", &calm, Answer("= check")),
+        ("crlf", &calm, Answer("= check")),
+        ("unterminated", &slow, Fails(Forfeit::Clock, "7 bytes came")),
+        ("twice", &calm, Fails(Forfeit::Illegal, "7 bytes more than one answer")),
+        ("garbage", &calm, Answer("= xyzzy")),
+        ("utf8", &calm, Answer("= \u{fffd}\u{fffd}")),
+        ("exit", &calm, Fails(Forfeit::Gone, "exited with code 3")),
+        ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
+    ];
+    for (mode, limits, expected) in cases {
+        let heard = gtp_bot(mode, 0, limits);
+        assert_eq!(heard[0].as_deref(), Ok("="), "{mode}");
+        check(mode, &heard[1], expected);
+    }
+}
+
+#[test]
+fn sixteen_megabytes_are_too_many() {
+    let (stop, _writer) = stop();
+    let argv = argv("flood-lines", 0);
+    let mut seat = StdioSeat::start(jail(), &argv, Framing::Gtp, stop).unwrap();
+    let mut answers = 0;
+    let failure = loop {
+        match seat.ask("your_number 1", PATIENCE).unwrap().reply {
+            Ok(_) => answers += 1,
+            Err(failure) => break failure,
+        }
+    };
+    assert_eq!(failure.forfeit, Forfeit::Flood, "{}", failure.detail);
+    assert!(failure.detail.contains("in one match"), "{}", failure.detail);
+    assert!((270..=280).contains(&answers), "16 MiB are 279 answers of 60 000 bytes: {answers}");
+    Box::new(seat).close().unwrap();
+}
+
+#[test]
+fn a_bot_that_reads_nothing_is_told_so() {
+    let (stop, _writer) = stop();
+    let mut seat = StdioSeat::start(jail(), &argv("deaf", 0), Framing::Line, stop).unwrap();
+    let Answer { reply, spent } = seat.ask(&"x".repeat(200_000), SHORT).unwrap();
+    let failure = reply.unwrap_err();
+    assert_eq!(failure.forfeit, Forfeit::Clock);
+    assert_eq!(failure.detail, "read only 65536 of 200001 bytes of its standard input");
+    assert!(spent.wall > SHORT);
+    Box::new(seat).close().unwrap();
+}
+
+#[test]
+fn the_end_of_standard_error_is_kept() {
+    let (stop, _writer) = stop();
+    let mut seat = StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, stop).unwrap();
+    assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
+    seat.farewell(Instant::now() + GRACE);
+    let remains = Box::new(seat).close().unwrap();
+    assert_eq!(remains.stderr, vec![b'e'; 64 * 1024]);
+    assert_eq!(remains.stderr_dropped, (1 << 20) - 64 * 1024);
+    assert!(remains.cpu > Micros::ZERO);
+}
+
+#[test]
+fn processor_time_is_charged_to_the_answer_that_burnt_it() {
+    let (stop, _writer) = stop();
+    let mut seat = StdioSeat::start(jail(), &argv("spin", 1), Framing::Line, stop).unwrap();
+    let calm = seat.ask("A []", PATIENCE).unwrap();
+    let spun = seat.ask("0 []", SHORT).unwrap();
+    assert!(calm.reply.is_ok() && spun.reply.is_err());
+    // It had a core of its own for most of the time, unless the machine was very busy.
+    assert!(spun.spent.cpu > Micros::from_millis(30), "{spun:?}");
+    assert!(spun.spent.cpu > calm.spent.cpu, "{calm:?} {spun:?}");
+    Box::new(seat).close().unwrap();
+}
+
+#[test]
+fn a_program_that_cannot_start_is_its_authors_fault() {
+    let (stop, _writer) = stop();
+    let argv = vec!["./no-such-program".to_owned()];
+    let mut seat = StdioSeat::start(jail(), &argv, Framing::Line, stop).unwrap();
+    let failure = seat.ask("A []", PATIENCE).unwrap().reply.unwrap_err();
+    assert_eq!(failure.forfeit, Forfeit::Gone);
+    assert!(failure.detail.contains("./no-such-program could not be started"), "{failure:?}");
+    Box::new(seat).close().unwrap();
+}
+
+#[test]
+fn a_stop_abandons_the_match() {
+    let (stop, writer) = stop();
+    let mut seat = StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, stop).unwrap();
+    drop(writer);
+    assert!(matches!(seat.ask("A []", PATIENCE), Err(Fault::Abandoned)));
+    Box::new(seat).close().unwrap();
+}
+
+/// What an executed rascal makes of a decision.
+fn decision(mode: &str, limit: Micros) -> Answer {
+    let (stop, _writer) = stop();
+    let mut seat = ExecSeat::new(jail(), argv(mode, 0), stop);
+    let answer = seat.ask("21 KJA KQKJA3592A# 25 145", limit).unwrap();
+    Box::new(seat).close().unwrap();
+    answer
+}
+
+#[test]
+fn executed_bots_get_what_they_deserve() {
+    let heard = |mode| decision(mode, PATIENCE).reply.map_err(|failure| failure.forfeit);
+    assert_eq!(heard("honest"), Ok(b"S".to_vec()));
+    assert_eq!(heard("crlf"), Ok(b"S".to_vec()), "the whole output is trimmed");
+    assert_eq!(heard("twice"), Ok(b"S\nS".to_vec()), "the game judges it");
+    // An exit status does not matter, nor does a crash: no output is an empty answer.
+    for mode in ["exit", "segv", "empty", "silent", "orphan"] {
+        assert_eq!(heard(mode), Ok(Vec::new()), "{mode}");
+    }
+    assert_eq!(heard("flood-line"), Err(Forfeit::Flood));
+    for mode in ["dribble", "spin"] {
+        let late = decision(mode, SHORT);
+        assert_eq!(late.reply.map_err(|failure| failure.forfeit), Err(Forfeit::Clock), "{mode}");
+        assert!(late.spent.wall > SHORT);
+    }
+}
