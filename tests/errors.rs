@@ -1,0 +1,121 @@
+//! Bad input: one or two lines that name the thing, the cause and the remedy, and exit code 2.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use support::{Bots, run};
+
+/// Runs a wrong call, and expects exit code `code` and a short message that says all of `says`.
+fn refuses(arguments: &[&str], code: i32, says: &[&str]) {
+    let output = run(arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert!((1..=2).contains(&message.lines().count()), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?} prints nothing else");
+    for part in says {
+        assert!(message.contains(part), "{arguments:?}: {message:?} lacks {part:?}");
+    }
+}
+
+#[test]
+fn wrong_calls() {
+    let bots = Bots::new();
+    let good = &bots.rascal("good", "honest", 0, "");
+    refuses(&["play", "chess", good, good], 2, &["chess", "wojna", "gomoku"]);
+    refuses(&["play", "gomoku"], 2, &["BOT", "--help"]);
+    refuses(&["play"], 2, &["GAME", "--help"]);
+    refuses(&["plaj"], 2, &["plaj", "--help"]);
+    refuses(&["play", "gomoku", good], 2, &["takes 2 bots, not 1", "name one more"]);
+    refuses(&["play", "wojna", good], 2, &["takes 4 bots, not 1", "seats"]);
+    refuses(&["play", "wojna", good, good, good, good, good], 2, &["not 5", "four"]);
+    refuses(&["play", "gomoku", good, good, "--games", "0"], 2, &["--games 0"]);
+    refuses(&["play", "gomoku", good, good, "--games", "many"], 2, &["many", "--games"]);
+    refuses(&["play", "gomoku", good, good, "--jobs", "0"], 2, &["--jobs 0"]);
+    refuses(&["play", "gomoku", good, good, "--clock", "sun"], 2, &["sun", "wall or cpu"]);
+    refuses(&["play", "gomoku", good, good, "--sandbox", "no"], 2, &["no", "auto, strict or off"]);
+    let calls = ["play", "gomoku", good, good, "--keep-files", "--jobs", "2"];
+    refuses(&calls, 2, &["--keep-files", "--jobs 1"]);
+}
+
+#[test]
+fn wrong_bots() {
+    let bots = Bots::new();
+    let good = &bots.rascal("good", "honest", 0, "");
+    let with = |bot: &str, says: &[&str]| {
+        refuses(&["play", "gomoku", good, bot], 2, &[&[bot], says].concat());
+    };
+    with(&format!("{}/nobody", bots.path().display()), &["No such file"]);
+    with(&bots.file("plain", "no program"), &["not executable", "chmod +x"]);
+    let directory = |name: &str, file: &str, contents: &str| {
+        let path = bots.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(file), contents).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    with(&directory("empty", "notes.txt", ""), &["neither a bot.toml nor a meta"]);
+    let broken = directory("broken", "bot.toml", "name = \"x\"\nrun = [\"./x\"\n");
+    with(&broken, &["bot.toml", "line"]);
+    with(&directory("tie", "bot.toml", "name = \"TIE\"\nrun = [\"./x\"]\n"), &["TIE", "line 1"]);
+    with(&directory("none", "bot.toml", "name = \"x\"\nrun = []\n"), &["empty", "run = "]);
+    with(&directory("key", "bot.toml", "name = \"x\"\nrun = [\"a\"]\nx = 1\n"), &["line 3", "`x`"]);
+    let missing = directory("missing", "bot.toml", "name = \"x\"\nrun = [\"./x\"]\n");
+    with(&missing, &["./x is missing", "build it"]);
+    let unknown = directory("unknown", "bot.toml", "name = \"x\"\nrun = [\"no-such-tool\"]\n");
+    with(&unknown, &["no-such-tool", "PATH"]);
+    with(&directory("meta", "meta", "x\n./x\n"), &["meta", "four lines"]);
+    let unbuilt = "name = \"x\"\nrun = [\"./x\"]\nbuild = [\"sh\", \"-c\", \"echo why; exit 3\"]\n";
+    with(&directory("unbuilt", "bot.toml", unbuilt), &["cannot build", "why"]);
+    let http = directory("http", "bot.toml", "name = \"x\"\nrun = [\"sh\"]\nprotocol = \"http\"\n");
+    with(&http, &["http", "stdio"]);
+    let locked = directory("locked", "bot", "#!/bin/sh\n");
+    let manifest = "name = \"x\"\nrun = [\"./bot\"]\n";
+    fs::write(format!("{locked}/bot.toml"), manifest).unwrap();
+    fs::set_permissions(format!("{locked}/bot"), fs::Permissions::from_mode(0o644)).unwrap();
+    with(&locked, &["not executable", "chmod +x"]);
+}
+
+#[test]
+fn wrong_settings() {
+    let bots = Bots::new();
+    let good = &bots.rascal("good", "honest", 0, "");
+    let set = |game: &str, setting: &str, says: &[&str]| {
+        refuses(&["play", game, good, good, "--set", setting], 2, says);
+    };
+    set("gomoku", "overline", &["KEY=VALUE"]);
+    set("gomoku", "colour=red", &["colour", "overline", "move_limit"]);
+    set("gomoku", "overline=maybe", &["maybe"]);
+    set("gomoku", "move_limit=fast", &["fast", "500ms"]);
+    set("gomoku", "first_number=2", &["2"]);
+    set("tricks", "tables=3", &["3"]);
+    set("bitwa", "board=nowhere.bit", &["nowhere.bit", "przyklad", "No such file"]);
+    set("bitwa", &format!("board={}", bots.file("x.bit", "3 3 1 1 ### #A# ##")), &["row"]);
+    set("wojna", "clock=1/2", &["1/2"]);
+    set("wojna", "seats=5", &["5"]);
+    set("blackjack", "chips=-1", &["-1"]);
+    let twice = ["play", "gomoku", good, good, "--set", "overline=wins", "--set", "overline=wins"];
+    refuses(&twice, 2, &["overline", "twice"]);
+}
+
+#[test]
+fn records_that_are_not_there() {
+    let bots = Bots::new();
+    refuses(&["verify"], 2, &["PATH", "--help"]);
+    refuses(&["verify", "/no/such/place"], 2, &["/no/such/place", "No such file"]);
+    refuses(&["verify", bots.path().to_str().unwrap()], 2, &["no records", "*.jsonl"]);
+    let file = bots.file("plain", "");
+    let good = &bots.rascal("good", "honest", 0, "");
+    refuses(&["play", "gomoku", good, good, "--record", &file], 2, &["--record", &file]);
+}
+
+#[test]
+fn help_shows_examples_and_parameters() {
+    let help = support::succeed(&["play", "--help"]);
+    for word in ["Examples:", "--set deals=4", "first_number", "move_limit", "board"] {
+        assert!(help.contains(word), "{word}");
+    }
+    assert!(support::succeed(&["completions", "bash"]).contains("arbiter"));
+}

@@ -1,0 +1,80 @@
+//! Runs the program as its users do.
+
+#![allow(dead_code, reason = "each test file uses its own part of this module")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test.
+pub(crate) fn arbiter() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arbiter"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    arbiter().args(arguments).output().unwrap()
+}
+
+/// Runs the program, which must succeed, and gives what it printed.
+pub(crate) fn succeed(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The JSON objects in what `arguments` prints.
+pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
+    let printed = succeed(&[arguments, &["--json"]].concat());
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A directory of the test's own with bots made for it.
+pub(crate) struct Bots(TempDir);
+
+impl Bots {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A bot that misbehaves by `mode` at its move number `at`, with more lines in its manifest.
+    pub(crate) fn rascal(&self, name: &str, mode: &str, at: u32, manifest: &str) -> String {
+        let directory = self.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/rascal/rascal.c");
+        fs::copy(source, directory.join("rascal.c")).unwrap();
+        let manifest = format!(
+            "name = \"{name}\"\nrun = [\"./bot\", \"{mode}\", \"{at}\"]\n\
+             build = [\"cc\", \"-o\", \"bot\", \"rascal.c\"]\n{manifest}"
+        );
+        fs::write(directory.join("bot.toml"), manifest).unwrap();
+        directory.to_str().unwrap().to_owned()
+    }
+
+    /// A path in this directory.
+    pub(crate) fn file(&self, name: &str, contents: &str) -> String {
+        let path = self.path().join(name);
+        fs::write(&path, contents).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+/// Every file below `directory`, sorted.
+pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,148 @@
+//! Records that were tampered with: none passes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Bots, files, run, succeed};
+
+/// Records of matches with everything a record can hold: answers, forfeits, bytes that are no
+/// text, hands, standard error.
+fn records(bots: &Bots) -> Vec<String> {
+    let directory = bots.path().join("records");
+    let out = directory.to_str().unwrap();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let odd = &bots.rascal("odd", "utf8", 2, "");
+    let loud = &bots.rascal("loud", "stderr", 1, "stderr = true\n");
+    let slow = &bots.rascal("slow", "slow", 1, "");
+    for (game, rival, set) in [
+        ("gomoku", odd, "overline=wins"),
+        ("gomoku", loud, "overline=wins"),
+        ("gomoku", slow, "move_limit=200ms"),
+        ("bitwa", odd, "rounds=9"),
+        ("blackjack", odd, "hands=5"),
+    ] {
+        let seed = format!("{game} {rival}");
+        succeed(&["play", game, honest, rival, "--seed", &seed, "--set", set, "--record", out]);
+    }
+    files(&directory).iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Whether the record passes.
+fn passes(path: &Path, record: &[u8]) -> bool {
+    fs::write(path, record).unwrap();
+    match run(&["verify", path.to_str().unwrap()]).status.code() {
+        Some(0) => true,
+        Some(1) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn no_edit_passes() {
+    let bots = Bots::new();
+    let path = bots.path().join("edited.jsonl");
+    let records = records(&bots);
+    assert_eq!(records.len(), 5);
+    for record in &records {
+        assert!(passes(&path, record.as_bytes()), "{record}");
+        let lines: Vec<_> = record.split_inclusive('\n').collect();
+        for edited in edits(record, &lines) {
+            assert_ne!(&edited, record);
+            assert!(!passes(&path, edited.as_bytes()), "{edited}");
+        }
+    }
+}
+
+/// Many ways to tamper with a record.
+fn edits(record: &str, lines: &[&str]) -> Vec<String> {
+    let last = lines.len() - 1;
+    let mut edits = vec![String::new(), record.trim_end().to_owned(), format!("{record}{record}")];
+    edits.extend([format!("{record}\n"), format!("\n{record}"), record.replace('\n', "\r\n")]);
+    // Cut anywhere, or with a line missing, doubled, or in another's place.
+    for cut in [1, 2, lines.len() / 2, last] {
+        edits.push(lines[..cut].concat());
+        edits.push(lines[cut..].concat());
+    }
+    let middle = [1, 2, 3, lines.len() / 2, last - 1, last];
+    for index in middle {
+        let mut without = lines.to_vec();
+        edits.push({
+            without.remove(index);
+            without.concat()
+        });
+        let mut doubled = lines.to_vec();
+        doubled.insert(index, lines[index]);
+        edits.push(doubled.concat());
+        let mut swapped = lines.to_vec();
+        swapped.swap(index, index - 1);
+        edits.push(swapped.concat());
+    }
+    // One digit or letter more or less, anywhere.
+    for index in middle {
+        for (from, to) in [("1", "2"), ("0", "1"), ("2", "0"), ("t\":", "t\": "), ("{", "{ ")] {
+            let edited = lines[index].replacen(from, to, 1);
+            if edited != lines[index] {
+                let mut changed = lines.to_vec();
+                changed[index] = &edited;
+                edits.push(changed.concat());
+            }
+        }
+    }
+    // What people would want to change.
+    let wishes = [
+        ("\"bot\":\"honest\"", "\"bot\":\"winner\""),
+        ("\"rules\":\"1\"", "\"rules\":\"2\""),
+        ("\"record\":1", "\"record\":2"),
+        ("\"margin\":\"20ms\"", "\"margin\":\"1h\""),
+        ("\"protocol\":\"stdio\"", "\"protocol\":\"exec\""),
+        ("\"forfeit\":\"clock\"", "\"forfeit\":\"gone\""),
+        ("\"forfeits\":[null,null]", "\"forfeits\":[null,\"clock\"]"),
+        ("\"over\":true", "\"over\":false"),
+        ("\"wall_us\":", "\"wall_us\":9"),
+        ("\"cpu_us\":", "\"cpu_us\":9"),
+        ("\"stderr\":\"e", "\"stderr\":\"f"),
+        ("\"dealer\":\"", "\"dealer\":\"A"),
+        ("\"digest\":\"", "\"digest\":\"0"),
+        ("\"detail\":\"", "\"detail\":\"not "),
+    ];
+    let changed = wishes.iter().map(|(from, to)| record.replacen(from, to, 1));
+    edits.extend(changed.filter(|edited| edited != record));
+    edits
+}
+
+#[test]
+fn the_first_difference_is_named() {
+    let bots = Bots::new();
+    let record = records(&bots).swap_remove(0);
+    let path = bots.path().join("edited.jsonl");
+    let lines: Vec<_> = record.split_inclusive('\n').collect();
+    let edited = [&lines[..4], &lines[5..]].concat().concat();
+    assert!(!passes(&path, edited.as_bytes()));
+    let output = run(&["verify", path.to_str().unwrap()]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("WRONG, line 5: by the rules"), "{told}");
+    let output = run(&["verify", "--json", path.to_str().unwrap()]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["ok"], false);
+    assert!(told["difference"].as_str().unwrap().starts_with("line 5: "));
+}
+
+#[test]
+fn an_answer_cannot_be_exchanged_with_its_hashes() {
+    // An editor who recomputes the seal is still caught by the rules: here a losing score is
+    // turned around and nothing else.
+    let bots = Bots::new();
+    let path = bots.path().join("edited.jsonl");
+    for record in records(&bots) {
+        let edited = record.replace("\"scores\":[[2],[0]]", "\"scores\":[[0],[2]]");
+        if edited != record {
+            assert!(!passes(&path, edited.as_bytes()));
+            return;
+        }
+    }
+    panic!("one of the matches of gomoku is won by seat 1");
+}
