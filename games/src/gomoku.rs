@@ -215,7 +215,7 @@ impl Match {
         };
         Say {
             seat: self.to_answer(),
-            text: format!("{word} {}", self.board),
+            text: [word.as_str(), self.board.text()].join(" "),
             owes: Owes::Move,
             allowance: Allowance::Move(self.params.move_limit),
             tells_time: false,
@@ -277,11 +277,15 @@ impl Match {
 
     /// Puts all these stones, or none if one of their squares is occupied.
     fn put(&mut self, stones: &[(Square, Colour)]) -> Result<(), Illegal> {
-        let mut board = self.board.clone();
-        for &(square, colour) in stones {
-            board.place(square, colour).map_err(|occupied| Illegal(occupied.to_string()))?;
+        for (index, (square, _)) in stones.iter().enumerate() {
+            let twice = stones[..index].iter().any(|(other, _)| other == square);
+            if twice || self.board.get(*square).is_some() {
+                return Err(Illegal(Occupied(*square).to_string()));
+            }
         }
-        self.board = board;
+        for (square, colour) in stones {
+            self.board.place(*square, *colour).expect("the square was seen to be empty");
+        }
         Ok(())
     }
 

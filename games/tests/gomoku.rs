@@ -468,7 +468,7 @@ proptest! {
         sorted.sort_by_key(|square| (square.x(), square.y()));
         let stone = |square: &Square| format!("({square},\"{}\")", woven(*square));
         let listed: Vec<_> = sorted.iter().map(stone).collect();
-        prop_assert_eq!(board.to_string(), format!("[{}]", listed.join(",")));
+        prop_assert_eq!(board.text(), format!("[{}]", listed.join(",")));
     }
 
     #[test]

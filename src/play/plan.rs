@@ -1,6 +1,7 @@
 //! Which matches a local run plays, between whom, from which seeds.
 
-use arbiter_games::{GameName, Params, Seed};
+use arbiter_games::blackjack::Episode;
+use arbiter_games::{GameName, Params, Seed, StartError};
 
 use crate::cli::Failure;
 use crate::play::entries::Entry;
@@ -77,7 +78,26 @@ impl Plan {
             Job { number, seed, kind }
         });
         let jobs = jobs.collect();
-        Ok(Self { params, entries, jobs, columns })
+        let plan = Self { params, entries, jobs, columns };
+        plan.check_start().map_err(Failure::usage)?;
+        Ok(plan)
+    }
+
+    /// Checks that the parameters fit the tables, of which the first is like all others.
+    fn check_start(&self) -> Result<(), StartError> {
+        if let Some(job) = self.jobs.first() {
+            match (&job.kind, &self.params) {
+                (Kind::Match(seats), params) => {
+                    let names = seats.iter().map(|entry| self.entries[*entry].name.clone());
+                    params.start(&names.collect::<Vec<_>>(), job.seed)?;
+                }
+                (Kind::Episode, Params::Blackjack(params)) => {
+                    Episode::new(self.entries.len(), params, job.seed)?;
+                }
+                (Kind::Episode, _) => unreachable!("only blackjack is played in episodes"),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use arbiter_games::blackjack::Episode;
+use arbiter_games::blackjack::{ANTE, Episode};
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::Host;
@@ -17,9 +17,6 @@ use crate::play::progress::Reorder;
 
 /// How often a match is tried before its faults are somebody's to look into.
 const ATTEMPTS: usize = 3;
-
-/// A bot that ends an episode with less is broke, in chips.
-const BROKE_BELOW: i64 = 10;
 
 /// How a plan is played.
 #[derive(Debug)]
@@ -134,10 +131,8 @@ impl Run<'_> {
             episode.finish(table.table, &played.outcome.standings);
             matches.push(played);
         }
-        let scores = episode
-            .chips()
-            .iter()
-            .map(|chips| Score(vec![*chips, i64::from(*chips >= BROKE_BELOW)]));
+        let scores =
+            episode.chips().iter().map(|chips| Score(vec![*chips, i64::from(*chips >= ANTE)]));
         Ok(Done { matches, scores: scores.enumerate().collect() })
     }
 

@@ -1,5 +1,6 @@
 //! The board: squares, stones, and the rows they stand in.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
@@ -13,6 +14,8 @@ pub const SIDE: u8 = 15;
 pub const SQUARES: usize = SIDE as usize * SIDE as usize;
 /// How many stones in a row win.
 pub const ROW: usize = 5;
+/// How many characters a stone takes besides its square, with the comma to the next one.
+const STONE_WIDTH: usize = "(,\"B\"),".len();
 /// The directions of rows; the opposite ones belong to the same rows.
 const DIRECTIONS: [(i8, i8); 4] = [(1, 0), (0, 1), (1, 1), (1, -1)];
 
@@ -113,6 +116,12 @@ impl Square {
         usize::from(self.x) * usize::from(SIDE) + usize::from(self.y)
     }
 
+    /// How many characters it takes in the protocol's syntax.
+    fn width(self) -> usize {
+        let digits = |number: u8| if number < 10 { 1 } else { 2 };
+        "(,)".len() + digits(self.x) + digits(self.y)
+    }
+
     /// The square next to this one in a direction; `None` outside the board.
     fn next(self, (dx, dy): (i8, i8)) -> Option<Self> {
         Self::new(self.x.checked_add_signed(dx)?, self.y.checked_add_signed(dy)?)
@@ -137,11 +146,14 @@ pub struct Board {
     /// By [`Square::index`].
     stones: [Option<Colour>; SQUARES],
     count: usize,
+    /// The stones in the protocol's syntax. Every prompt repeats it, so it grows with the stones
+    /// instead of being written anew each time.
+    text: String,
 }
 
 impl Default for Board {
     fn default() -> Self {
-        Self { stones: [None; SQUARES], count: 0 }
+        Self { stones: [None; SQUARES], count: 0, text: "[]".to_string() }
     }
 }
 
@@ -162,7 +174,31 @@ impl Board {
         }
         *stone = Some(colour);
         self.count += 1;
+        self.write(square, colour);
         Ok(())
+    }
+
+    /// Writes a stone that was just put into the text, at its place in the order of squares.
+    fn write(&mut self, square: Square, colour: Colour) {
+        let before: usize = Square::all()
+            .take(square.index())
+            .filter(|square| self.get(*square).is_some())
+            .map(|square| square.width() + STONE_WIDTH)
+            .sum();
+        let stone = format!("({square},\"{colour}\")");
+        let at = 1 + before;
+        if at < self.text.len() - 1 {
+            self.text.insert_str(at, &format!("{stone},"));
+        } else if before == 0 {
+            self.text.insert_str(at, &stone);
+        } else {
+            self.text.insert_str(at - 1, &format!(",{stone}"));
+        }
+    }
+
+    /// The stones in the protocol's syntax, `[((0,0),"B"),((0,1),"W")]`.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// How many stones there are.
@@ -204,17 +240,5 @@ impl Board {
             .take(ROW)
             .take_while(|square| self.get(*square) == Some(colour))
             .count()
-    }
-}
-
-/// The stones in the protocol's syntax, `[((0,0),"B"),((0,1),"W")]`.
-impl fmt::Display for Board {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[")?;
-        for (index, (square, colour)) in self.stones().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}({square},\"{colour}\")")?;
-        }
-        f.write_str("]")
     }
 }

@@ -154,6 +154,12 @@ impl Jail {
         }
     }
 
+    /// The processor time used by the live processes started here: an exact part of
+    /// [`Jail::cpu`] without their children, at a quarter of the price.
+    pub fn cpu_of_leaders(&self) -> Micros {
+        self.leaders.iter().fold(Micros::ZERO, |sum, pid| sum + process::clock(*pid))
+    }
+
     /// Takes the exit of a process if it has ended.
     pub fn reap(&mut self, process: &mut Process) -> Option<Exit> {
         let (exit, used) = process.reap()?;

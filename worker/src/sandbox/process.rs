@@ -6,6 +6,7 @@
               process, are system calls that the standard library does not offer"
 )]
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -23,6 +24,9 @@ use crate::fault::Fault;
 
 /// Pipes of a bot never block the referee.
 const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
+
+/// The system's folders of programs.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Where a program's standard input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,9 +159,7 @@ pub(super) fn start(
     command.args(arguments).current_dir(home).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(if stdin == Stdin::Pipe { Stdio::piped() } else { Stdio::null() });
     command.env_clear().env("HOME", home).env("LANG", "C.UTF-8").env("TMPDIR", home);
-    if let Some(path) = std::env::var_os("PATH") {
-        command.env("PATH", path);
-    }
+    command.env("PATH", search_path());
     let procs = procs.map(File::as_raw_fd);
     // SAFETY: `prelude` makes only async-signal-safe system calls and allocates nothing, as is
     // due in a child forked from a process with threads. `procs` stays open: the caller's group
@@ -174,6 +176,17 @@ pub(super) fn start(
         wait(pid);
         NoStart::Fault(Fault::new("cannot watch a bot's process", error))
     })
+}
+
+/// Where bots find programs: the system's folders first, which hold interpreters themselves and
+/// not the shims of version managers; then whatever folders we were given.
+fn search_path() -> OsString {
+    let mut path = OsString::from(SYSTEM_PATH);
+    if let Some(ours) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(ours);
+    }
+    path
 }
 
 /// Takes over a started program's pipes.

@@ -3,6 +3,7 @@
 //! A seat knows bytes, pipes and time; it knows no rule. What a bot does wrong comes back as a
 //! [`Failure`] inside the answer, what goes wrong on our side as a [`Fault`].
 
+mod cpu;
 mod exec;
 mod framing;
 mod memory;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{Forfeit, Micros, Spent};
 
+use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, For, Stop, Tail, since};
 use super::{Answer, Failure, Remains, Seat};
@@ -25,6 +26,9 @@ use crate::sandbox::{Jail, NoStart, Process, Stdin};
 
 /// How long a bot that closed its output may take to end, so that its exit can be told.
 const ENDING: Micros = Micros::from_millis(50);
+
+/// How long an answer takes before the whole process tree's time is measured.
+const WORTH_MEASURING: Micros = Micros::from_millis(1);
 
 /// How much of what a bot wrote is quoted to its author, in bytes.
 const QUOTED: usize = 60;
@@ -40,8 +44,9 @@ pub struct StdioSeat {
     buffer: Buffer,
     stop: Arc<Stop>,
     answered: bool,
-    /// The processor time of the jail when the last answer was there.
-    cpu: Micros,
+    cpu: CpuCounter,
+    /// The request being written, with its newline; kept for its room.
+    line: Vec<u8>,
 }
 
 /// Whether a step towards an answer succeeded, or why the bot forfeits.
@@ -67,7 +72,24 @@ impl StdioSeat {
             Err(NoStart::Fault(fault)) => return Err(fault),
         };
         let (frames, stderr, buffer) = (Frames::new(framing), Tail::default(), Buffer::new());
-        Ok(Self { jail, process, frames, stderr, buffer, stop, answered: false, cpu: Micros::ZERO })
+        Ok(Self {
+            jail,
+            process,
+            frames,
+            stderr,
+            buffer,
+            stop,
+            answered: false,
+            cpu: CpuCounter::default(),
+            line: Vec::new(),
+        })
+    }
+
+    /// The processor time since the last answer, of all processes if `whole`. An answer that was
+    /// there at once leaves children no time worth that price: theirs is found with a later one.
+    fn measure(&mut self, whole: bool) -> Micros {
+        let tree = whole.then(|| self.jail.cpu());
+        self.cpu.advance(self.jail.cpu_of_leaders(), tree)
     }
 
     /// Reads what was written unasked: nothing but white space may have been.
@@ -99,14 +121,16 @@ impl StdioSeat {
     /// Writes a request; its time has not begun yet, but a bot that reads nothing runs out of it
     /// all the same.
     fn deliver(&mut self, text: &str, limit: Micros) -> Outcome<()> {
-        let line = format!("{text}\n");
+        self.line.clear();
+        self.line.extend_from_slice(text.as_bytes());
+        self.line.push(b'\n');
         let start = Instant::now();
-        let mut rest = line.as_bytes();
+        let mut written = 0;
         loop {
             let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
             let Some(stdin) = &mut process.stdin else { unreachable!("open until the farewell") };
-            match stdin.write(rest) {
-                Ok(count) => rest = &rest[count..],
+            match stdin.write(&self.line[written..]) {
+                Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let ready = pipes::wait(process, For::Room, &self.stop, start, limit)?;
@@ -117,9 +141,9 @@ impl StdioSeat {
                         return self.gone("ended").map(Err);
                     }
                     if ready.waited > limit {
-                        let (taken, all) = (line.len() - rest.len(), line.len());
+                        let all = self.line.len();
                         let detail =
-                            format!("read only {taken} of {all} bytes of its standard input");
+                            format!("read only {written} of {all} bytes of its standard input");
                         return Ok(Err(Failure { forfeit: Forfeit::Clock, detail }));
                     }
                     if ready.stdout && !ready.stdin {
@@ -131,7 +155,7 @@ impl StdioSeat {
                 }
                 Err(_) => return self.gone("closed its standard input").map(Err),
             }
-            if rest.is_empty() {
+            if written == self.line.len() {
                 return Ok(Ok(()));
             }
         }
@@ -237,8 +261,8 @@ impl Seat for StdioSeat {
             Err(failure) => (since(begun), Err(failure)),
         };
         // What a bot burnt between its answers is charged to the next one.
-        let before = std::mem::replace(&mut self.cpu, self.jail.cpu());
-        Ok(Answer { reply, spent: Spent { wall, cpu: self.cpu - before } })
+        let cpu = self.measure(reply.is_err() || wall >= WORTH_MEASURING);
+        Ok(Answer { reply, spent: Spent { wall, cpu } })
     }
 
     fn tell(&mut self, text: &str) {
