@@ -305,8 +305,16 @@ fn a_table_fits_its_parameters() {
     for (json, seats, reason) in [
         ("{}", 0, "a table has 1 to 4 seats, not 0"),
         ("{}", 5, "a table has 1 to 4 seats, not 5"),
-        (r#"{"chips": "120,0,305"}"#, 2, "chips = 120,0,305 is for 3 seats, but the table has 2"),
-        (r#"{"bad_answers": [1]}"#, 2, "bad_answers = 1 is for 1 seats, but the table has 2"),
+        (
+            r#"{"chips": "120,0,305"}"#,
+            2,
+            "chips = 120,0,305 is for a table of 3, and this one has 2 seats",
+        ),
+        (
+            r#"{"bad_answers": [1]}"#,
+            2,
+            "bad_answers = 1 is for a table of 1, and this one has 2 seats",
+        ),
     ] {
         assert_eq!(start(json, seats).unwrap_err().to_string(), reason);
     }

@@ -266,12 +266,12 @@ fn a_bad_line_forfeits_all_that_is_not_over() {
         assert!(own > 0);
         let illegal = game.heard(Ok(bad), Micros::ZERO).unwrap_err().to_string();
         assert!(illegal.starts_with(reason), "{illegal}");
-        let played = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+        let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
         let tricks = 2 * own - 4 * i64::from(TRICKS);
-        assert_eq!(scores(&played)[player.index()], [-4, tricks]);
-        assert_eq!(scores(&played)[player.other().index()], [4, -tricks]);
-        assert_eq!(played.standings[player.index()].forfeit, Some(Forfeit::Illegal));
-        assert_eq!(played.standings[player.other().index()].forfeit, None);
+        assert_eq!(scores(&ending)[player.index()], [-4, tricks]);
+        assert_eq!(scores(&ending)[player.other().index()], [4, -tricks]);
+        assert_eq!(ending.standings[player.index()].forfeit, Some(Forfeit::Illegal));
+        assert_eq!(ending.standings[player.other().index()].forfeit, None);
     }
 }
 
@@ -303,8 +303,8 @@ fn a_finished_table_is_safe_from_a_forfeit() {
     let other = ask(&mut game).unwrap();
     assert_ne!(player, other);
     game.heard(Err(Forfeit::Clock), Micros::ZERO).unwrap();
-    let played = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
-    assert_eq!(scores(&played), [[0, 0], [0, 0]]);
+    let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+    assert_eq!(scores(&ending), [[0, 0], [0, 0]]);
 }
 
 #[test]

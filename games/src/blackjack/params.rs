@@ -143,7 +143,7 @@ impl PerSeat {
             Numbers::Same(number) => Ok(vec![*number; seats]),
             Numbers::Each(numbers) if numbers.len() == seats => Ok(numbers.clone()),
             Numbers::Each(numbers) => Err(StartError(format!(
-                "{what} = {self} is for {} seats, but the table has {seats}",
+                "{what} = {self} is for a table of {}, and this one has {seats} seats",
                 numbers.len()
             ))),
         }

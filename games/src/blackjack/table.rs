@@ -146,8 +146,8 @@ impl Table {
     /// has neither stood nor gone bust.
     pub fn turn(&self) -> Option<Seat> {
         let seats = self.players.len();
-        let order = (self.next..seats).chain(0..self.next);
-        order.into_iter().find(|index| self.players[*index].acting).map(Seat::from_index)
+        let mut order = (self.next..seats).chain(0..self.next);
+        order.find(|index| self.players[*index].acting).map(Seat::from_index)
     }
 
     /// What the player of `seat` sees.

@@ -167,13 +167,11 @@ impl Table {
         }
     }
 
-    /// Ends the table, if it is not over yet: all remaining tricks are those of the opponent of
-    /// `player`.
+    /// Ends the table: all the tricks that `player` has not won are its opponent's. Of a table
+    /// that is over this is true already.
     pub fn concede(&mut self, player: Player) {
-        if self.phase != Phase::Over {
-            self.places[player.other().index()].tricks = TRICKS - self.tricks(player);
-            self.phase = Phase::Over;
-        }
+        self.places[player.other().index()].tricks = TRICKS - self.tricks(player);
+        self.phase = Phase::Over;
     }
 
     /// Moves a card from a hand to the table.

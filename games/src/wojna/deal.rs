@@ -268,3 +268,56 @@ fn only(those: [bool; MOST_SEATS]) -> Option<Seat> {
     let mut seats = Seat::all(MOST_SEATS).filter(|seat| those[seat.index()]);
     seats.next().filter(|_| seats.next().is_none())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All cards on the table, in ascending order.
+    fn inventory(deal: &Deal) -> Vec<Card> {
+        let piles = deal.players.iter().flat_map(|player| &player.pile);
+        let mut cards: Vec<_> = piles.chain(&deal.pot).copied().collect();
+        cards.sort_unstable();
+        cards
+    }
+
+    #[test]
+    fn the_same_cards_stay_in_play() {
+        let deck = Deck::default();
+        let mut deal = Deal::new(&deck, 4, Seed([8; 32]));
+        let mut auctions = 0;
+        for _ in 0..20 {
+            while deal.open() {
+                auctions += 1;
+                while let Some(seat) = deal.turn() {
+                    let choice = if deal.peeked(seat) > Some(6) { Move::Check } else { Move::Pass };
+                    deal.play(choice).expect("checks and passes can be paid");
+                }
+                assert_eq!(inventory(&deal), deck.cards());
+                deal.settle();
+                assert_eq!(inventory(&deal), deck.cards());
+            }
+            deal.again();
+            assert_eq!(inventory(&deal), deck.cards());
+        }
+        assert!(auctions > 20);
+    }
+
+    #[test]
+    fn won_cards_go_to_the_back_in_random_order() {
+        let orders = (0..200).map(|number| {
+            let seed = Seed::of_text(&alloc::format!("{number}"));
+            let mut deal = Deal::stacked(&[alloc::vec![9, 5, 6], alloc::vec![1, 2]], seed);
+            deal.open();
+            while deal.turn().is_some() {
+                deal.play(Move::Check).expect("a check can be paid");
+            }
+            deal.settle();
+            deal.players[0].pile.iter().copied().collect::<Vec<_>>()
+        });
+        let last_won = |order: &Vec<Card>| *order == [5, 6, 9, 1];
+        let (one, other): (Vec<_>, Vec<_>) = orders.partition(last_won);
+        assert!(other.iter().all(|order| *order == [5, 6, 1, 9]));
+        assert!((60..140).contains(&one.len()), "{}", one.len());
+    }
+}

@@ -1,0 +1,313 @@
+//! Wojna by property: cards are conserved, bidding ends where the document says, points add up,
+//! and whatever bots answer a match goes on to its end.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod dialogue;
+
+use arbiter_games::wojna::{Card, Deal, Fate, Match, Move, Params, Raise, points};
+use arbiter_games::{Forfeit, Micros, Owes, Say, Seat, Seed};
+use dialogue::{Played, Reply, play, scores};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const MOVES: [Move; 5] = [
+    Move::Pass,
+    Move::Check,
+    Move::Raise(Raise::One),
+    Move::Raise(Raise::Two),
+    Move::Raise(Raise::Three),
+];
+
+/// Few kinds of cards, so that there are many ties.
+fn piles() -> impl Strategy<Value = Vec<Vec<Card>>> {
+    vec(vec(1..4_u16, 1..12), 2..=4)
+}
+
+fn seeds() -> impl Strategy<Value = Seed> {
+    any::<[u8; 32]>().prop_map(Seed)
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    vec(prop_oneof![3 => Just(Move::Check), 2 => prop::sample::select(&MOVES[..])], 1..40)
+}
+
+/// The cards on the table.
+fn total(deal: &Deal) -> usize {
+    deal.pot() + Seat::all(deal.seats()).map(|seat| deal.pile(seat)).sum::<usize>()
+}
+
+/// The bidding as the document has it: by its history.
+#[derive(Debug)]
+struct Bidding {
+    /// What each seat has put in; nothing for those that do not take part.
+    paid: Vec<usize>,
+    piles: Vec<usize>,
+    history: Vec<(usize, Move)>,
+    turn: usize,
+}
+
+impl Bidding {
+    fn opened(deal: &Deal, before: &[usize]) -> Self {
+        let piles: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.pile(seat)).collect();
+        let paid = before.iter().zip(&piles).map(|(before, after)| before - after).collect();
+        Self { paid, piles, history: Vec::new(), turn: deal.turn().unwrap().index() }
+    }
+
+    fn has_passed(&self, seat: usize) -> bool {
+        self.history.contains(&(seat, Move::Pass))
+    }
+
+    fn plays(&self, seat: usize) -> bool {
+        self.paid[seat] > 0 && !self.has_passed(seat)
+    }
+
+    fn seats(&self) -> std::ops::Range<usize> {
+        0..self.paid.len()
+    }
+
+    /// What a move costs the seat whose turn it is, if it may be made.
+    fn cost(&self, choice: Move) -> Option<usize> {
+        let own = self.paid[self.turn];
+        let others = self.seats().filter(|seat| *seat != self.turn);
+        let largest = others.map(|seat| self.paid[seat]).max().unwrap();
+        let check = largest.saturating_sub(own);
+        let pile = self.piles[self.turn];
+        match choice {
+            Move::Pass => Some(0),
+            Move::Check => Some(check.min(pile)),
+            Move::Raise(more) => Some(check + more as usize).filter(|cost| *cost <= pile),
+        }
+    }
+
+    fn play(&mut self, choice: Move, cost: usize) {
+        self.paid[self.turn] += cost;
+        self.piles[self.turn] -= cost;
+        self.history.push((self.turn, choice));
+        let seats = self.paid.len();
+        let mut next = (self.turn + 1..=self.turn + seats).map(|seat| seat % seats);
+        self.turn = next.find(|seat| self.plays(*seat)).unwrap();
+    }
+
+    /// The three cases in which bidding ends ("Licytacja").
+    fn has_ended(&self) -> bool {
+        let alone = self.seats().filter(|seat| self.plays(*seat)).count() == 1;
+        let raised = |(_, choice): &&(usize, Move)| matches!(choice, Move::Raise(_));
+        let last_raise = self.history.iter().rfind(raised);
+        let first_check = self.history.iter().find(|(_, choice)| *choice == Move::Check);
+        let closing = last_raise.or(first_check);
+        alone || closing.is_some_and(|(seat, _)| *seat == self.turn)
+    }
+}
+
+/// Plays one auction, beside the document's own account of its bidding.
+fn auction(
+    deal: &mut Deal,
+    before: &[usize],
+    moves: &mut impl Iterator<Item = Move>,
+) -> Result<(), TestCaseError> {
+    let all = total(deal);
+    let mut bidding = Bidding::opened(deal, before);
+    while !bidding.has_ended() {
+        prop_assert_eq!(deal.turn(), Some(Seat::from_index(bidding.turn)), "{:?}", bidding);
+        let choice = moves.next().unwrap();
+        let cost = bidding.cost(choice);
+        prop_assert_eq!(deal.play(choice).is_ok(), cost.is_some(), "{:?}", bidding);
+        if let Some(cost) = cost {
+            bidding.play(choice, cost);
+        } else {
+            deal.play(Move::Pass).unwrap();
+            bidding.play(Move::Pass, 0);
+        }
+        prop_assert_eq!(total(deal), all);
+        let piles: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.pile(seat)).collect();
+        prop_assert_eq!(&piles, &bidding.piles);
+    }
+    prop_assert_eq!(deal.turn(), None, "{:?}", bidding);
+    for seat in Seat::all(deal.seats()) {
+        prop_assert_eq!(deal.peeked(seat).is_some(), bidding.plays(seat.index()));
+    }
+    Ok(())
+}
+
+/// What has become of the pot is what the shown cards demand.
+fn judge(before: &Deal, after: &Deal) -> Result<(), TestCaseError> {
+    let seats: Vec<_> = Seat::all(before.seats()).collect();
+    let best = seats.iter().filter_map(|seat| before.peeked(*seat)).max().unwrap();
+    let tied = |seat: &&Seat| before.peeked(**seat) == Some(best);
+    let armed: Vec<_> = seats.iter().filter(tied).filter(|seat| before.pile(**seat) > 0).collect();
+    let winner = match seats.iter().filter(tied).collect::<Vec<_>>()[..] {
+        [winner] => Some(winner),
+        _ => armed.first().copied().filter(|_| armed.len() == 1),
+    };
+    for seat in &seats {
+        let won = if winner == Some(seat) { before.pot() } else { 0 };
+        prop_assert_eq!(after.pile(*seat), before.pile(*seat) + won);
+        prop_assert_eq!(after.is_in(*seat), after.pile(*seat) > 0);
+        if before.is_in(*seat) && !after.is_in(*seat) {
+            prop_assert_eq!(after.fate(*seat), Fate::Left(before.auction()));
+        }
+    }
+    prop_assert_eq!(after.pot(), if winner.is_some() { 0 } else { before.pot() });
+    // A war has exactly the tied seats with cards in it, anything else everybody.
+    let mut next = after.clone();
+    if next.open() {
+        let war = winner.is_none() && armed.len() > 1;
+        for seat in &seats {
+            let takes_part = if war { armed.contains(&seat) } else { after.is_in(*seat) };
+            prop_assert_eq!(next.peeked(*seat).is_some(), takes_part);
+            let paid = after.pile(*seat) - next.pile(*seat);
+            let ante = if war { 2 } else { 1 };
+            prop_assert_eq!(paid, if takes_part { ante.min(after.pile(*seat)) } else { 0 });
+        }
+    }
+    Ok(())
+}
+
+/// Parameters of short matches.
+fn params(deals: u32, seats: usize, deck: &str) -> Params {
+    let json =
+        serde_json::json!({"deals": deals, "seats": seats, "deck": deck, "clock": "9/2/5/3"});
+    serde_json::from_value(json).unwrap()
+}
+
+/// An answer: a move, an acknowledgement, nonsense, or a forfeit.
+fn reply() -> impl Strategy<Value = Reply> {
+    let answer = prop_oneof![
+        200 => Just(Ok("= check".to_owned())),
+        80 => Just(Ok("= pass".to_owned())),
+        20 => (1..=3).prop_map(|cards| Ok(format!("= raise {cards}"))),
+        1 => Just(Ok("?".to_owned())),
+        1 => any::<String>().prop_map(Ok),
+        1 => "[=?]?[ \n]*(pass|check|raise)? ?[0-9]{0,2}".prop_map(Ok),
+        1 => prop::sample::select(&Forfeit::ALL[..]).prop_map(Err),
+    ];
+    (answer, (-10..3_000_000_i64).prop_map(Micros))
+}
+
+/// Plays a match whose bots give these answers in turn.
+fn match_with(replies: &[Reply], params: &Params, seed: Seed) -> Played {
+    let mut game = Match::start(params, *params.seats().start(), seed);
+    let mut replies = replies.iter().cycle();
+    play(&mut game, |_| replies.next().unwrap().clone())
+}
+
+/// Checks what each command says by itself: nobody dead is addressed, no card is lost.
+fn check_transcript(played: &Played, cards: usize) -> Result<(), TestCaseError> {
+    let mut dead = Vec::new();
+    for line in &played.transcript {
+        let seat = line.chars().next().unwrap();
+        if let Some(seat) = line.strip_prefix("x ") {
+            dead.push(seat.chars().next().unwrap());
+        } else if line.contains("> ") && line.as_bytes()[1] == b'>' {
+            prop_assert!(!dead.contains(&seat), "{}", line);
+        }
+        if line.get(1..).is_some_and(|rest| rest.starts_with("> setstate ")) {
+            let mut numbers = line.split(' ').skip(2).map(|word| word.parse::<usize>().unwrap());
+            let pot = numbers.next().unwrap();
+            let piles: usize = numbers.skip(1).sum();
+            prop_assert_eq!(pot + piles, cards, "{}", line);
+        }
+    }
+    let forfeits = played.standings.iter().filter(|standing| standing.forfeit.is_some());
+    prop_assert_eq!(forfeits.count(), dead.len());
+    Ok(())
+}
+
+/// A bot that never forfeits: it raises, checks or passes by what it sees and has heard.
+fn polite(say: &Say, state: &mut u64) -> Reply {
+    let words = say.text.bytes().chain([say.seat.number()]);
+    let mixed =
+        words.fold(*state, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    *state = mixed;
+    let choice = if (mixed >> 40).is_multiple_of(4) { "= pass" } else { "= check" };
+    (Ok(if say.owes == Owes::Move { choice } else { "=" }.to_owned()), Micros::ZERO)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bidding_follows_the_document_and_cards_are_conserved(
+        piles in piles(),
+        seed in seeds(),
+        moves in moves(),
+    ) {
+        let mut deal = Deal::stacked(&piles, seed);
+        let mut moves = moves.into_iter().cycle();
+        for _ in 0..3 {
+            let all = total(&deal);
+            loop {
+                let before: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.pile(seat)).collect();
+                if !deal.open() {
+                    break;
+                }
+                prop_assert_eq!(total(&deal), all);
+                auction(&mut deal, &before, &mut moves)?;
+                let shown = deal.clone();
+                deal.settle();
+                prop_assert_eq!(total(&deal), all);
+                judge(&shown, &deal)?;
+            }
+            prop_assert_eq!(total(&deal), all);
+            let fates: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.fate(seat)).collect();
+            let due = [72, 84, 84][fates.len() - 2];
+            prop_assert_eq!(points(&fates).iter().sum::<i64>(), due);
+            deal.again();
+        }
+    }
+
+    #[test]
+    fn points_are_those_of_the_upper_places(
+        left in vec(prop_oneof![1 => Just(None), 4 => (1..4_u32).prop_map(Some)], 4),
+        dead in vec(any::<bool>(), 4),
+        seats in 2..=4_usize,
+    ) {
+        let fate = |index: usize| match (dead[index], left[index]) {
+            (true, _) => Fate::Forfeited,
+            (false, Some(number)) => Fate::Left(number),
+            (false, None) => Fate::Stayed,
+        };
+        let fates: Vec<_> = (0..seats).map(fate).collect();
+        let points = points(&fates);
+        let living = (0..seats).filter(|index| !dead[*index]).count();
+        prop_assert_eq!(points.iter().sum::<i64>(), [0, 48, 72, 84, 84][living]);
+        for (one, other) in (0..seats).flat_map(|one| (0..seats).map(move |other| (one, other))) {
+            prop_assert!(fates[one] < fates[other] || points[one] >= points[other]);
+            prop_assert!(fates[one] != fates[other] || points[one] == points[other]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn without_forfeits_a_deal_of_four_is_worth_84(seed in seeds(), deals in 1..4_u32) {
+        let mut game = Match::start(&params(deals, 4, "1-5*4"), 4, seed);
+        let mut state = 1;
+        let played = play(&mut game, |say| polite(say, &mut state));
+        check_transcript(&played, 20)?;
+        prop_assert_eq!(scores(&played).concat().iter().sum::<i64>(), 84 * i64::from(deals));
+    }
+
+    #[test]
+    fn whatever_bots_answer_a_match_ends_sanely(
+        replies in vec(reply(), 1..300),
+        seed in seeds(),
+        deals in 1..4_u32,
+        seats in 2..=4_usize,
+    ) {
+        let params = params(deals, seats, "1-3*4");
+        let played = match_with(&replies, &params, seed);
+        check_transcript(&played, 12)?;
+        let (deals, scores) = (i64::from(deals), scores(&played).concat());
+        prop_assert!(scores.iter().all(|score| (0..=48 * deals).contains(score)));
+        let due = [72, 84, 84][seats - 2] * deals;
+        let sum: i64 = scores.iter().sum();
+        prop_assert!((48 * deals..=due).contains(&sum));
+        let again = match_with(&replies, &params, seed);
+        prop_assert_eq!(&again.transcript, &played.transcript);
+        prop_assert_eq!(&again.standings, &played.standings);
+    }
+}
