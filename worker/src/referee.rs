@@ -98,7 +98,9 @@ impl<'a, W: Witness> Referee<'a, W> {
                 Step::Over(standings) => {
                     let deadline = Instant::now() + GRACE;
                     let staying = seats.iter_mut().zip(dismissed).filter(|(_, gone)| !gone);
-                    staying.for_each(|(seat, _)| seat.farewell(deadline));
+                    for (seat, _) in staying {
+                        seat.farewell(deadline)?;
+                    }
                     return Ok(standings);
                 }
             }

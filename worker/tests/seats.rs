@@ -232,7 +232,7 @@ fn the_end_of_standard_error_is_kept() {
     let (stop, _writer) = stop();
     let mut seat = StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, stop).unwrap();
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
-    seat.farewell(Instant::now() + GRACE);
+    seat.farewell(Instant::now() + GRACE).unwrap();
     let remains = Box::new(seat).close().unwrap();
     assert_eq!(remains.stderr, vec![b'e'; 64 * 1024]);
     assert_eq!(remains.stderr_dropped, (1 << 20) - 64 * 1024);

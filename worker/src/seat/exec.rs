@@ -8,7 +8,7 @@ use arbiter_games::{Forfeit, Micros, Spent};
 
 use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, For, Stop, Tail};
-use super::{Answer, Failure, Remains, Seat};
+use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Jail, NoStart, Process, Stdin};
 
@@ -102,12 +102,11 @@ impl Seat for ExecSeat {
         self.jail.kill();
     }
 
-    fn farewell(&mut self, _deadline: Instant) {}
+    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+        Ok(())
+    }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        let cpu = self.jail.cpu();
-        self.jail.close()?;
-        let (stderr, stderr_dropped) = self.stderr.finish();
-        Ok(Remains { stderr, stderr_dropped, cpu })
+        remains(self.jail, self.stderr)
     }
 }

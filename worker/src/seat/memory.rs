@@ -53,7 +53,9 @@ impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
         self.dismissed = true;
     }
 
-    fn farewell(&mut self, _deadline: Instant) {}
+    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+        Ok(())
+    }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
         Ok(Remains::default())

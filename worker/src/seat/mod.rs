@@ -10,15 +10,21 @@ mod memory;
 mod pipes;
 mod stdio;
 
+use std::time::{Duration, Instant};
+
 use arbiter_games::{Forfeit, Micros, Spent};
 
 use crate::fault::Fault;
+use crate::sandbox::Jail;
 
 pub use exec::ExecSeat;
 pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 pub use memory::MemorySeat;
 pub use pipes::Stop;
-pub use stdio::{GRACE, StdioSeat};
+pub use stdio::StdioSeat;
+
+/// How long a bot has to end when nothing more will come.
+pub const GRACE: Duration = Duration::from_millis(500);
 
 /// What a bot made of a request.
 #[derive(Debug)]
@@ -75,11 +81,22 @@ pub trait Seat {
 
     /// Tells the bot that nothing more will come, and waits until it has ended, at most until
     /// `deadline`.
-    fn farewell(&mut self, deadline: std::time::Instant);
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault>;
 
     /// Kills what still runs, and cleans up.
     ///
     /// # Errors
     /// A fault if anything survives.
     fn close(self: Box<Self>) -> Result<Remains, Fault>;
+}
+
+/// Closes a jail, and gathers what is left.
+fn remains(jail: Jail, stderr: pipes::Tail) -> Result<Remains, Fault> {
+    let cpu = jail.cpu();
+    jail.close()?;
+    let (stderr, stderr_dropped) = stderr.finish();
+    Ok(Remains { stderr, stderr_dropped, cpu })
 }

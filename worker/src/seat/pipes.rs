@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -31,7 +31,12 @@ impl Stop {
 
 /// The time that has passed since `start`.
 pub(super) fn since(start: Instant) -> Micros {
-    Micros(i64::try_from(start.elapsed().as_micros()).unwrap_or(i64::MAX))
+    micros(start.elapsed())
+}
+
+/// A span in whole microseconds.
+pub(super) fn micros(span: Duration) -> Micros {
+    Micros(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// What a wait ended with.

@@ -13,14 +13,14 @@
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arbiter_games::{Forfeit, Micros, Spent};
 
 use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Buffer, Drained, For, Stop, Tail, since};
-use super::{Answer, Failure, Remains, Seat};
+use super::pipes::{self, Buffer, Drained, For, Stop, Tail, micros, since};
+use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Jail, NoStart, Process, Stdin};
 
@@ -35,10 +35,23 @@ const QUOTED: usize = 60;
 
 /// A bot with standing pipes.
 #[derive(Debug)]
-pub struct StdioSeat {
+pub enum StdioSeat {
+    /// Its program was started.
+    Running(Conversation),
+    /// Its program could not be started.
+    Unstartable {
+        /// What was opened for it.
+        jail: Jail,
+        /// Why, for its author.
+        reason: String,
+    },
+}
+
+/// A referee's end of a conversation with a program.
+#[derive(Debug)]
+pub struct Conversation {
     jail: Jail,
-    /// The running program, or why it never ran.
-    process: Result<Process, String>,
+    process: Process,
     frames: Frames,
     stderr: Tail,
     buffer: Buffer,
@@ -67,24 +80,25 @@ impl StdioSeat {
         stop: Arc<Stop>,
     ) -> Result<Self, Fault> {
         let process = match jail.start(argv, Stdin::Pipe) {
-            Ok(process) => Ok(process),
-            Err(NoStart::Bot(reason)) => Err(reason),
+            Ok(process) => process,
+            Err(NoStart::Bot(reason)) => return Ok(Self::Unstartable { jail, reason }),
             Err(NoStart::Fault(fault)) => return Err(fault),
         };
-        let (frames, stderr, buffer) = (Frames::new(framing), Tail::default(), Buffer::new());
-        Ok(Self {
+        Ok(Self::Running(Conversation {
             jail,
             process,
-            frames,
-            stderr,
-            buffer,
+            frames: Frames::new(framing),
+            stderr: Tail::default(),
+            buffer: Buffer::new(),
             stop,
             answered: false,
             cpu: CpuCounter::default(),
             line: Vec::new(),
-        })
+        }))
     }
+}
 
+impl Conversation {
     /// The processor time since the last answer, of all processes if `whole`. An answer that was
     /// there at once leaves children no time worth that price: theirs is found with a later one.
     fn measure(&mut self, whole: bool) -> Micros {
@@ -94,10 +108,9 @@ impl StdioSeat {
 
     /// Reads what was written unasked: nothing but white space may have been.
     fn listen_before(&mut self) -> Outcome<()> {
-        let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
         let mut closed = false;
         while !self.frames.flooded() {
-            match self.buffer.read(&process.stdout)? {
+            match self.buffer.read(&self.process.stdout)? {
                 Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
                 Drained::Nothing => break,
                 Drained::End => {
@@ -127,15 +140,16 @@ impl StdioSeat {
         let start = Instant::now();
         let mut written = 0;
         loop {
-            let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
-            let Some(stdin) = &mut process.stdin else { unreachable!("open until the farewell") };
+            let Some(stdin) = &mut self.process.stdin else {
+                unreachable!("open until the farewell")
+            };
             match stdin.write(&self.line[written..]) {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let ready = pipes::wait(process, For::Room, &self.stop, start, limit)?;
+                    let ready = pipes::wait(&self.process, For::Room, &self.stop, start, limit)?;
                     if ready.stderr {
-                        self.stderr.drain(process, &mut self.buffer)?;
+                        self.stderr.drain(&mut self.process, &mut self.buffer)?;
                     }
                     if ready.ended {
                         return self.gone("ended").map(Err);
@@ -164,14 +178,13 @@ impl StdioSeat {
     /// Waits for the answer, and says when its last byte was there.
     fn listen(&mut self, start: Instant, limit: Micros) -> Listened {
         loop {
-            let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
-            let ready = pipes::wait(process, For::Output, &self.stop, start, limit)?;
+            let ready = pipes::wait(&self.process, For::Output, &self.stop, start, limit)?;
             if ready.stderr {
-                self.stderr.drain(process, &mut self.buffer)?;
+                self.stderr.drain(&mut self.process, &mut self.buffer)?;
             }
             let mut closed = false;
             if ready.stdout {
-                match self.buffer.read(&process.stdout)? {
+                match self.buffer.read(&self.process.stdout)? {
                     Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
                     Drained::Nothing => {}
                     Drained::End => closed = true,
@@ -226,15 +239,14 @@ impl StdioSeat {
 
     /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
     fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
-        let Ok(process) = &mut self.process else { unreachable!("asked only while it runs") };
         let start = Instant::now();
         let exit = loop {
-            if let Some(exit) = process.exit().or_else(|| self.jail.reap(process)) {
+            if let Some(exit) = self.process.exit().or_else(|| self.jail.reap(&mut self.process)) {
                 break Some(exit);
             }
-            let ready = pipes::wait(process, For::End, &self.stop, start, ENDING)?;
+            let ready = pipes::wait(&self.process, For::End, &self.stop, start, ENDING)?;
             if ready.stderr {
-                self.stderr.drain(process, &mut self.buffer)?;
+                self.stderr.drain(&mut self.process, &mut self.buffer)?;
             }
             if ready.waited > ENDING {
                 break None;
@@ -243,20 +255,14 @@ impl StdioSeat {
         let detail = exit.map_or_else(|| format!("{seen}, but runs on"), |exit| exit.to_string());
         Ok(Failure { forfeit: Forfeit::Gone, detail })
     }
-}
 
-impl Seat for StdioSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
         self.answered = true;
-        if let Err(reason) = &self.process {
-            return Ok(Answer::failed(Forfeit::Gone, reason.clone()));
-        }
         if let Err(failure) = self.listen_before()? {
             return Ok(Answer { reply: Err(failure), spent: Spent::default() });
         }
         let begun = Instant::now();
-        let delivered = self.deliver(text, limit)?;
-        let (wall, reply) = match delivered {
+        let (wall, reply) = match self.deliver(text, limit)? {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
@@ -265,54 +271,68 @@ impl Seat for StdioSeat {
         Ok(Answer { reply, spent: Spent { wall, cpu } })
     }
 
+    /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
+    /// could not end by itself.
+    fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
+        self.process.stdin = None;
+        let start = Instant::now();
+        let mut what = For::Output;
+        while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {
+            let ready = pipes::wait(&self.process, what, &self.stop, start, limit)?;
+            if ready.waited > limit {
+                break;
+            }
+            if ready.stdout && self.buffer.read(&self.process.stdout)? == Drained::End {
+                what = For::End;
+            }
+            if ready.stderr {
+                self.stderr.drain(&mut self.process, &mut self.buffer)?;
+            }
+        }
+        self.stderr.drain(&mut self.process, &mut self.buffer)
+    }
+}
+
+impl Seat for StdioSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        match self {
+            Self::Running(conversation) => conversation.ask(text, limit),
+            Self::Unstartable { reason, .. } => Ok(Answer::failed(Forfeit::Gone, reason.clone())),
+        }
+    }
+
     fn tell(&mut self, text: &str) {
-        if let Ok(Process { stdin: Some(stdin), .. }) = &mut self.process {
+        if let Self::Running(Conversation { process, .. }) = self
+            && let Some(stdin) = &mut process.stdin
+        {
             // A bot that is gone, or whose pipe is full, misses news it does not care for.
             drop(stdin.write(format!("{text}\n").as_bytes()));
         }
     }
 
     fn starting_up(&self) -> bool {
-        !self.answered
+        matches!(self, Self::Running(conversation) if !conversation.answered)
     }
 
     fn dismiss(&mut self) {
-        self.jail.kill();
-    }
-
-    fn farewell(&mut self, deadline: Instant) {
-        let Ok(process) = &mut self.process else { return };
-        process.stdin = None;
-        let start = Instant::now();
-        let left = deadline.saturating_duration_since(start);
-        let limit = Micros(i64::try_from(left.as_micros()).unwrap_or(0));
-        while process.exit().is_none() && self.jail.reap(process).is_none() {
-            let Ok(ready) = pipes::wait(process, For::Output, &self.stop, start, limit) else {
-                break;
-            };
-            if ready.waited > limit {
-                break;
-            }
-            let output =
-                if ready.stdout { self.buffer.read(&process.stdout) } else { Ok(Drained::Nothing) };
-            let heard = self.stderr.drain(process, &mut self.buffer);
-            if heard.is_err() || output.is_err() {
-                break;
-            }
-            if output.is_ok_and(|drained| drained == Drained::End) {
-                let _ended = pipes::wait(process, For::End, &self.stop, start, limit);
-            }
+        if let Self::Running(conversation) = self {
+            conversation.jail.kill();
         }
     }
 
-    fn close(mut self: Box<Self>) -> Result<Remains, Fault> {
-        if let Ok(process) = &mut self.process {
-            self.stderr.drain(process, &mut self.buffer)?;
+    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self {
+            Self::Running(conversation) => conversation.farewell(micros(left)),
+            Self::Unstartable { .. } => Ok(()),
         }
-        let cpu = self.jail.cpu();
-        self.jail.close()?;
-        let (stderr, stderr_dropped) = self.stderr.finish();
-        Ok(Remains { stderr, stderr_dropped, cpu })
+    }
+
+    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+        match *self {
+            Self::Running(Conversation { jail, stderr, .. }) => remains(jail, stderr),
+            Self::Unstartable { jail, .. } => remains(jail, Tail::default()),
+        }
     }
 }
 
@@ -322,6 +342,3 @@ fn quote(bytes: &[u8]) -> String {
     let more = if shown.len() < bytes.len() { "…" } else { "" };
     format!("{:?}{more}", String::from_utf8_lossy(shown))
 }
-
-/// How long a bot has to end when nothing more will come.
-pub const GRACE: Duration = Duration::from_millis(500);
