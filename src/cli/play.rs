@@ -29,7 +29,7 @@ use crate::play::{entries, progress, report, settings};
 pub(super) struct Play {
     /// wojna, bitwa, tricks, blackjack or gomoku.
     game: String,
-    /// A directory with bot.toml or a `KotH` meta file, or an executable file. More than two in
+    /// A directory with bot.toml or a KotH meta file, or an executable file. More than two in
     /// a game for two play all against all.
     #[arg(required = true, value_name = "BOT")]
     bots: Vec<PathBuf>,

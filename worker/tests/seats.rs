@@ -298,3 +298,18 @@ fn executed_bots_get_what_they_deserve() {
         assert!(late.spent.wall > SHORT);
     }
 }
+
+#[test]
+fn programs_that_were_just_written_can_be_run_at_once() {
+    let start_many = || {
+        for _ in 0..60 {
+            let answer = decision("honest", PATIENCE);
+            assert_eq!(answer.reply, Ok(b"S".to_vec()), "each in a home of its own");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(start_many);
+        }
+    });
+}

@@ -12,7 +12,7 @@ use super::{BotError, Protocol};
 /// Our own form.
 const BOT_TOML: &str = "bot.toml";
 
-/// The form of the `KotH` challenges: four lines, name, command, arguments, and `0` or `1` for
+/// The form of the KotH challenges: four lines, name, command, arguments, and `0` or `1` for
 /// standard error.
 const META: &str = "meta";
 

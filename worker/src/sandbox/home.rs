@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use tempfile::TempDir;
 
+use super::WRITING;
 use crate::fault::{Context as _, Fault};
 
 /// Where a bot's files come from.
@@ -20,6 +22,7 @@ pub enum Source {
 impl Source {
     /// Copies the files into the empty directory `to`.
     fn copy_into(&self, to: &Path) -> io::Result<()> {
+        let _no_fork = WRITING.read().unwrap_or_else(PoisonError::into_inner);
         match self {
             Self::Directory(from) => copy_tree(from, to),
             Self::File(from) => {

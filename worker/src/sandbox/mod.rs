@@ -20,6 +20,7 @@ mod process;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::RwLock;
 
 use arbiter_games::Micros;
 use thiserror::Error;
@@ -30,6 +31,14 @@ pub use process::{Exit, NoStart, Process, Stdin};
 use crate::fault::Fault;
 use cgroup::{Cgroup, CgroupRoot};
 use meter::Meter;
+
+/// Keeps the writing of programs and the forking of processes apart.
+///
+/// A child that is forked while another thread writes a program inherits the writing descriptor
+/// until it executes its own program, and meanwhile the kernel refuses to execute the one that was
+/// written ("text file busy"). Whoever writes programs holds this for reading, whoever forks for
+/// writing.
+static WRITING: RwLock<()> = RwLock::new(());
 
 /// How much isolation is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,11 +15,13 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::PoisonError;
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
+use super::WRITING;
 use crate::fault::Fault;
 
 /// Pipes of a bot never block the referee.
@@ -165,7 +167,11 @@ pub(super) fn start(
     // due in a child forked from a process with threads. `procs` stays open: the caller's group
     // outlives the call, and the descriptor is inherited by fork although exec closes it.
     unsafe { command.pre_exec(move || prelude(procs)) };
-    let mut child = command.spawn().map_err(|error| refusal(program, &error))?;
+    let spawned = {
+        let _no_writing = WRITING.write().unwrap_or_else(PoisonError::into_inner);
+        command.spawn()
+    };
+    let mut child = spawned.map_err(|error| refusal(program, &error))?;
     let pid = libc::pid_t::try_from(child.id()).expect("a process number is a pid_t");
     let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (stdin, Some(stdout), Some(stderr)) = taken else {
@@ -214,8 +220,8 @@ fn adopt(
 
 /// Tells a program that cannot be run from a machine that cannot run programs.
 fn refusal(program: &str, error: &io::Error) -> NoStart {
-    let exhausted = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::EBUSY];
-    if error.raw_os_error().is_some_and(|code| exhausted.contains(&code)) {
+    let ours = [libc::EAGAIN, libc::EBUSY, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ETXTBSY];
+    if error.raw_os_error().is_some_and(|code| ours.contains(&code)) {
         NoStart::Fault(Fault::new(format!("cannot start {program}"), error))
     } else {
         NoStart::Bot(format!("{program} could not be started: {error}"))

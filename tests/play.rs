@@ -1,0 +1,208 @@
+//! `arbiter play` as its users call it, with real bots.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{Bots, arbiter, files, json, run, succeed};
+
+/// The shipped bots of a game.
+fn shipped(game: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots").join(game);
+    files(&root).iter().map(|path| path.to_str().unwrap().to_owned()).collect()
+}
+
+/// A short match of each game: the bots, and settings that keep it short.
+fn short_matches() -> Vec<(&'static str, Vec<String>, Vec<&'static str>)> {
+    let of = |game: &'static str, seats: usize, settings: &[&'static str]| {
+        let bots = shipped(game).into_iter().cycle().take(seats).collect();
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        (game, bots, settings)
+    };
+    vec![
+        of("wojna", 4, &["deals=2"]),
+        of("bitwa", 3, &["board=przyklad"]),
+        of("tricks", 3, &["tables=4"]),
+        of("blackjack", 3, &["rounds=2"]),
+        of("gomoku", 3, &[]),
+    ]
+}
+
+#[test]
+fn five_games_are_played_and_verified() {
+    let bots = Bots::new();
+    for (game, entrants, settings) in short_matches() {
+        let records = bots.path().join(game);
+        let mut call = vec!["play", game];
+        call.extend(entrants.iter().map(String::as_str));
+        call.extend(["--seed", "five", "--record", records.to_str().unwrap()]);
+        call.extend(settings);
+        let lines = json(&call);
+        let (table, matches) = lines.split_last().unwrap();
+        assert_eq!(table["ranking"].as_array().unwrap().len(), entrants.len(), "{game}");
+        assert_eq!(files(&records).len(), matches.len(), "{game}");
+        for played in matches {
+            let fair = played["forfeits"].as_array().unwrap().iter().all(Value::is_null);
+            assert!(fair, "shipped bots play by the rules: {played}");
+            let bad = played["bad_answers"].as_array().unwrap();
+            assert!(bad.iter().all(|count| *count == 0), "{played}");
+        }
+        let verified = json(&["verify", records.to_str().unwrap()]);
+        for (record, played) in verified.iter().zip(matches) {
+            assert_eq!(record["transcript"], played["transcript"], "{game}");
+            assert_eq!(record["scores"], played["scores"], "{game}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_transcripts() {
+    for (game, entrants, settings) in short_matches() {
+        let mut call = vec!["play", game, "--games", "2"];
+        call.extend(entrants.iter().map(String::as_str));
+        call.extend(settings);
+        let transcripts = |seed: &str, jobs: &str| -> Vec<Value> {
+            let lines = json(&[&call[..], &["--seed", seed, "--jobs", jobs]].concat());
+            lines.iter().map(|line| line["transcript"].clone()).collect()
+        };
+        let first = transcripts("one", "1");
+        assert_eq!(first, transcripts("one", "3"), "{game}: also with three matches at a time");
+        if game != "bitwa" {
+            assert_ne!(first, transcripts("two", "1"), "{game}: chance comes from the seed");
+        }
+    }
+}
+
+#[test]
+fn seats_rotate_unless_told_not_to() {
+    let bots = Bots::new();
+    let (one, two) = (bots.rascal("one", "honest", 0, ""), bots.rascal("two", "honest", 0, ""));
+    let seats = |more: &[&str]| -> Vec<Value> {
+        let lines = json(&[&["play", "gomoku", &one, &two, "--games", "3"], more].concat());
+        lines[..3].iter().map(|line| line["seats"][0].clone()).collect()
+    };
+    assert_eq!(seats(&[]), ["one", "two", "one"]);
+    assert_eq!(seats(&["--no-rotate"]), ["one", "one", "one"]);
+}
+
+#[test]
+fn namesakes_are_told_apart_and_all_meet_all() {
+    let bots = Bots::new();
+    let bot = &bots.rascal("same", "honest", 0, "");
+    let lines = json(&["play", "gomoku", bot, bot, bot]);
+    let seats: Vec<_> = lines[..3].iter().map(|line| line["seats"].to_string()).collect();
+    let due = ["[\"same\",\"same-2\"]", "[\"same\",\"same-3\"]", "[\"same-2\",\"same-3\"]"];
+    assert_eq!(seats, due);
+}
+
+#[test]
+fn forfeits_are_results_with_evidence() {
+    let bots = Bots::new();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    for (mode, forfeit, evidence) in [
+        ("segv", "gone", "gone: was killed by SIGSEGV"),
+        ("exit", "gone", "gone: exited with code 3"),
+        ("garbage", "illegal", "illegal: "),
+        ("twice", "illegal", "illegal: wrote 5 bytes more than one answer"),
+        ("flood-line", "flood", "flood: wrote more than 65536 bytes"),
+        ("silent", "clock", "clock: "),
+    ] {
+        let rascal = &bots.rascal(mode, mode, 1, "");
+        let lines = json(&["play", "gomoku", honest, rascal, "--set", "move_limit=300ms"]);
+        assert_eq!(lines[0]["scores"].to_string(), "[[2],[0]]", "{mode}");
+        assert_eq!(lines[0]["forfeits"][1], forfeit, "{mode}");
+        let told = lines[0]["details"][1].as_str().unwrap();
+        assert!(told.starts_with(evidence), "{mode}: {told}");
+        let rows = lines[1]["ranking"].as_array().unwrap();
+        assert_eq!(rows[1]["forfeits"][forfeit], 1, "{mode}");
+    }
+}
+
+#[test]
+fn a_koth_bot_and_a_single_program_play() {
+    let bots = Bots::new();
+    let built = bots.rascal("built", "honest", 0, "");
+    succeed(&["play", "gomoku", &built, &built]);
+    let koth = bots.path().join("koth");
+    fs::create_dir(&koth).unwrap();
+    fs::copy(format!("{built}/bot"), koth.join("five")).unwrap();
+    fs::write(koth.join("meta"), "koth\n./five\nhonest 0\n1\n").unwrap();
+    let single = bots.path().join("single.exe");
+    fs::copy(format!("{built}/bot"), &single).unwrap();
+    let lines = json(&["play", "gomoku", koth.to_str().unwrap(), single.to_str().unwrap()]);
+    assert_eq!(lines[0]["seats"].to_string(), "[\"koth\",\"single\"]");
+    assert_eq!(lines[0]["forfeits"].to_string(), "[null,null]");
+}
+
+#[test]
+fn standard_error_is_shown_and_kept_when_asked_for() {
+    let bots = Bots::new();
+    let quiet = &bots.rascal("quiet", "honest", 0, "");
+    let loud = &bots.rascal("loud", "stderr", 0, "stderr = true\n");
+    let records = bots.path().join("records");
+    let out = records.to_str().unwrap();
+    let output = run(&["play", "gomoku", quiet, loud, "--stderr", "--record", out]);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("[1 loud] eeee"), "the end of it is shown");
+    let record = fs::read_to_string(&files(&records)[0]).unwrap();
+    let kept = record.lines().rev().nth(1).unwrap();
+    assert!(kept.starts_with("{\"seat\":2,\"stderr\":\"eeee"), "{kept}");
+    assert!(kept.ends_with("\",\"dropped\":983040}"));
+}
+
+#[test]
+fn files_stay_only_when_they_are_to() {
+    let bots = Bots::new();
+    let counter = bots.path().join("counter");
+    fs::create_dir(&counter).unwrap();
+    // Stands until it has been executed three times in the same directory, then hits.
+    let script = "#!/bin/sh\necho x >> seen\n[ $(wc -l < seen) -gt 3 ] && echo H || echo S\n";
+    fs::write(counter.join("bot.sh"), script).unwrap();
+    fs::write(counter.join("meta"), "counter\nsh\nbot.sh\n0\n").unwrap();
+    let bot = counter.to_str().unwrap();
+    let transcripts = |more: &[&str]| -> Vec<Value> {
+        let call = ["play", "blackjack", bot, "--games", "2", "--set", "hands=2", "--seed", "s"];
+        let lines = json(&[&call[..], more].concat());
+        lines.iter().map(|line| line["transcript"].clone()).collect()
+    };
+    assert_eq!(transcripts(&[]), transcripts(&[]));
+    let (fresh, kept) = (transcripts(&[]), transcripts(&["--keep-files"]));
+    assert_eq!(fresh[0], kept[0], "the first match finds no files");
+    assert_ne!(fresh[1], kept[1], "the second one does");
+    assert!(!counter.join("seen").exists(), "the bot's own directory is never written to");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_played() {
+    let bots = Bots::new();
+    let slow = &bots.rascal("slow", "slow", 1, "");
+    let records = bots.path().join("records");
+    let mut child = arbiter()
+        .args(["play", "gomoku", slow, slow, "--games", "1000", "--json", "--record"])
+        .arg(&records)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = printed.next().unwrap().unwrap();
+    assert!(first.contains("\"match\":1"));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let rest: Vec<_> = printed.map(Result::unwrap).collect();
+    let table: Value = serde_json::from_str(rest.last().unwrap()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("interrupted: ") && message.contains("of 1000 games"), "{message}");
+    assert_eq!(table["ranking"][0]["games"], rest.len(), "every printed match counts");
+    assert_eq!(files(&records).len(), rest.len(), "and no other record is left");
+    succeed(&["verify", records.to_str().unwrap()]);
+}

@@ -1,0 +1,97 @@
+//! The shipped bots are of clearly different strength: in most pairs of matches, the same
+//! opponents with their seats swapped, the better one earns more.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use arbiter_games::Score;
+use serde_json::Value;
+use support::json;
+
+/// How many pairs are played where chance makes each match another.
+const PAIRS: usize = 10;
+
+/// How many of ten pairs the better one must win.
+const ENOUGH: usize = 7;
+
+/// What each bot earned in some matches, namesakes together.
+fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Score> {
+    let mut earned: BTreeMap<String, Score> = BTreeMap::new();
+    for played in matches {
+        let seats: Vec<String> = serde_json::from_value(played["seats"].clone()).unwrap();
+        let scores: Vec<Score> = serde_json::from_value(played["scores"].clone()).unwrap();
+        for (name, score) in seats.iter().zip(&scores) {
+            *earned.entry(name.trim_end_matches("-2").to_owned()).or_default() += score;
+        }
+    }
+    earned
+}
+
+/// In how many of so many pairs `better` earns more than `weaker`. In wojna each of them sits at
+/// two of the four seats; in blackjack an episode is a match, and its last chips count.
+fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> usize {
+    let path = |name: &str| format!("bots/{game}/{name}");
+    let (strong, weak) = (path(better), path(weaker));
+    let copies = if game == "wojna" { 2 } else { 1 };
+    let games = (2 * pairs).to_string();
+    let mut call = vec!["play", game, "--games", &games, "--seed", "strength", "--jobs", "2"];
+    call.extend(["--set", setting]);
+    call.extend([strong.as_str()].repeat(copies));
+    call.extend([weak.as_str()].repeat(copies));
+    let mut lines = json(&call);
+    lines.pop();
+    // The last line of each game is its result: an episode's earlier rounds are chips on the way.
+    let results: BTreeMap<u64, Value> =
+        lines.into_iter().map(|line| (line["match"].as_u64().unwrap(), line)).collect();
+    assert_eq!(results.len(), 2 * pairs);
+    let results: Vec<_> = results.into_values().collect();
+    results.chunks(2).map(earned).filter(|pair| pair[better] > pair[weaker]).count()
+}
+
+/// Plays pairs with one setting, and expects the better one to win enough of them.
+fn beats(game: &str, better: &str, weaker: &str, setting: &str) {
+    let won = won(game, better, weaker, setting, PAIRS);
+    assert!(won >= ENOUGH, "{game}: {better} beats {weaker} in {won} of {PAIRS} pairs");
+}
+
+/// Bitwa knows no chance: a pair on each of the official boards.
+fn conquers(better: &str, weaker: &str) {
+    let boards = arbiter_games::bitwa::official_boards();
+    let pairs = boards.len();
+    let won: usize =
+        boards.map(|(board, _)| won("bitwa", better, weaker, &format!("board={board}"), 1)).sum();
+    assert!(won * 10 >= pairs * ENOUGH, "bitwa: {better} beats {weaker} on {won} of {pairs}");
+}
+
+#[test]
+fn wojna() {
+    beats("wojna", "house", "threshold", "deals=10");
+    beats("wojna", "threshold", "caller", "deals=10");
+}
+
+#[test]
+fn bitwa() {
+    conquers("house", "phalanx");
+    conquers("phalanx", "rush");
+}
+
+#[test]
+fn tricks() {
+    beats("tricks", "house", "counter", "tables=20");
+    beats("tricks", "counter", "lowest", "tables=20");
+}
+
+#[test]
+fn blackjack() {
+    beats("blackjack", "house", "basic", "rounds=5");
+    beats("blackjack", "basic", "lim17", "rounds=5");
+}
+
+#[test]
+fn gomoku() {
+    beats("gomoku", "house", "shapes", "overline=wins");
+    beats("gomoku", "shapes", "center", "overline=wins");
+}
