@@ -33,6 +33,8 @@ fn wrong_calls() {
     refuses(&["play", "wojna", good], 2, &["takes 4 bots, not 1", "seats"]);
     refuses(&["play", "wojna", good, good, good, good, good], 2, &["not 5", "four"]);
     refuses(&["play", "gomoku", good, good, "--games", "0"], 2, &["--games 0"]);
+    refuses(&["play", "gomoku", good, good, "--games", "1000001"], 2, &["1000001", "1000000"]);
+    refuses(&["play", "gomoku", good, good, "--sandbox", "strict"], 3, &["strict", "level D"]);
     refuses(&["play", "gomoku", good, good, "--games", "many"], 2, &["many", "--games"]);
     refuses(&["play", "gomoku", good, good, "--jobs", "0"], 2, &["--jobs 0"]);
     refuses(&["play", "gomoku", good, good, "--clock", "sun"], 2, &["sun", "wall or cpu"]);
@@ -59,6 +61,13 @@ fn wrong_bots() {
     with(&directory("empty", "notes.txt", ""), &["neither a bot.toml nor a meta"]);
     let broken = directory("broken", "bot.toml", "name = \"x\"\nrun = [\"./x\"\n");
     with(&broken, &["bot.toml", "line"]);
+    let dots = directory("dots", "bot.toml", "name = \"..\"\nrun = [\"./x\"]\n");
+    with(&dots, &["..", "cannot be a bot's name"]);
+    let outside = directory("outside", "bot.toml", "name = \"x\"\nrun = [\"../good/bot\"]\n");
+    with(&outside, &["../good/bot", "outside"]);
+    let linked = directory("linked", "bot.toml", "name = \"x\"\nrun = [\"sh\", \"x\"]\n");
+    std::os::unix::fs::symlink("/etc/passwd", format!("{linked}/x")).unwrap();
+    refuses(&["play", "gomoku", good, &linked], 2, &["linked/x", "link"]);
     with(&directory("tie", "bot.toml", "name = \"TIE\"\nrun = [\"./x\"]\n"), &["TIE", "line 1"]);
     with(&directory("none", "bot.toml", "name = \"x\"\nrun = []\n"), &["empty", "run = "]);
     with(&directory("key", "bot.toml", "name = \"x\"\nrun = [\"a\"]\nx = 1\n"), &["line 3", "`x`"]);

@@ -206,3 +206,73 @@ fn ctrl_c_keeps_what_was_played() {
     assert_eq!(files(&records).len(), rest.len(), "and no other record is left");
     succeed(&["verify", records.to_str().unwrap()]);
 }
+
+#[test]
+fn a_second_signal_hurries_nobody() {
+    let bots = Bots::new();
+    let slow = &bots.rascal("slow", "slow", 1, "");
+    let mut child = arbiter()
+        .args(["play", "gomoku", slow, slow, "--games", "1000", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    printed.next().unwrap().unwrap();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let table = printed.last().unwrap().unwrap();
+    assert!(table.contains("\"ranking\""), "{table}");
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("interrupted: "));
+}
+
+#[test]
+fn a_start_up_is_free_and_a_late_answer_is_not() {
+    let bots = Bots::new();
+    let (early, late) = (bots.rascal("early", "slow", 0, ""), bots.rascal("late", "slow", 1, ""));
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let forfeits = |bot: &str, clock: &str| -> Value {
+        let limit = "move_limit=100ms";
+        let call = ["play", "gomoku", bot, honest, "--set", limit, "--clock", clock];
+        json(&call)[0]["forfeits"][0].clone()
+    };
+    // Both wait 300 ms: the one before its first answer, the other before its second.
+    assert_eq!(forfeits(&early, "wall"), Value::Null, "300 ms are free at the start");
+    assert_eq!(forfeits(&late, "wall"), "clock");
+    assert_eq!(forfeits(&late, "cpu"), Value::Null, "waiting burns no processor time");
+    let spin = &bots.rascal("spin", "spin", 1, "");
+    assert_eq!(forfeits(spin, "cpu"), "clock", "spinning does, until ten times the limit");
+}
+
+#[test]
+fn a_bot_edited_meanwhile_plays_on_as_it_was() {
+    let bots = Bots::new();
+    let (one, two) = (bots.path().join("one"), bots.path().join("two"));
+    // The first game rewrites the bot where it was read from; the copies must not notice.
+    for (bot, script) in [
+        (&one, format!("echo 'echo garbage' > {}/bot.sh; echo S\n", one.display())),
+        (&two, "echo S\n".to_owned()),
+    ] {
+        fs::create_dir(bot).unwrap();
+        fs::write(bot.join("bot.sh"), script).unwrap();
+        let name = bot.file_name().unwrap().to_str().unwrap();
+        fs::write(bot.join("meta"), format!("{name}\nsh\nbot.sh\n0\n")).unwrap();
+    }
+    let (one, two) = (one.to_str().unwrap(), two.to_str().unwrap());
+    let lines = json(&["play", "blackjack", one, two, "--games", "3"]);
+    assert_eq!(lines.len(), 4);
+    for played in &lines[..3] {
+        assert_eq!(played["bad_answers"].to_string(), "[0,0]", "{played}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_passed_over_in_silence() {
+    let bots = Bots::new();
+    let bot = &bots.rascal("bot", "honest", 0, "");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = arbiter().args(["play", "gomoku", bot, bot]).stdout(full).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}

@@ -68,8 +68,8 @@ fn conquers(better: &str, weaker: &str) {
 
 #[test]
 fn wojna() {
-    beats("wojna", "house", "threshold", "deals=10");
-    beats("wojna", "threshold", "caller", "deals=10");
+    beats("wojna", "house", "threshold", "deals=4");
+    beats("wojna", "threshold", "caller", "deals=4");
 }
 
 #[test]

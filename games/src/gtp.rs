@@ -20,11 +20,11 @@ pub(crate) enum Answer<'a> {
 /// # Errors
 /// If it starts with neither `=` nor `?`.
 pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
-    let text = text.trim();
+    let text = text.trim_ascii();
     if let Some(rest) = text.strip_prefix('=') {
-        Ok(Answer::Done(rest.trim()))
+        Ok(Answer::Done(rest.trim_ascii()))
     } else if let Some(rest) = text.strip_prefix('?') {
-        Ok(Answer::Refused(rest.trim()))
+        Ok(Answer::Refused(rest.trim_ascii()))
     } else {
         Err(Illegal(format!("an answer starts with = or ?, not with {}", quote(text))))
     }

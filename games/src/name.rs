@@ -10,8 +10,8 @@ use thiserror::Error;
 /// The longest name, in bytes.
 const LONGEST: usize = 64;
 
-/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters, and not `TIE`, which gomoku's referee
-/// sends in a winner's place.
+/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters, neither `.` nor `..`, which are
+/// directories, nor `TIE`, which gomoku's referee sends in a winner's place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BotName(String);
@@ -31,7 +31,9 @@ impl fmt::Display for BotName {
 
 /// A text that cannot be a bot's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` cannot be a bot's name: use 1 to {LONGEST} of A-Z a-z 0-9 . _ - and not TIE")]
+#[error(
+    "`{0}` cannot be a bot's name: use 1 to {LONGEST} of A-Z a-z 0-9 . _ - but not TIE, . or .."
+)]
 pub struct BotNameError(pub String);
 
 impl FromStr for BotName {
@@ -40,7 +42,7 @@ impl FromStr for BotName {
     fn from_str(text: &str) -> Result<Self, BotNameError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let fits = (1..=LONGEST).contains(&text.len()) && text.bytes().all(allowed);
-        if fits && text != "TIE" {
+        if fits && ![".", "..", "TIE"].contains(&text) {
             Ok(Self(text.to_string()))
         } else {
             Err(BotNameError(text.to_string()))

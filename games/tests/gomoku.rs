@@ -409,7 +409,7 @@ fn next_in_order(say: &Say, squares: &mut dyn Iterator<Item = &Square>, swap: Sw
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn a_stone_wins_exactly_where_a_row_is(

@@ -1,11 +1,11 @@
 //! `arbiter completions SHELL`.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
-use super::Cli;
+use super::{Cli, Failure, broken_pipe};
 
 /// Print the completion script of a shell.
 #[derive(Debug, Args)]
@@ -17,7 +17,9 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self) {
-        generate(self.shell, &mut Cli::command(), "arbiter", &mut io::stdout());
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let mut script = Vec::new();
+        generate(self.shell, &mut Cli::command(), "arbiter", &mut script);
+        io::stdout().write_all(&script).or_else(broken_pipe)
     }
 }

@@ -71,10 +71,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
             Command::Verify(verify) => verify.run(),
-            Command::Completions(completions) => {
-                completions.run();
-                Ok(())
-            }
+            Command::Completions(completions) => completions.run(),
         },
         Err(error) => misuse(&error),
     };
@@ -82,12 +79,16 @@ pub(crate) fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message().is_empty() {
-                // Nobody is left to tell if standard error is closed.
-                drop(writeln!(io::stderr(), "error: {}", failure.message()));
+                tell(&format!("error: {}", failure.message()));
             }
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Tells people something beside the results. Nobody is left to tell if standard error is closed.
+pub(crate) fn tell(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
 }
 
 /// What clap found wrong, in one line with the remedy; help and version are printed as asked.

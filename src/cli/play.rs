@@ -6,19 +6,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use arbiter_games::{ClockKind, ClockRules, GameName, Seed};
+use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Host, Policy};
 use arbiter_worker::seat::Stop;
+use arbiter_worker::table::SeatReport;
 use clap::{ArgAction, Args};
-use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::Failure;
+use super::{Failure, broken_pipe, tell};
 use crate::play::plan::{Job, Plan};
-use crate::play::run::{Done, Run};
+use crate::play::run::{Done, Played, Run};
 use crate::play::tally::Tally;
 use crate::play::{entries, progress, report, settings};
 
@@ -68,6 +67,12 @@ pub(super) struct Play {
     keep_files: bool,
 }
 
+/// The most games in one run.
+const MOST_GAMES: usize = 1_000_000;
+
+/// The most matches at a time.
+const MOST_JOBS: usize = 256;
+
 /// Examples, and every parameter of every game.
 fn after_help() -> String {
     let parameters = GameName::ALL.into_iter().flat_map(|game| {
@@ -97,72 +102,85 @@ impl Play {
         let params = settings::params(game, &self.set, self.bots.len())?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
-        let entries = entries::load(game, &self.bots)?;
-        let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         let host =
             Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let scratch = scratch()?;
+        let snapshots = scratch.path().join("bots");
+        fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
+        let entries = entries::load(game, &self.bots, &snapshots)?;
+        let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
-            eprintln!("seed {text}, sandbox level {}", host.level());
+            tell(&format!("seed {text}; {}", host.announcement()));
         }
-        let state = self.keep_files.then(kept_files).transpose()?;
+        let state = self.keep_files.then(|| scratch.path().join("kept"));
         let run = Run {
             plan: &plan,
             host: &host,
             stop: interruptible()?,
             clock,
             jobs: self.jobs,
-            records: self.record_names(game, seed)?,
-            state: state.as_ref().map(tempfile::TempDir::path),
+            records: self.record_names(&plan, seed)?,
+            state: state.as_deref(),
         };
-        self.play(&run)
+        self.play(&run, &text)
     }
 
     fn check_counts(&self) -> Result<(), Failure> {
-        if self.games == 0 {
-            return Err(Failure::usage("--games 0 plays nothing; ask for at least 1"));
-        }
-        if self.jobs == 0 {
-            return Err(Failure::usage("--jobs 0 plays nothing; ask for at least 1"));
-        }
-        if self.keep_files && self.jobs > 1 {
-            return Err(Failure::usage(
-                "--keep-files needs --jobs 1: files pass from match to match",
-            ));
-        }
-        Ok(())
+        let Self { games, jobs, .. } = self;
+        let cause = if !(1..=MOST_GAMES).contains(games) {
+            format!("--games {games}: ask for 1 to {MOST_GAMES}")
+        } else if !(1..=MOST_JOBS).contains(jobs) {
+            format!("--jobs {jobs}: ask for 1 to {MOST_JOBS}")
+        } else if self.keep_files && *jobs > 1 {
+            "--keep-files needs --jobs 1: files pass from match to match".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Usage(cause))
     }
 
-    /// Where records go: names begin with the game and the seed, so that runs from different
-    /// seeds do not overwrite one another.
-    fn record_names(
-        &self,
-        game: GameName,
-        seed: Seed,
-    ) -> Result<Option<(PathBuf, String)>, Failure> {
+    /// Where records go: names begin with the game and a hash of everything that the matches are
+    /// a function of, so that no run overwrites the records of another.
+    fn record_names(&self, plan: &Plan, seed: Seed) -> Result<Option<(PathBuf, String)>, Failure> {
         let Some(directory) = &self.record else { return Ok(None) };
         let unusable =
             |error: io::Error| Failure::usage(format!("--record {}: {error}", directory.display()));
         fs::create_dir_all(directory).map_err(unusable)?;
         let directory = fs::canonicalize(directory).map_err(unusable)?;
-        Ok(Some((directory, format!("{game}-{}", &seed.to_string()[..8]))))
+        tempfile::tempfile_in(&directory).map_err(|error| {
+            let place = directory.display();
+            Failure::Refused(format!("--record {place}: {error}; choose another directory"))
+        })?;
+        let mut key = format!("{:?} {}", plan.params, self.no_rotate);
+        for entry in &plan.entries {
+            key += entry.name.as_str();
+            key += &entry.bot.digest;
+        }
+        let hash = seed.derive(&key).to_string();
+        Ok(Some((directory, format!("{}-{}", plan.params.game(), &hash[..8]))))
     }
 
     /// Plays, shows what there is to show, and says how it ended.
-    fn play(&self, run: &Run<'_>) -> Result<(), Failure> {
+    fn play(&self, run: &Run<'_>, seed: &str) -> Result<(), Failure> {
         let plan = run.plan;
         let mut tally = Tally::new(plan.entries.len());
         let mut played = 0;
+        let mut printed = Ok(());
         let bar = progress::bar(plan.jobs.len(), "games");
         let ended = run.play(|job, done| {
             tally.add(&done);
             played += 1;
             bar.inc(1);
-            bar.suspend(|| self.show(plan, job, &done));
+            let shown = bar.suspend(|| self.show(plan, job, &done));
+            if printed.is_ok() {
+                printed = shown;
+            }
         });
         bar.finish_and_clear();
-        if played > 0 {
-            self.show_table(plan, &tally, &bar);
+        if played > 0 && printed.is_ok() {
+            printed = self.show_table(plan, &tally, seed);
         }
+        printed.or_else(broken_pipe)?;
         match ended {
             Ok(()) => Ok(()),
             Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
@@ -176,44 +194,50 @@ impl Play {
         }
     }
 
-    fn show(&self, plan: &Plan, job: &Job, done: &Done) {
+    fn show(&self, plan: &Plan, job: &Job, done: &Done) -> io::Result<()> {
         for played in &done.matches {
             if self.json {
-                print(&report::match_json(plan, job, played).to_string());
+                writeln!(io::stdout(), "{}", report::match_json(plan, job, played))?;
             }
-            let seats = played.seats.iter().zip(&played.outcome.seats);
-            for (entry, seat) in seats.filter(|_| self.stderr) {
-                let name = &plan.entries[*entry].name;
-                for line in String::from_utf8_lossy(&seat.remains.stderr).lines() {
-                    eprintln!("[{} {name}] {}", job.number, line.escape_debug());
-                }
+            for (seat, entry) in played.seats.iter().enumerate() {
+                self.show_seat(job, played, seat, &plan.entries[*entry].name);
             }
-            let seats = played.seats.iter().zip(&played.outcome.seats);
-            for (entry, seat) in seats.filter(|_| !self.json) {
-                if let Some(detail) = &seat.detail {
-                    eprintln!(
-                        "game {}: {} forfeits, {detail}",
-                        job.number, plan.entries[*entry].name
-                    );
-                }
+        }
+        Ok(())
+    }
+
+    /// Tells what is to be told about a seat, beside the results.
+    fn show_seat(&self, job: &Job, played: &Played, seat: usize, name: &BotName) {
+        let SeatReport { detail, remains, .. } = &played.outcome.seats[seat];
+        let number = job.number;
+        if self.stderr {
+            if remains.stderr_dropped > 0 {
+                tell(&format!("[{number} {name}] … {} bytes before", remains.stderr_dropped));
             }
+            for line in String::from_utf8_lossy(&remains.stderr).lines() {
+                tell(&format!("[{number} {name}] {}", printable(line)));
+            }
+        }
+        if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
+            let forfeited = played.outcome.standings[seat].forfeit.is_some();
+            let what = if forfeited { "forfeits" } else { "gave a bad answer" };
+            tell(&format!("game {number}: {name} {what}, {detail}"));
         }
     }
 
-    fn show_table(&self, plan: &Plan, tally: &Tally, bar: &ProgressBar) {
-        bar.suspend(|| {
-            if self.json {
-                print(&report::table_json(plan, tally).to_string());
-            } else {
-                print(&report::table(plan, tally));
-            }
-        });
+    fn show_table(&self, plan: &Plan, tally: &Tally, seed: &str) -> io::Result<()> {
+        let table = if self.json {
+            report::table_json(plan, tally, seed).to_string()
+        } else {
+            report::table(plan, tally)
+        };
+        writeln!(io::stdout(), "{table}")
     }
 }
 
-/// Prints a line; a reader who has seen enough does not end the matches.
-fn print(line: &str) {
-    drop(writeln!(io::stdout(), "{line}"));
+/// A bot's line as it may be shown on a terminal: without characters that control it.
+fn printable(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
@@ -233,23 +257,23 @@ fn draw_seed() -> Result<String, Failure> {
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
-/// A directory for what bots leave, removed at the end of the run.
-fn kept_files() -> Result<tempfile::TempDir, Failure> {
-    tempfile::Builder::new()
-        .prefix("arbiter-kept-")
-        .tempdir()
-        .map_err(|error| Failure::Negative(format!("cannot make a directory: {error}")))
+/// A directory for this run's copies of bots and what they leave, removed at its end.
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    tempfile::Builder::new().prefix("arbiter-run-").tempdir().map_err(|error| {
+        let place = std::env::temp_dir();
+        Failure::Refused(format!("{}: {error}; set TMPDIR to another place", place.display()))
+    })
 }
 
-/// Lets Ctrl-C and SIGTERM end the matches under way; a second one ends the program.
+/// The signals that ask us to end.
+const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+/// Lets Ctrl-C and its like end the matches under way. Asking twice is asking once: all waits end
+/// at the first, and what follows is cleaning up.
 fn interruptible() -> Result<Arc<Stop>, Failure> {
     let failed = |error: io::Error| Failure::Negative(format!("cannot watch signals: {error}"));
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
-    let once = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&once))
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(&once)).map_err(failed)?;
+    for signal in ENDING {
         let writer = writer.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, writer).map_err(failed)?;
     }

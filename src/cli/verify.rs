@@ -82,16 +82,23 @@ impl Verify {
 
 /// Collects records: the file itself, or every `*.jsonl` below a directory, in order.
 fn find(path: &Path, records: &mut Vec<PathBuf>) -> io::Result<()> {
-    if !fs::metadata(path)?.is_dir() {
+    let found = fs::metadata(path)?;
+    if found.is_file() {
         records.push(path.to_owned());
         return Ok(());
+    }
+    if !found.is_dir() {
+        return Err(io::Error::other("neither a record nor a directory"));
     }
     let entries: io::Result<Vec<_>> =
         fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut entries = entries?;
     entries.sort();
     for entry in entries {
-        if entry.is_dir() || entry.extension().is_some_and(|extension| extension == "jsonl") {
+        // Links are followed where they are named, not where they are found.
+        let found = fs::symlink_metadata(&entry)?;
+        let record = entry.extension().is_some_and(|extension| extension == "jsonl");
+        if found.is_dir() || (found.is_file() && record) {
             find(&entry, records)?;
         }
     }

@@ -1,6 +1,6 @@
 //! The bots of a local run, by distinct names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::{BotName, BotNameError, GameName};
@@ -15,12 +15,17 @@ pub(crate) struct Entry {
     pub(crate) bot: Arc<Bot>,
 }
 
-/// Reads the bots at `paths`, building them where need be. Namesakes are told apart by `-2`,
+/// Reads the bots at `paths`, building them where need be, and keeps copies of their files in
+/// `snapshots`: a bot that is edited meanwhile plays on as it was. Namesakes are told apart by `-2`,
 /// `-3` and so on behind the name.
 ///
 /// # Errors
 /// The first path that is no bot for `game`.
-pub(crate) fn load(game: GameName, paths: &[PathBuf]) -> Result<Vec<Entry>, Failure> {
+pub(crate) fn load(
+    game: GameName,
+    paths: &[PathBuf],
+    snapshots: &Path,
+) -> Result<Vec<Entry>, Failure> {
     let mut entries: Vec<Entry> = Vec::new();
     for path in paths {
         let bot = Bot::load(path).map_err(Failure::usage)?;
@@ -32,6 +37,7 @@ pub(crate) fn load(game: GameName, paths: &[PathBuf]) -> Result<Vec<Entry>, Fail
             )));
         }
         let name = distinct(&bot.name, &entries).map_err(Failure::usage)?;
+        let bot = bot.snapshot(&snapshots.join(name.as_str())).map_err(Failure::usage)?;
         entries.push(Entry { name, bot: Arc::new(bot) });
     }
     Ok(entries)

@@ -1,15 +1,19 @@
 //! Progress bars, and results in the order of their numbers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often a bar shows that time passes.
+const TICK: Duration = Duration::from_millis(250);
 
 /// A progress bar on a terminal's standard error, and nothing elsewhere.
 pub(crate) fn bar(length: usize, what: &'static str) -> ProgressBar {
     let template = "{msg} {pos}/{len} [{bar:30}] {elapsed} gone, {eta} to go";
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
     let bar = ProgressBar::new(length as u64).with_style(style).with_message(what);
-    bar.tick();
+    bar.enable_steady_tick(TICK);
     bar
 }
 

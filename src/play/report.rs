@@ -34,7 +34,7 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
 }
 
 /// The table as one JSON object.
-pub(crate) fn table_json(plan: &Plan, tally: &Tally) -> Value {
+pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
     let rows = tally.ranking().into_iter().map(|(rank, entry)| {
         let row = &tally.0[entry];
         let (mean, interval) = row.mean();
@@ -56,7 +56,7 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally) -> Value {
             })),
         })
     });
-    json!({"columns": plan.columns, "ranking": rows.collect::<Vec<_>>()})
+    json!({"seed": seed, "columns": plan.columns, "ranking": rows.collect::<Vec<_>>()})
 }
 
 /// The table for people.

@@ -68,7 +68,7 @@ impl Run<'_> {
         thread::scope(|scope| {
             for _ in 0..self.jobs.min(self.plan.jobs.len()) {
                 let (sender, next) = (sender.clone(), &next);
-                scope.spawn(move || {
+                let started = thread::Builder::new().spawn_scoped(scope, move || {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = self.plan.jobs.get(index) else { return };
@@ -81,6 +81,10 @@ impl Run<'_> {
                         }
                     }
                 });
+                if let Err(error) = started {
+                    failed = Some(Fault::new("cannot start a thread; try fewer --jobs", error));
+                    next.store(self.plan.jobs.len(), Ordering::Relaxed);
+                }
             }
             drop(sender);
             let mut in_order = Reorder::new(0);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbiter_games::{BotName, ClockRules, GameName, Micros, Params, Seed};
+use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Micros, Params, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -109,7 +109,8 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
             let jail = Jail::open(host, home).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);
-            let seat = StdioSeat::start(jail, &argv, Framing::Line, stop).expect("a bot");
+            let seat =
+                StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot");
             Box::new(seat) as Box<dyn Seat>
         })
         .collect();

@@ -8,7 +8,7 @@ mod manifest;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use arbiter_games::{BotName, GameName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::sandbox::Source;
+use crate::sandbox::{Source, search_path};
 
 /// How a bot is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,7 @@ impl Bot {
             build_if_stale(&path, &manifest.run[0], build)?;
         }
         check_program(&path, &manifest.run[0])?;
+        check_links(&path)?;
         let digest = digest(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest;
         Ok(Self { name, source: Source::Directory(path), run, protocol, stderr, digest })
@@ -113,6 +114,23 @@ impl Bot {
     }
 }
 
+impl Bot {
+    /// The same bot from a copy of its files in the empty directory `to`, so that all matches of a
+    /// run play the files of which this is the digest.
+    ///
+    /// # Errors
+    /// [`BotError`] if the files cannot be copied.
+    pub fn snapshot(mut self, to: &Path) -> Result<Self, BotError> {
+        let failed = |error: io::Error| BotError::new(to, error.to_string());
+        fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(failed)?;
+        self.source = match &self.source {
+            Source::Directory(_) => Source::Directory(to.to_owned()),
+            Source::File(path) => Source::File(to.join(path.file_name().unwrap_or_default())),
+        };
+        Ok(self)
+    }
+}
+
 fn absolute(path: &Path) -> Result<PathBuf, BotError> {
     fs::canonicalize(path).map_err(|error| BotError::new(path, error.to_string()))
 }
@@ -123,6 +141,11 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
         let found = fs::metadata(path).ok()?;
         Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
+    let outside = Path::new(program).components().any(|part| part == Component::ParentDir);
+    if outside {
+        let cause = format!("its program {program} lies outside; a bot has its own directory only");
+        return Err(BotError::new(directory, cause));
+    }
     if program.contains('/') {
         let path = directory.join(program);
         return match executable(&path) {
@@ -137,8 +160,9 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
             }
         };
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&path).any(|folder| executable(&folder.join(program)) == Some(true)) {
+    if std::env::split_paths(&search_path())
+        .any(|folder| executable(&folder.join(program)) == Some(true))
+    {
         return Ok(());
     }
     let cause = format!(
@@ -155,6 +179,20 @@ fn build_if_stale(directory: &Path, program: &str, build: &[String]) -> Result<(
     let lock = fs::File::open(directory).map_err(failed)?;
     lock.lock().map_err(failed)?;
     if is_stale(directory, program) { run_build(directory, build) } else { Ok(()) }
+}
+
+/// Checks that no link leads out of the bot's directory: what it points to is not submitted.
+fn check_links(directory: &Path) -> Result<(), BotError> {
+    let failed = |error: io::Error| BotError::new(directory, error.to_string());
+    let mut files = Vec::new();
+    list(directory, &mut files).map_err(failed)?;
+    for link in files.iter().filter(|file| file.is_symlink()) {
+        if !fs::canonicalize(link).is_ok_and(|target| target.starts_with(directory)) {
+            let cause = "a link that leads nowhere in the bot's directory; put the file there";
+            return Err(BotError::new(link, cause));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the program is missing or older than a file beside it.

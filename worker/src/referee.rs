@@ -96,11 +96,7 @@ impl<'a, W: Witness> Referee<'a, W> {
                 }
                 Step::Note(note) => self.report(Event::Noted(&note))?,
                 Step::Over(standings) => {
-                    let deadline = Instant::now() + GRACE;
-                    let staying = seats.iter_mut().zip(dismissed).filter(|(_, gone)| !gone);
-                    for (seat, _) in staying {
-                        seat.farewell(deadline)?;
-                    }
+                    part(seats.iter_mut().zip(dismissed))?;
                     return Ok(standings);
                 }
             }
@@ -138,6 +134,16 @@ impl<'a, W: Witness> Referee<'a, W> {
         let time = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
         self.witness.witness(Micros(time), event)
     }
+}
+
+/// Gives all who were not dismissed their grace to end in, the same for all.
+fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn Seat>, bool)>) -> Result<(), Fault> {
+    let mut staying: Vec<_> = seats.filter(|(_, dismissed)| !dismissed).collect();
+    for (seat, _) in &mut staying {
+        seat.hang_up();
+    }
+    let deadline = Instant::now() + GRACE;
+    staying.into_iter().try_for_each(|(seat, _)| seat.farewell(deadline))
 }
 
 /// The reply, if it came in time; otherwise a forfeit that says how late it was.

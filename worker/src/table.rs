@@ -145,7 +145,9 @@ impl Match {
             argv.extend(game.launch_arguments(place));
             let stop = Arc::clone(stop);
             Ok(match entrant.protocol(name) {
-                Protocol::Stdio => Box::new(StdioSeat::start(jail, &argv, framing(name), stop)?),
+                Protocol::Stdio => {
+                    Box::new(StdioSeat::start(jail, &argv, framing(name), self.clock.kind, stop)?)
+                }
                 Protocol::Exec => Box::new(ExecSeat::new(jail, argv, stop)),
                 Protocol::Http => {
                     return Err(Fault::new("cannot seat a bot", "http is not a seat's protocol"));

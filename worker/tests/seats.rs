@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Micros};
+use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Source};
 use arbiter_worker::seat::{Answer, ExecSeat, Framing, GRACE, Seat, StdioSeat, Stop};
@@ -71,7 +71,8 @@ fn talk(
     limits: &[Micros],
 ) -> Vec<Result<String, (Forfeit, String)>> {
     let (stop, _writer) = stop();
-    let mut seat = StdioSeat::start(jail(), &argv(mode, at), framing, stop).unwrap();
+    let mut seat =
+        StdioSeat::start(jail(), &argv(mode, at), framing, ClockKind::Wall, stop).unwrap();
     let mut heard = Vec::new();
     for (question, limit) in questions.iter().zip(limits) {
         let Answer { reply, spent } = seat.ask(question, *limit).unwrap();
@@ -122,7 +123,7 @@ fn line_bots_get_what_they_deserve() {
         ("crlf", &calm, Answer("(0,0)")),
         ("nul", &calm, Answer("(0,0)\0")),
         ("utf8", &calm, Answer("\u{fffd}\u{fffd}")),
-        ("empty", &calm, Answer("")),
+        ("empty", &slow, Fails(Forfeit::Clock, "")),
         ("garbage", &calm, Answer("xyzzy")),
         ("stderr", &calm, Answer("(0,0)")),
     ];
@@ -150,7 +151,7 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
     let (stop, _writer) = stop();
     let start = |mode| {
         let stop = Arc::clone(&stop);
-        StdioSeat::start(jail(), &argv(mode, 0), Framing::Line, stop).unwrap()
+        StdioSeat::start(jail(), &argv(mode, 0), Framing::Line, ClockKind::Wall, stop).unwrap()
     };
     let (mut seat, mut rival) = (start(mode), start("slow"));
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}: the answer counts");
@@ -201,7 +202,7 @@ fn gtp_bots_get_what_they_deserve() {
 fn sixteen_megabytes_are_too_many() {
     let (stop, _writer) = stop();
     let argv = argv("flood-lines", 0);
-    let mut seat = StdioSeat::start(jail(), &argv, Framing::Gtp, stop).unwrap();
+    let mut seat = StdioSeat::start(jail(), &argv, Framing::Gtp, ClockKind::Wall, stop).unwrap();
     let mut answers = 0;
     let failure = loop {
         match seat.ask("your_number 1", PATIENCE).unwrap().reply {
@@ -218,7 +219,8 @@ fn sixteen_megabytes_are_too_many() {
 #[test]
 fn a_bot_that_reads_nothing_is_told_so() {
     let (stop, _writer) = stop();
-    let mut seat = StdioSeat::start(jail(), &argv("deaf", 0), Framing::Line, stop).unwrap();
+    let mut seat =
+        StdioSeat::start(jail(), &argv("deaf", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     let Answer { reply, spent } = seat.ask(&"x".repeat(200_000), SHORT).unwrap();
     let failure = reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Clock);
@@ -230,8 +232,10 @@ fn a_bot_that_reads_nothing_is_told_so() {
 #[test]
 fn the_end_of_standard_error_is_kept() {
     let (stop, _writer) = stop();
-    let mut seat = StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, stop).unwrap();
+    let mut seat =
+        StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
+    seat.hang_up();
     seat.farewell(Instant::now() + GRACE).unwrap();
     let remains = Box::new(seat).close().unwrap();
     assert_eq!(remains.stderr, vec![b'e'; 64 * 1024]);
@@ -242,7 +246,8 @@ fn the_end_of_standard_error_is_kept() {
 #[test]
 fn processor_time_is_charged_to_the_answer_that_burnt_it() {
     let (stop, _writer) = stop();
-    let mut seat = StdioSeat::start(jail(), &argv("spin", 1), Framing::Line, stop).unwrap();
+    let mut seat =
+        StdioSeat::start(jail(), &argv("spin", 1), Framing::Line, ClockKind::Wall, stop).unwrap();
     let calm = seat.ask("A []", PATIENCE).unwrap();
     let spun = seat.ask("0 []", SHORT).unwrap();
     assert!(calm.reply.is_ok() && spun.reply.is_err());
@@ -256,7 +261,7 @@ fn processor_time_is_charged_to_the_answer_that_burnt_it() {
 fn a_program_that_cannot_start_is_its_authors_fault() {
     let (stop, _writer) = stop();
     let argv = vec!["./no-such-program".to_owned()];
-    let mut seat = StdioSeat::start(jail(), &argv, Framing::Line, stop).unwrap();
+    let mut seat = StdioSeat::start(jail(), &argv, Framing::Line, ClockKind::Wall, stop).unwrap();
     let failure = seat.ask("A []", PATIENCE).unwrap().reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Gone);
     assert!(failure.detail.contains("./no-such-program could not be started"), "{failure:?}");
@@ -266,7 +271,8 @@ fn a_program_that_cannot_start_is_its_authors_fault() {
 #[test]
 fn a_stop_abandons_the_match() {
     let (stop, writer) = stop();
-    let mut seat = StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, stop).unwrap();
+    let mut seat =
+        StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     drop(writer);
     assert!(matches!(seat.ask("A []", PATIENCE), Err(Fault::Abandoned)));
     Box::new(seat).close().unwrap();
@@ -287,9 +293,15 @@ fn executed_bots_get_what_they_deserve() {
     assert_eq!(heard("honest"), Ok(b"S".to_vec()));
     assert_eq!(heard("crlf"), Ok(b"S".to_vec()), "the whole output is trimmed");
     assert_eq!(heard("twice"), Ok(b"S\nS".to_vec()), "the game judges it");
-    // An exit status does not matter, nor does a crash: no output is an empty answer.
-    for mode in ["exit", "segv", "empty", "silent", "orphan"] {
-        assert_eq!(heard(mode), Ok(Vec::new()), "{mode}");
+    for mode in ["empty", "silent", "orphan"] {
+        assert_eq!(heard(mode), Ok(Vec::new()), "{mode}: no output is an empty answer");
+    }
+    for (mode, due) in [
+        ("exit", "exited with code 3, and wrote nothing"),
+        ("segv", "was killed by SIGSEGV, and wrote nothing"),
+    ] {
+        let failure = decision(mode, PATIENCE).reply.unwrap_err();
+        assert_eq!((failure.forfeit, &failure.detail[..]), (Forfeit::Gone, due), "{mode}");
     }
     assert_eq!(heard("flood-line"), Err(Forfeit::Flood));
     for mode in ["dribble", "spin"] {

@@ -4,7 +4,7 @@
 //! and must come to the same scores. Every line is accounted for: what we said, what an answer
 //! was charged, each forfeit that the rules or the clock decide, the notes, both hashes.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
     ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Spent, Standing, Step,
@@ -14,6 +14,10 @@ use thiserror::Error;
 use super::line::{Header, Line, Over, RECORD_VERSION};
 use super::transcript::{Transcript, TranscriptHash};
 use crate::bot::Protocol;
+
+/// No line of a record is as long as this, in bytes: an answer or an end of standard error has at
+/// most 64 KiB, and a byte takes at most six characters of JSON.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// What a record that is right tells.
 #[derive(Clone, Debug)]
@@ -51,6 +55,9 @@ pub enum Difference {
 pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
     let header = header(&mut lines)?;
+    if header.seats.iter().any(|seat| seat.protocol == Protocol::Http) {
+        return Err(lines.difference("http is no protocol of a seat"));
+    }
     let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
     let mut game = header
         .params
@@ -113,7 +120,7 @@ impl<R: BufRead> Lines<R> {
     fn unsealed_text(&mut self) -> Result<String, Difference> {
         let mut text = String::new();
         self.number += 1;
-        let read = self.record.read_line(&mut text);
+        let read = self.record.by_ref().take(LONGEST_LINE).read_line(&mut text);
         if let Err(error) = &read
             && error.kind() == io::ErrorKind::InvalidData
         {
@@ -123,7 +130,12 @@ impl<R: BufRead> Lines<R> {
             return Err(self.difference("the record ends before the match does"));
         }
         if text.pop() != Some('\n') {
-            return Err(self.difference("the record ends within a line"));
+            let long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= LONGEST_LINE);
+            return Err(self.difference(if long {
+                "longer than any line of a record"
+            } else {
+                "the record ends within a line"
+            }));
         }
         Ok(text)
     }
@@ -274,11 +286,16 @@ impl<R: BufRead> Replay<R> {
         standings: &[Standing],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
+        let mut told = 0;
         let text = loop {
             let seal = self.lines.seal.clone();
             let text = self.lines.next_text()?;
             match Line::parse(&text) {
-                Some(Line::Stderr { .. }) => {}
+                Some(Line::Stderr { seat, .. })
+                    if (told + 1..=standings.len()).contains(&usize::from(seat.number())) =>
+                {
+                    told = usize::from(seat.number());
+                }
                 Some(found) => return Err(self.unlike("the match is over", &found)),
                 None => {
                     self.lines.seal = seal;

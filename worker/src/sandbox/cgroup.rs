@@ -21,6 +21,9 @@ const LEAVING: Duration = Duration::from_secs(5);
 /// Between two attempts to remove a group whose processes are dying.
 const RETRY: Duration = Duration::from_micros(200);
 
+/// How the names of our groups begin; a process number and a count follow.
+const PREFIX: &str = "arbiter-";
+
 /// Makes names of groups unique within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -40,16 +43,32 @@ impl CgroupRoot {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
         let root = Self(Path::new(&mount).join(own));
+        root.sweep();
         // Permission is proved, not inferred: a group is made, measured and removed.
         let probe = root.leaf().ok()?;
         probe.remove().ok()?;
         Some(root)
     }
 
+    /// Kills and removes what processes that are gone left behind: one that was killed could not
+    /// clean up.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+            let gone = |pid: &str| !Path::new("/proc").join(pid).exists();
+            if owner.is_some_and(|pid| pid.parse::<u32>().is_ok() && gone(pid)) {
+                drop(fs::write(entry.path().join("cgroup.kill"), "1"));
+                // Its last processes may still be dying; the next one to come along finds it empty.
+                drop(fs::remove_dir(entry.path()));
+            }
+        }
+    }
+
     /// A new, empty group.
     pub(super) fn leaf(&self) -> Result<Cgroup, Fault> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = self.0.join(format!("arbiter-{}-{number}", std::process::id()));
+        let path = self.0.join(format!("{PREFIX}{}-{number}", std::process::id()));
         fs::create_dir(&path).fault("cannot make a control group")?;
         let open =
             |name, write: bool| File::options().read(!write).write(write).open(path.join(name));

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -21,7 +22,7 @@ pub enum Source {
 
 impl Source {
     /// Copies the files into the empty directory `to`.
-    fn copy_into(&self, to: &Path) -> io::Result<()> {
+    pub(crate) fn copy_into(&self, to: &Path) -> io::Result<()> {
         let _no_fork = WRITING.read().unwrap_or_else(PoisonError::into_inner);
         match self {
             Self::Directory(from) => copy_tree(from, to),
@@ -92,8 +93,61 @@ impl Home {
     /// Removes it if it was made for one match.
     pub(super) fn remove(&mut self) -> Result<(), Fault> {
         match self.fresh.take() {
-            Some(directory) => directory.close().fault("cannot remove a bot's directory"),
+            Some(directory) => {
+                remove_tree(&directory.keep()).fault("cannot remove a bot's directory")
+            }
             None => Ok(()),
         }
+    }
+}
+
+/// Removes a directory, however deep it is and whatever modes its owner gave it: directories are
+/// lifted to the top before they are emptied, so that neither the stack nor descriptors nor the
+/// length of a path can run out.
+fn remove_tree(root: &Path) -> io::Result<()> {
+    let mut lifted = 0_u64;
+    let mut waiting = vec![root.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700))?;
+                let mut top = root.as_os_str().to_owned();
+                top.push(format!(".{lifted}"));
+                lifted += 1;
+                fs::rename(entry.path(), &top)?;
+                waiting.push(top.into());
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        fs::remove_dir(&directory)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_and_locked_directories_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join("home");
+        fs::create_dir(&home).unwrap();
+        // Deeper than a path may be long: built from below, by lifting like the removal itself.
+        for level in 0..3000 {
+            let next = root.path().join("next");
+            fs::create_dir(&next).unwrap();
+            fs::write(next.join(format!("file{level}")), "x").unwrap();
+            fs::rename(&home, next.join("d")).unwrap();
+            fs::rename(&next, &home).unwrap();
+        }
+        fs::create_dir(home.join("locked")).unwrap();
+        fs::write(home.join("locked/file"), "x").unwrap();
+        fs::set_permissions(home.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&home).unwrap();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 }

@@ -26,6 +26,7 @@ use arbiter_games::Micros;
 use thiserror::Error;
 
 pub use home::{Home, Source};
+pub(crate) use process::search_path;
 pub use process::{Exit, NoStart, Process, Stdin};
 
 use crate::fault::Fault;
@@ -118,6 +119,12 @@ impl Host {
         self.level
     }
 
+    /// How well bots are held, in one line for whoever runs them.
+    pub fn announcement(&self) -> String {
+        let level = self.level;
+        format!("sandbox level {level}: bots run with your rights, play only what you trust")
+    }
+
     /// Whether processor time is measured for whole process trees, exactly.
     pub fn measures_trees(&self) -> bool {
         self.cgroups.is_some()
@@ -182,13 +189,16 @@ impl Jail {
         self.meter.ended(used);
     }
 
-    /// Ends one execution: kills whatever still runs here, and waits for the program itself.
-    pub fn end_process(&mut self, process: &mut Process) {
+    /// Ends one execution: kills whatever still runs here, and waits for the program itself. Tells
+    /// how it ended if it did so before it was killed.
+    pub fn end_process(&mut self, process: &mut Process) -> Option<Exit> {
+        let exit = process.exit().or_else(|| self.reap(process));
         self.kill();
         if process.exit().is_none() {
             let used = process.wait();
             self.retire(process, used);
         }
+        exit
     }
 
     /// Kills everything that runs here.

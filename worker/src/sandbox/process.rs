@@ -30,6 +30,9 @@ const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
 /// The system's folders of programs.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Closes descriptors when the program is executed: until then the standard library needs one.
+const CLOSE_ON_EXEC: libc::c_int = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+
 /// Where a program's standard input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdin {
@@ -186,7 +189,7 @@ pub(super) fn start(
 
 /// Where bots find programs: the system's folders first, which hold interpreters themselves and
 /// not the shims of version managers; then whatever folders we were given.
-fn search_path() -> OsString {
+pub(crate) fn search_path() -> OsString {
     let mut path = OsString::from(SYSTEM_PATH);
     if let Some(ours) = std::env::var_os("PATH") {
         path.push(":");
@@ -240,6 +243,8 @@ fn prelude(procs: Option<RawFd>) -> io::Result<()> {
         }
         // A session of its own: no terminal, and a Ctrl-C meant for us does not reach the bot.
         check(libc::setsid())?;
+        // Whatever our parent left open in us is none of the bot's business.
+        check(libc::close_range(3, libc::c_uint::MAX, CLOSE_ON_EXEC))?;
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
         check(libc::setrlimit(libc::RLIMIT_CORE, &raw const none))
     }

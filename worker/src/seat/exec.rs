@@ -10,7 +10,7 @@ use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, For, Stop, Tail};
 use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
-use crate::sandbox::{Jail, NoStart, Process, Stdin};
+use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
 /// A bot without a standing process.
 #[derive(Debug)]
@@ -74,6 +74,17 @@ impl ExecSeat {
     }
 }
 
+/// The answer of a program that ended by itself: none if it crashed before it wrote anything.
+fn answered(output: Vec<u8>, exit: Option<Exit>) -> Result<Vec<u8>, Failure> {
+    match exit {
+        Some(exit) if output.is_empty() && exit != Exit::Code(0) => {
+            let detail = format!("{exit}, and wrote nothing");
+            Err(Failure { forfeit: Forfeit::Gone, detail })
+        }
+        _ => Ok(output),
+    }
+}
+
 impl Seat for ExecSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
         let before = self.jail.cpu();
@@ -87,8 +98,9 @@ impl Seat for ExecSeat {
         };
         let listened = self.listen(&mut process, start, limit);
         self.stderr.drain(&mut process, &mut self.buffer)?;
-        self.jail.end_process(&mut process);
+        let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;
+        let reply = reply.and_then(|output| answered(output, exit));
         Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu() - before } })
     }
 
@@ -101,6 +113,8 @@ impl Seat for ExecSeat {
     fn dismiss(&mut self) {
         self.jail.kill();
     }
+
+    fn hang_up(&mut self) {}
 
     fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
         Ok(())

@@ -16,14 +16,17 @@ pub enum Framing {
     Line,
 }
 
-/// Collects what a bot writes until an answer is complete.
+/// Collects what a bot writes until an answer is complete. White space in front of an answer is
+/// nothing, whenever it comes: what follows one answer is what precedes the next.
 #[derive(Debug)]
 pub struct Frames {
     framing: Framing,
-    /// Bytes that belong to no answer taken so far.
+    /// Bytes that belong to no answer taken so far; they never start with white space.
     pending: Vec<u8>,
-    /// How many of them are known to hold no answer's end.
-    scanned: usize,
+    /// Where the last line begins that has no end yet.
+    line: usize,
+    /// How many bytes are known to hold no end of that line.
+    searched: usize,
     /// All bytes ever pushed.
     total: usize,
 }
@@ -31,36 +34,25 @@ pub struct Frames {
 impl Frames {
     /// Nothing written so far.
     pub fn new(framing: Framing) -> Self {
-        Self { framing, pending: Vec::new(), scanned: 0, total: 0 }
+        Self { framing, pending: Vec::new(), line: 0, searched: 0, total: 0 }
     }
 
     /// Takes in what the bot has written.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
-        self.pending.extend_from_slice(bytes);
+        let first = self.pending.is_empty();
+        self.pending.extend_from_slice(if first { bytes.trim_ascii_start() } else { bytes });
     }
 
     /// The next complete answer without its frame: a line without its end, or the lines of a GTP
-    /// answer without blank lines around them.
+    /// answer without the blank one.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        let end = match self.framing {
-            Framing::Line => self.line_end(self.scanned)?,
-            Framing::Gtp => self.gtp_end()?,
-        };
-        if end > LONGEST_ANSWER {
-            return None;
-        }
-        let rest = self.pending.split_off(end);
+        let end = self.end().filter(|end| *end <= LONGEST_ANSWER)?;
+        let rest = self.pending[end..].trim_ascii_start().to_vec();
         let mut answer = std::mem::replace(&mut self.pending, rest);
-        self.scanned = 0;
-        answer.pop();
-        Some(match self.framing {
-            Framing::Line => {
-                answer.truncate(answer.strip_suffix(b"\r").map_or(answer.len(), <[u8]>::len));
-                answer
-            }
-            Framing::Gtp => answer.trim_ascii().to_vec(),
-        })
+        answer.truncate(answer[..end].trim_ascii_end().len());
+        (self.line, self.searched) = (0, 0);
+        Some(answer)
     }
 
     /// Whether more was written than any answer needs.
@@ -68,18 +60,16 @@ impl Frames {
         self.pending.len() > LONGEST_ANSWER || self.total > MOST_OUTPUT
     }
 
-    /// What was written beyond the answers taken; white space alone counts as nothing.
+    /// What was written beyond the answers taken, if anything.
     pub fn surplus(&self) -> Option<&[u8]> {
-        let surplus = self.pending.trim_ascii();
+        let surplus = self.pending.trim_ascii_end();
         (!surplus.is_empty()).then_some(surplus)
     }
 
-    /// Forgets white space that follows an answer, so that it cannot pass for the next one.
-    pub fn drop_blanks(&mut self) {
-        if self.surplus().is_none() {
-            self.pending.clear();
-            self.scanned = 0;
-        }
+    /// Forgets what was written beyond the answers taken.
+    pub fn drop_surplus(&mut self) {
+        self.pending.clear();
+        (self.line, self.searched) = (0, 0);
     }
 
     /// Bytes written in the whole match.
@@ -92,31 +82,22 @@ impl Frames {
         self.pending.len()
     }
 
-    /// The end of the line in which `start` lies, behind its newline.
-    fn line_end(&mut self, start: usize) -> Option<usize> {
-        let found = self.pending[start..].iter().position(|byte| *byte == b'\n');
-        if found.is_none() && self.framing == Framing::Line {
-            self.scanned = self.pending.len();
-        }
-        found.map(|position| start + position + 1)
-    }
-
-    /// The end of a GTP answer, behind the empty line or the line that cannot start an answer.
-    fn gtp_end(&mut self) -> Option<usize> {
-        let mut line = self.scanned;
-        while let Some(end) = self.line_end(line) {
-            let blank = self.pending[line..end].trim_ascii().is_empty();
-            let first = self.pending[..end].trim_ascii();
-            if blank && !first.is_empty() {
+    /// The end of the first answer, behind its last newline.
+    fn end(&mut self) -> Option<usize> {
+        loop {
+            let newline = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
+            let Some(newline) = newline else {
+                self.searched = self.pending.len();
+                return None;
+            };
+            let end = self.searched + newline + 1;
+            let blank = self.pending[self.line..end].trim_ascii().is_empty();
+            let is_gtp = matches!(self.pending[0], b'=' | b'?');
+            if self.framing == Framing::Line || blank || !is_gtp {
                 return Some(end);
             }
-            if !blank && !first.starts_with(b"=") && !first.starts_with(b"?") {
-                return Some(end);
-            }
-            line = end;
-            self.scanned = line;
+            (self.line, self.searched) = (end, end);
         }
-        None
     }
 }
 
@@ -141,7 +122,8 @@ mod tests {
 
     #[test]
     fn lines() {
-        assert_eq!(answers(Framing::Line, b"(7,7)\n(1,2)\r\n\nrest"), ["(7,7)", "(1,2)", ""]);
+        let bytes = b"\n(7,7)\n(1,2)\r\n\n \r\n x\nrest";
+        assert_eq!(answers(Framing::Line, bytes), ["(7,7)", "(1,2)", "x"]);
         assert!(answers(Framing::Line, b"no end").is_empty());
     }
 
@@ -182,14 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn blanks_behind_an_answer_are_nothing() {
+    fn blanks_around_an_answer_are_nothing() {
         let mut frames = Frames::new(Framing::Line);
         frames.push(b"(7,7)\n \n\t");
         assert!(frames.take().is_some() && frames.surplus().is_none());
-        frames.drop_blanks();
+        frames.push(b"\n\n");
+        assert!(frames.take().is_none() && frames.surplus().is_none());
         frames.push(b"(1,1)\n");
         assert_eq!(frames.take().unwrap(), b"(1,1)");
         frames.push(b"again\n");
         assert_eq!(frames.surplus(), Some(&b"again"[..]));
+        frames.drop_surplus();
+        assert_eq!((frames.take(), frames.total()), (None, 23));
     }
 }

@@ -53,6 +53,8 @@ impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
         self.dismissed = true;
     }
 
+    fn hang_up(&mut self) {}
+
     fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
         Ok(())
     }

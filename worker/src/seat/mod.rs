@@ -79,8 +79,10 @@ pub trait Seat {
     /// Kills the bot.
     fn dismiss(&mut self);
 
-    /// Tells the bot that nothing more will come, and waits until it has ended, at most until
-    /// `deadline`.
+    /// Lets the bot know that nothing more will come.
+    fn hang_up(&mut self);
+
+    /// Waits until the bot has ended, at most until `deadline`.
     ///
     /// # Errors
     /// A fault if something of ours failed.

@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Micros, Spent};
+use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
 use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
@@ -57,6 +57,7 @@ pub struct Conversation {
     buffer: Buffer,
     stop: Arc<Stop>,
     answered: bool,
+    clock: ClockKind,
     cpu: CpuCounter,
     /// The request being written, with its newline; kept for its room.
     line: Vec<u8>,
@@ -69,7 +70,7 @@ type Outcome<T> = Result<Result<T, Failure>, Fault>;
 type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
 
 impl StdioSeat {
-    /// Starts `argv` in `jail`. A program that cannot be started forfeits at its first request.
+    /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits at its first request.
     ///
     /// # Errors
     /// A fault if something of ours failed.
@@ -77,6 +78,7 @@ impl StdioSeat {
         mut jail: Jail,
         argv: &[String],
         framing: Framing,
+        clock: ClockKind,
         stop: Arc<Stop>,
     ) -> Result<Self, Fault> {
         let process = match jail.start(argv, Stdin::Pipe) {
@@ -92,6 +94,7 @@ impl StdioSeat {
             buffer: Buffer::new(),
             stop,
             answered: false,
+            clock,
             cpu: CpuCounter::default(),
             line: Vec::new(),
         }))
@@ -99,8 +102,9 @@ impl StdioSeat {
 }
 
 impl Conversation {
-    /// The processor time since the last answer, of all processes if `whole`. An answer that was
-    /// there at once leaves children no time worth that price: theirs is found with a later one.
+    /// The processor time since it was last measured, of all processes if `whole`. Where it is not
+    /// charged, an answer that was there at once leaves children no time worth that price: theirs
+    /// is found with a later one.
     fn measure(&mut self, whole: bool) -> Micros {
         let tree = whole.then(|| self.jail.cpu());
         self.cpu.advance(self.jail.cpu_of_leaders(), tree)
@@ -125,9 +129,9 @@ impl Conversation {
         if let Some(surplus) = self.frames.surplus() {
             let detail =
                 format!("wrote {} bytes without being asked: {}", surplus.len(), quote(surplus));
+            self.frames.drop_surplus();
             return Ok(Err(Failure { forfeit: Forfeit::Illegal, detail }));
         }
-        self.frames.drop_blanks();
         if closed { self.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
     }
 
@@ -215,16 +219,14 @@ impl Conversation {
 
     /// The answer, if nothing came with it.
     fn only(&mut self, answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        let Some(surplus) = self.frames.surplus() else {
-            self.frames.drop_blanks();
-            return Ok(answer);
-        };
+        let Some(surplus) = self.frames.surplus() else { return Ok(answer) };
         let detail = format!(
             "wrote {} bytes more than one answer: {} behind {}",
             surplus.len(),
             quote(surplus),
             quote(&answer)
         );
+        self.frames.drop_surplus();
         Err(Failure { forfeit: Forfeit::Illegal, detail })
     }
 
@@ -261,20 +263,23 @@ impl Conversation {
         if let Err(failure) = self.listen_before()? {
             return Ok(Answer { reply: Err(failure), spent: Spent::default() });
         }
+        if self.clock == ClockKind::Cpu {
+            // What it burnt while it owed nothing is not this answer's to pay.
+            self.measure(true);
+        }
         let begun = Instant::now();
         let (wall, reply) = match self.deliver(text, limit)? {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
-        // What a bot burnt between its answers is charged to the next one.
-        let cpu = self.measure(reply.is_err() || wall >= WORTH_MEASURING);
+        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
+        let cpu = self.measure(whole);
         Ok(Answer { reply, spent: Spent { wall, cpu } })
     }
 
     /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
     /// could not end by itself.
     fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
-        self.process.stdin = None;
         let start = Instant::now();
         let mut what = For::Output;
         while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {
@@ -317,6 +322,12 @@ impl Seat for StdioSeat {
     fn dismiss(&mut self) {
         if let Self::Running(conversation) = self {
             conversation.jail.kill();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if let Self::Running(conversation) = self {
+            conversation.process.stdin = None;
         }
     }
 
