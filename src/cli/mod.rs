@@ -5,6 +5,7 @@
 
 mod completions;
 mod play;
+mod tournament;
 mod verify;
 
 use std::fmt;
@@ -30,6 +31,7 @@ struct Cli {
 enum Command {
     Play(play::Play),
     Verify(verify::Verify),
+    Tournament(tournament::Tournament),
     Completions(completions::Completions),
 }
 
@@ -71,6 +73,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
             Command::Verify(verify) => verify.run(),
+            Command::Tournament(tournament) => tournament.run(),
             Command::Completions(completions) => completions.run(),
         },
         Err(error) => misuse(&error),

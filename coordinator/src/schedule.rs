@@ -1,0 +1,27 @@
+//! Who plays whom, in which seats.
+//!
+//! A plan is a stream: its matches are made one by one in O(n) memory, so that tournaments of
+//! thousands of bots need not be held at once. What a plan promises is proved by a [`Certificate`],
+//! which looks at the matches and at nothing else.
+
+mod certificate;
+mod config;
+mod episodes;
+mod error;
+pub mod foursomes;
+mod plan;
+mod round_robin;
+
+pub use certificate::{Broken, Certificate, Claim, Counter};
+pub use config::{ExtentError, Schedule, Times, TimesError};
+pub use episodes::{EpisodePlan, Episodes};
+pub use error::ScheduleError;
+pub use foursomes::{Extent, Foursomes};
+pub use plan::{Matches, Plan, Planned};
+pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
+
+/// A bot: its position in the list of a tournament's bots, from 0.
+pub type Bot = u16;
+
+/// The most bots that can be planned.
+pub const MOST_BOTS: usize = 1 << 16;

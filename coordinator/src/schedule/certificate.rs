@@ -1,0 +1,268 @@
+//! What is true of a list of matches, found by counting them.
+//!
+//! A certificate knows nothing of how matches were planned: it looks at who sits where, match by
+//! match. It takes a byte for each pair of bots, or, for matches of two, for each pair and side
+//! (four bytes once some number exceeds 255): 50 or 100 MB for 10 000 bots.
+
+mod counts;
+
+use core::fmt;
+use core::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use self::counts::Counts;
+use super::Bot;
+
+/// What matches come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// How many bots there are.
+    pub bots: usize,
+    /// How many seats each match has.
+    pub seats: usize,
+    /// How many matches there are.
+    pub matches: u64,
+    /// How often pairs meet, rising, and how many pairs meet so often.
+    pub meetings: Vec<(u32, u64)>,
+    /// The fewest and the most matches of a bot.
+    pub matches_of_bot: RangeInclusive<u32>,
+    /// The fewest and the most times that a bot is in some seat.
+    pub times_in_seat: RangeInclusive<u32>,
+    /// How many times more a bot is in one seat than in another, at most.
+    pub seat_spread: u32,
+    /// In matches of two: how many times more one of a pair is first than the other, at most.
+    pub side_spread: Option<u32>,
+}
+
+/// What is promised of matches. Everything holds for every bot and every pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// How many matches there are.
+    pub matches: u64,
+    /// How often a pair meets.
+    pub meetings: RangeInclusive<u32>,
+    /// How many more matches one bot may have than another.
+    pub match_spread: u32,
+    /// How many times more a bot may be in one seat than in another; nothing is promised where
+    /// chance decides.
+    pub seat_spread: Option<u32>,
+    /// How many times more one of a pair may be first than the other.
+    pub side_spread: Option<u32>,
+}
+
+/// Why matches are not what they should be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Broken {
+    /// A match has another number of seats than the first.
+    #[error("match {number} has {found} seats, not {due}")]
+    Seats {
+        /// Which match, from 1.
+        number: u64,
+        /// How many it has.
+        found: usize,
+        /// How many it should have.
+        due: usize,
+    },
+    /// Somebody who is not in the tournament sits there.
+    #[error("match {number}: there is no bot {bot}")]
+    Stranger {
+        /// Which match, from 1.
+        number: u64,
+        /// Who, from 1.
+        bot: usize,
+    },
+    /// A bot sits there twice.
+    #[error("match {number}: bot {bot} meets itself")]
+    Itself {
+        /// Which match, from 1.
+        number: u64,
+        /// Who, from 1.
+        bot: usize,
+    },
+    /// A number is not as promised.
+    #[error("{what}: {found}, not {due} as promised")]
+    Promise {
+        /// What was counted.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// What was promised.
+        due: String,
+    },
+}
+
+impl Certificate {
+    /// Counts matches of so many seats.
+    ///
+    /// # Errors
+    /// If a match is impossible: it has other seats, or a bot that does not exist or sits there
+    /// twice.
+    pub fn count<M: AsRef<[Bot]>>(
+        bots: usize,
+        seats: usize,
+        matches: impl IntoIterator<Item = M>,
+    ) -> Result<Self, Broken> {
+        let mut counter = Counter::new(bots, seats);
+        matches.into_iter().try_for_each(|planned| counter.add(planned.as_ref()))?;
+        Ok(counter.finish())
+    }
+
+    /// How often every pair meets, if all meet equally often.
+    pub fn exact_meetings(&self) -> Option<u32> {
+        match self.meetings[..] {
+            [(times, _)] => Some(times),
+            _ => None,
+        }
+    }
+
+    /// Of pairs that do not meet ⌊x⌋ or ⌈x⌉ times, how many there are; x is how often pairs
+    /// meet on average.
+    pub fn uneven_pairs(&self) -> u64 {
+        let pairs: u64 = self.meetings.iter().map(|(_, pairs)| pairs).sum();
+        let met: u64 = self.meetings.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
+        if pairs == 0 {
+            return 0;
+        }
+        let near = met / pairs..=met.div_ceil(pairs);
+        let uneven = self.meetings.iter().filter(|(times, _)| !near.contains(&(*times).into()));
+        uneven.map(|(_, pairs)| pairs).sum()
+    }
+
+    /// Compares what was counted with what was promised.
+    ///
+    /// # Errors
+    /// The first promise that is broken.
+    pub fn prove(&self, claim: &Claim) -> Result<(), Broken> {
+        let at_most = |what, found: Option<u32>, due: Option<u32>| match (found, due) {
+            (Some(found), Some(most)) if found > most => {
+                let (found, due) = (found.to_string(), format!("at most {most}"));
+                Err(Broken::Promise { what, found, due })
+            }
+            _ => Ok(()),
+        };
+        if self.matches != claim.matches {
+            let (found, due) = (self.matches.to_string(), claim.matches.to_string());
+            return Err(Broken::Promise { what: "matches", found, due });
+        }
+        if let Some((times, _)) =
+            self.meetings.iter().find(|(times, _)| !claim.meetings.contains(times))
+        {
+            let (found, due) = (times.to_string(), range(&claim.meetings));
+            return Err(Broken::Promise { what: "meetings of a pair", found, due });
+        }
+        let spread = self.matches_of_bot.end() - self.matches_of_bot.start();
+        at_most("difference of two bots' matches", Some(spread), Some(claim.match_spread))?;
+        let seats = "difference of a bot's seats";
+        at_most(seats, Some(self.seat_spread), claim.seat_spread)?;
+        at_most("difference of a pair's sides", self.side_spread, claim.side_spread)
+    }
+}
+
+/// A range for people, which is one number if its ends are equal.
+fn range(numbers: &RangeInclusive<u32>) -> String {
+    let (least, most) = (numbers.start(), numbers.end());
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} bots, {} matches of {}", self.bots, self.matches, self.seats)?;
+        let meetings =
+            self.meetings.iter().map(|(times, pairs)| format!("{times} ({pairs} pairs)"));
+        write!(f, "meetings of a pair: {}", meetings.collect::<Vec<_>>().join(", "))?;
+        match (self.exact_meetings(), self.uneven_pairs()) {
+            (Some(times), _) => writeln!(f, ": exactly λ = {times}")?,
+            (None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
+            (None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
+        }
+        writeln!(f, "matches of a bot:   {}", range(&self.matches_of_bot))?;
+        write!(f, "times in a seat:    {}", range(&self.times_in_seat))?;
+        writeln!(f, ", of one bot within {}", self.seat_spread)?;
+        if let Some(spread) = self.side_spread {
+            writeln!(f, "sides of a pair:    within {spread}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts matches one by one.
+#[derive(Debug)]
+pub struct Counter {
+    bots: usize,
+    seats: usize,
+    matches: u64,
+    /// How often each pair meets; in matches of two, how often with the one bot first.
+    met: Counts,
+    /// How often bot b is in seat s, at `b · seats + s`.
+    seated: Vec<u32>,
+}
+
+impl Counter {
+    /// Begins to count matches of so many seats.
+    pub fn new(bots: usize, seats: usize) -> Self {
+        let pairs = if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 };
+        let seated = vec![0; bots * seats];
+        Self { bots, seats, matches: 0, met: Counts::new(pairs), seated }
+    }
+
+    /// Counts a match.
+    ///
+    /// # Errors
+    /// If it is impossible.
+    pub fn add(&mut self, planned: &[Bot]) -> Result<(), Broken> {
+        self.matches += 1;
+        let number = self.matches;
+        if planned.len() != self.seats {
+            return Err(Broken::Seats { number, found: planned.len(), due: self.seats });
+        }
+        for (seat, bot) in planned.iter().enumerate() {
+            let bot = usize::from(*bot);
+            if bot >= self.bots {
+                return Err(Broken::Stranger { number, bot: bot + 1 });
+            }
+            self.seated[bot * self.seats + seat] += 1;
+            for other in planned[..seat].iter().map(|other| usize::from(*other)) {
+                let pair = match (self.seats, bot.max(other), bot.min(other)) {
+                    (_, high, low) if high == low => {
+                        return Err(Broken::Itself { number, bot: bot + 1 });
+                    }
+                    (2, ..) => other * self.bots + bot,
+                    (_, high, low) => high * (high - 1) / 2 + low,
+                };
+                self.met.raise(pair);
+            }
+        }
+        Ok(())
+    }
+
+    /// What all matches come to.
+    pub fn finish(self) -> Certificate {
+        let (meetings, side_spread) = match self.seats {
+            2 => {
+                let (meetings, spread) = self.met.sides(self.bots);
+                (meetings, Some(spread))
+            }
+            _ => (self.met.histogram(), None),
+        };
+        let seats = || self.seated.chunks_exact(self.seats);
+        let spread = |bot: &[u32]| ends(bot.iter().copied()).map_or(0, |(low, high)| high - low);
+        let whole = |ends: Option<(u32, u32)>| ends.map_or(0..=0, |(low, high)| low..=high);
+        Certificate {
+            bots: self.bots,
+            seats: self.seats,
+            matches: self.matches,
+            meetings,
+            matches_of_bot: whole(ends(seats().map(|bot| bot.iter().sum()))),
+            times_in_seat: whole(ends(self.seated.iter().copied())),
+            seat_spread: seats().map(spread).max().unwrap_or(0),
+            side_spread,
+        }
+    }
+}
+
+/// The least and the greatest.
+fn ends(mut numbers: impl Iterator<Item = u32>) -> Option<(u32, u32)> {
+    let first = numbers.next()?;
+    Some(numbers.fold((first, first), |(low, high), number| (low.min(number), high.max(number))))
+}

@@ -1,0 +1,73 @@
+//! Many small numbers, a byte each as long as they fit.
+
+use std::collections::BTreeMap;
+
+/// Numbers that only rise.
+#[derive(Debug)]
+pub(super) enum Counts {
+    Bytes(Vec<u8>),
+    Words(Vec<u32>),
+}
+
+impl Counts {
+    pub(super) fn new(len: usize) -> Self {
+        Self::Bytes(vec![0; len])
+    }
+
+    /// Adds 1 to the number at `index`.
+    pub(super) fn raise(&mut self, index: usize) {
+        match self {
+            Self::Bytes(numbers) if numbers[index] < u8::MAX => numbers[index] += 1,
+            Self::Bytes(numbers) => {
+                let mut words: Vec<u32> = numbers.iter().map(|number| (*number).into()).collect();
+                words[index] += 1;
+                *self = Self::Words(words);
+            }
+            Self::Words(numbers) => numbers[index] += 1,
+        }
+    }
+
+    fn get(&self, index: usize) -> u32 {
+        match self {
+            Self::Bytes(numbers) => numbers[index].into(),
+            Self::Words(numbers) => numbers[index],
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(numbers) => numbers.len(),
+            Self::Words(numbers) => numbers.len(),
+        }
+    }
+
+    /// Which numbers there are, rising, and how many of each.
+    pub(super) fn histogram(&self) -> Vec<(u32, u64)> {
+        histogram((0..self.len()).map(|index| self.get(index)))
+    }
+
+    /// The same for the sums of the numbers at (a, b) and (b, a) of a square, and by how much
+    /// those two differ at most.
+    pub(super) fn sides(&self, width: usize) -> (Vec<(u32, u64)>, u32) {
+        let pairs = || (0..width).flat_map(|one| (0..one).map(move |other| (one, other)));
+        let of = |(one, other)| (self.get(one * width + other), self.get(other * width + one));
+        let sums = histogram(pairs().map(of).map(|(one, other)| one + other));
+        let spread = pairs().map(of).map(|(one, other)| one.abs_diff(other)).max();
+        (sums, spread.unwrap_or(0))
+    }
+}
+
+fn histogram(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {
+    // Neighbours are mostly equal: a run is looked up once.
+    let mut found = BTreeMap::new();
+    let mut run = (0, 0);
+    for number in numbers {
+        if number != run.0 {
+            *found.entry(run.0).or_insert(0) += run.1;
+            run = (number, 0);
+        }
+        run.1 += 1;
+    }
+    *found.entry(run.0).or_insert(0) += run.1;
+    found.into_iter().filter(|(_, count)| *count > 0).collect()
+}

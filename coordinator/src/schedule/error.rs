@@ -1,0 +1,43 @@
+//! What is wrong with a schedule.
+
+use thiserror::Error;
+
+/// Why there is no such plan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ScheduleError {
+    /// There are not enough bots for one match.
+    #[error("too few bots for {plan}: {bots}; enter at least {fewest}")]
+    TooFew {
+        /// How many there are.
+        bots: usize,
+        /// How many it takes.
+        fewest: usize,
+        /// What they are too few for.
+        plan: &'static str,
+    },
+    /// There are more bots than can be planned.
+    #[error("too many bots: {bots}; at most {} can be planned", super::MOST_BOTS)]
+    TooMany {
+        /// How many there are.
+        bots: usize,
+    },
+    /// Not all pairs can meet exactly so many times.
+    #[error(
+        "meetings = {meetings}: of {bots} bots every pair can meet {least}, {}, {}, … times; \
+        choose one of these, or a number of games instead", least * 2, least * 3
+    )]
+    Meetings {
+        /// How many bots there are.
+        bots: usize,
+        /// The least number of meetings, of which all possible ones are multiples.
+        least: u32,
+        /// What was asked for.
+        meetings: u32,
+    },
+    /// More matches than anybody wants.
+    #[error("every pair would meet more than {most} times; ask for less")]
+    TooMuch {
+        /// The most meetings of a pair.
+        most: u32,
+    },
+}

@@ -1,0 +1,263 @@
+//! Tables for many bots and a number of matches at which pairs cannot all meet equally often.
+//!
+//! The bots stand in a circle, in an order that chance decides. A table is turned round the whole
+//! circle: that gives as many tables as there are bots, at which each has each seat once, and two
+//! bots meet by their distance alone. So it is distances, only half as many as bots, that have to
+//! occur equally often, and the tables from which the others are made are all that is kept.
+//!
+//! Matches that do not make a whole turn go round the circle too: of so many tables T, the bots in
+//! seat 1 stand side by side, then those in seat 2, and so on. They take 4T places in a row, so
+//! that nobody has two matches more than another.
+
+use arbiter_games::{Dice, Seed};
+
+use super::design::Seating;
+use super::{SEATS, Table};
+use crate::schedule::Bot;
+
+/// How many bots are tried for a seat at first, of whom the best is taken.
+const CANDIDATES: usize = 30;
+/// How many changes are tried for each table, and in all.
+const TRIES_PER_TABLE: usize = 50_000;
+const MOST_TRIES: usize = 4_000_000;
+/// In the beginning one change in so many that makes matters worse is kept, and ever fewer later.
+const WORSE_AT_FIRST: u32 = 300;
+/// By how much a change that may be kept makes matters worse: one distance more occurs too often.
+const WORSE: i32 = 2;
+/// How many ways are tried to place the matches that make no whole turn.
+const REST_TRIES: usize = 200;
+
+/// The tables, one turn after the other.
+#[derive(Debug)]
+pub(super) struct Cyclic {
+    /// The bots as they stand in the circle.
+    circle: Vec<Bot>,
+    /// Tables that are turned, as places in the circle.
+    turned: Vec<[usize; SEATS]>,
+    /// Tables that are not turned.
+    rest: Vec<[usize; SEATS]>,
+    next: usize,
+}
+
+impl Cyclic {
+    /// `count` tables for so many bots.
+    pub(super) fn new(bots: usize, count: usize, seed: Seed) -> Self {
+        let mut dice = seed.dice(0);
+        let mut circle: Vec<_> = (0..=Bot::MAX).take(bots).collect();
+        dice.shuffle(&mut circle);
+        let (turns, rest) = (count / bots, count % bots);
+        let mut distances = Distances::new(bots);
+        let rest = place_rest(rest, &mut distances, &mut dice);
+        let mut turned: Vec<_> = (0..turns).map(|_| distances.table(&mut dice)).collect();
+        distances.improve(&mut turned, &mut dice);
+        Self { circle, turned, rest, next: 0 }
+    }
+
+    /// All tables at once.
+    pub(super) fn collect(mut self) -> Vec<Table> {
+        let mut tables = Vec::new();
+        while self.batch(&mut tables).is_some() {}
+        tables
+    }
+
+    /// Adds some of the tables, O(n) of them; `None` once there are no more.
+    pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
+        let number = self.next;
+        self.next += 1;
+        let bots = self.circle.len();
+        let at = |place: usize| self.circle[place % bots];
+        if let Some(table) = self.turned.get(number) {
+            tables.extend((0..bots).map(|by| table.map(|place| at(place + by))));
+            return Some(Seating::Even);
+        }
+        let rest = core::mem::take(&mut self.rest);
+        tables.extend(rest.iter().map(|table| table.map(at)));
+        (!rest.is_empty()).then_some(Seating::Loose)
+    }
+}
+
+/// How often two bots meet who stand at a distance.
+#[derive(Debug)]
+struct Distances {
+    bots: usize,
+    /// At the distance of the index; 0 is not used.
+    met: Vec<u16>,
+    /// Whether tables that make no whole turn let some of them meet once more.
+    rest: Vec<bool>,
+}
+
+impl Distances {
+    fn new(bots: usize) -> Self {
+        let kinds = bots / 2 + 1;
+        Self { bots, met: vec![0; kinds], rest: vec![false; kinds] }
+    }
+
+    fn between(&self, one: usize, other: usize) -> usize {
+        let apart = one.abs_diff(other) % self.bots;
+        apart.min(self.bots - apart)
+    }
+
+    /// How often two bots meet once a table with two bots at this distance is turned: those who
+    /// stand opposite each other meet twice.
+    fn step(&self, distance: usize) -> u16 {
+        if 2 * distance == self.bots { 2 } else { 1 }
+    }
+
+    /// What it costs if this distance occurs once more than so many times: by how much the sum of
+    /// squares over all pairs, divided by the number of bots, rises. Where some pairs meet once
+    /// more anyway, it is counted as if half of them did.
+    fn difference(&self, distance: usize, met: u16) -> i32 {
+        let dear = self.step(distance) == 2 || self.rest[distance];
+        2 * i32::from(met) + if dear { 2 } else { 1 }
+    }
+
+    fn add(&mut self, distance: usize) -> i32 {
+        let raised = self.difference(distance, self.met[distance]);
+        self.met[distance] += self.step(distance);
+        raised
+    }
+
+    fn remove(&mut self, distance: usize) -> i32 {
+        self.met[distance] -= self.step(distance);
+        self.difference(distance, self.met[distance])
+    }
+
+    /// What it would cost if somebody joined those seated.
+    fn cost(&self, place: usize, seated: &[usize]) -> i32 {
+        let costs = seated.iter().map(|other| {
+            let distance = self.between(place, *other);
+            self.difference(distance, self.met[distance])
+        });
+        costs.sum()
+    }
+
+    /// A new table to be turned, good but not perfect.
+    fn table(&mut self, dice: &mut Dice) -> [usize; SEATS] {
+        let mut seated: Vec<usize> = vec![dice.index(self.bots)];
+        while seated.len() < SEATS {
+            let drawn = (0..CANDIDATES).map(|_| dice.index(self.bots));
+            let free = drawn.filter(|place| !seated.contains(place));
+            let Some(place) = free.min_by_key(|place| self.cost(*place, &seated)) else { continue };
+            for other in &seated {
+                self.add(self.between(place, *other));
+            }
+            seated.push(place);
+        }
+        seated.try_into().expect("four are seated")
+    }
+
+    /// Replaces one bot of a table after another, so that the sum of costs falls.
+    fn improve(&mut self, tables: &mut [[usize; SEATS]], dice: &mut Dice) {
+        if tables.is_empty() {
+            return;
+        }
+        let mut excess = self.excess();
+        let tries = MOST_TRIES.min(tables.len() * TRIES_PER_TABLE);
+        for done in 0..tries {
+            if excess <= 0 {
+                break;
+            }
+            let table = &mut tables[dice.index(tables.len())];
+            let (seat, place) = (dice.index(SEATS), dice.index(self.bots));
+            if table.contains(&place) {
+                continue;
+            }
+            let others = [1, 2, 3].map(|by| table[(seat + by) % SEATS]);
+            let change = self.replace(table[seat], place, others);
+            let rarity = WORSE_AT_FIRST << (10 * done / tries);
+            if change <= 0 || change <= WORSE && dice.below(rarity) == 0 {
+                table[seat] = place;
+                excess += i64::from(change);
+            } else {
+                self.replace(place, table[seat], others);
+            }
+        }
+    }
+
+    fn replace(&mut self, old: usize, new: usize, others: [usize; SEATS - 1]) -> i32 {
+        let mut change = 0;
+        for other in others {
+            change -= self.remove(self.between(old, other));
+        }
+        for other in others {
+            change += self.add(self.between(new, other));
+        }
+        change
+    }
+
+    /// How far the sum of all costs is above the least there could be.
+    fn excess(&self) -> i64 {
+        let distances = 1..self.met.len();
+        let (mut sum, mut steps) = (0, Vec::new());
+        for distance in distances.clone() {
+            let step = self.step(distance);
+            let costs = (0..self.met[distance]).step_by(step.into());
+            sum += costs.map(|met| i64::from(self.difference(distance, met))).sum::<i64>();
+            steps.push(usize::from(self.met[distance] / step));
+        }
+        // The least is the sum of the cheapest steps.
+        let mut left: usize = steps.into_iter().sum();
+        for met in 0.. {
+            let mut costs: Vec<_> = distances
+                .clone()
+                .filter(|distance| met % self.step(*distance) == 0)
+                .map(|distance| i64::from(self.difference(distance, met)))
+                .collect();
+            costs.sort_unstable();
+            sum -= costs.iter().take(left).sum::<i64>();
+            if left <= costs.len() {
+                break;
+            }
+            left -= costs.len();
+        }
+        sum
+    }
+}
+
+/// Tables that make no whole turn. Their distances count as met, so that the turned tables
+/// avoid them.
+fn place_rest(count: usize, distances: &mut Distances, dice: &mut Dice) -> Vec<[usize; SEATS]> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let bots = distances.bots;
+    let seated = |shifts: [usize; SEATS], table: usize| {
+        let mut places = [0; SEATS];
+        for (seat, place) in places.iter_mut().enumerate() {
+            *place = (seat * count + (table + shifts[seat]) % count) % bots;
+        }
+        places
+    };
+    let tables = |shifts| -> Vec<_> { (0..count).map(|table| seated(shifts, table)).collect() };
+    let drawn = (0..REST_TRIES).map(|_| tables([(); SEATS].map(|()| dice.index(count))));
+    let best = drawn.min_by_key(|tables| faults(tables, distances));
+    let best = best.expect("some ways are tried");
+    for distance in distances_of(&best, distances).into_iter().flatten() {
+        distances.rest[distance] = true;
+    }
+    best
+}
+
+/// For each two seats the distances that occur between them.
+fn distances_of(tables: &[[usize; SEATS]], distances: &Distances) -> [Vec<usize>; 6] {
+    [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)].map(|(one, other)| {
+        let mut found = Vec::new();
+        for table in tables {
+            let distance = distances.between(table[one], table[other]);
+            if !found.contains(&distance) {
+                found.push(distance);
+            }
+        }
+        found
+    })
+}
+
+/// How bad it would be to place the rest so: nobody may meet himself, nobody should meet twice.
+fn faults(tables: &[[usize; SEATS]], distances: &Distances) -> (usize, usize) {
+    let mut found = distances_of(tables, distances).concat();
+    let count = found.len();
+    found.sort_unstable();
+    found.dedup();
+    let opposite = found.iter().filter(|distance| distances.step(**distance) == 2).count();
+    (found.iter().filter(|distance| **distance == 0).count(), count - found.len() + opposite)
+}

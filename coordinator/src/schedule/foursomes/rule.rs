@@ -1,0 +1,124 @@
+//! Which construction plans how many bots.
+//!
+//! There is a rule for every number from 4 on. In outline: 2, 6 and 11 modulo 12 are always
+//! progressions. For the others m in the rules with groups may be any number prime to 6 (1 modulo
+//! 4 where each pair meets once or three times), and has gaps of 4 (8) at most, so that the
+//! intervals [4m, 5m] overlap from 116 bots on; what is left over, t, is then itself a number that
+//! can be planned. Below that a test finds a rule or a row for every number.
+
+use super::ring::Ring;
+use super::rows::Row;
+
+/// The fewest bots that can be seated.
+pub(super) const FEWEST: usize = 4;
+
+/// How a design is made.
+#[derive(Debug)]
+pub(super) enum Rule {
+    /// From a written row.
+    Row(&'static Row),
+    /// Tables {j, j + i, j + 3i, j + 2i} modulo the number of points, which is prime to 6, for
+    /// each i up to its half. Each difference occurs 3 + 2 + 1 times.
+    Progression,
+    /// The same with one more point, ∞, that replaces one point of the tables with i = 1.
+    ProgressionAndOne,
+    /// Four groups of m points, one of t, and e single points, joined by the blocks of a ring.
+    Groups(Groups),
+    /// The same with a third of the points, each of which is then replaced by three, and with one
+    /// single point.
+    TripledGroups(Groups),
+}
+
+/// Sizes of groups: four of `m` and one of `t`, with `e` points in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    pub(super) m: usize,
+    pub(super) t: usize,
+    pub(super) e: usize,
+}
+
+/// How often each pair meets at least, if all meet equally often: the least number that makes the
+/// matches of a bot, λ(n - 1)/3, and all matches, λn(n - 1)/12, whole (Hanani, "The existence and
+/// construction of balanced incomplete block designs", 1961: these conditions suffice).
+pub(super) fn least_meetings(bots: usize) -> u32 {
+    match bots % 12 {
+        1 | 4 => 1,
+        7 | 10 => 2,
+        0 | 5 | 8 | 9 => 3,
+        _ => 6,
+    }
+}
+
+/// Whether so many points can be planned with exactly `meetings` of each pair.
+fn fillable(points: usize, meetings: u32) -> bool {
+    points <= 1 || points >= FEWEST && meetings.is_multiple_of(least_meetings(points))
+}
+
+impl Rule {
+    /// The rule for so many bots, if there is one: always from [`FEWEST`] on.
+    pub(super) fn find(bots: usize) -> Option<Self> {
+        if let Some(row) = Row::find(bots) {
+            return Some(Self::Row(row));
+        }
+        let meetings = least_meetings(bots);
+        let prime_to_six = |n: usize| !n.is_multiple_of(2) && !n.is_multiple_of(3);
+        if meetings == 6 && prime_to_six(bots) {
+            return Some(Self::Progression);
+        }
+        if meetings == 6 && prime_to_six(bots - 1) {
+            return Some(Self::ProgressionAndOne);
+        }
+        let groups = || groups(bots, meetings).map(Self::Groups);
+        let tripled = || tripled(bots, meetings).map(Self::TripledGroups);
+        if meetings >= 3 { groups() } else { groups().or_else(tripled) }
+    }
+}
+
+/// The sizes with the smallest m that allows it: most blocks have five points then, which repeats
+/// fewest foursomes.
+fn groups(bots: usize, meetings: u32) -> Option<Groups> {
+    let sizes = (bots / 5..=bots / 4).flat_map(|m| [0, 1].map(|e| (m, e)));
+    let mut groups = sizes.filter_map(|(m, e)| {
+        let t = bots.checked_sub(4 * m + e)?;
+        (t <= m && Ring::exists(m)).then_some(Groups { m, t, e })
+    });
+    groups.find(|Groups { m, t, e }| {
+        let whole = *t == 0 || meetings.is_multiple_of(3);
+        whole && fillable(m + e, meetings) && fillable(t + e, meetings)
+    })
+}
+
+/// The same for a third of the bots but one; sizes are in points of three bots each.
+fn tripled(bots: usize, meetings: u32) -> Option<Groups> {
+    let points = (bots - 1) / 3;
+    let mut groups = (points / 5..=points / 4).filter_map(|m| {
+        let t = points - 4 * m;
+        (t <= m && Ring::exists(m)).then_some(Groups { m, t, e: 1 })
+    });
+    groups
+        .find(|Groups { m, t, .. }| fillable(3 * m + 1, meetings) && fillable(3 * t + 1, meetings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_rule_for_every_number() {
+        for bots in FEWEST..20_000 {
+            assert!(Rule::find(bots).is_some(), "{bots} bots");
+        }
+    }
+
+    #[test]
+    fn least_meetings_make_whole_numbers_of_matches() {
+        for bots in FEWEST..200 {
+            let whole = |meetings: usize| {
+                (meetings * (bots - 1)).is_multiple_of(3)
+                    && (meetings * bots * (bots - 1)).is_multiple_of(12)
+            };
+            let least = (1..=6).find(|meetings| whole(*meetings)).unwrap();
+            assert_eq!(least_meetings(bots), u32::try_from(least).unwrap(), "{bots} bots");
+        }
+    }
+}

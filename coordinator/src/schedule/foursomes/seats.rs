@@ -1,0 +1,132 @@
+//! Seats at tables that are all known: each bot sits in each seat equally often, or once more.
+//!
+//! A *place* is one bot at one table. Places are divided into two halves, so that each table has
+//! two places in each, and each bot has equally many in both, or one more in one of them; then each
+//! half in the same way again. The four quarters are the seats.
+//!
+//! To divide, the places of a table are made two couples, and so are the places of each bot, as far
+//! as they go. A place is then in at most two couples, so couples hang together in paths and even
+//! rings. Going along these and putting places into the one half and the other in turn parts all
+//! couples (an Euler split; de Werra, "Equitable colorations of graphs", 1971).
+
+use super::{SEATS, Table};
+
+/// No place: the end of a path.
+const NONE: u32 = u32::MAX;
+
+/// Seats the bots of each table anew.
+///
+/// # Panics
+/// If there are 2³⁰ tables or more.
+pub(super) fn balance(tables: &mut [Table], bots: usize) {
+    let places = u32::try_from(tables.len() * SEATS).expect("loose tables are few");
+    // The couples within tables: first places 0 and 1, 2 and 3.
+    let mut beside: Vec<u32> = (0..places).map(|place| place ^ 1).collect();
+    let halves = split(tables, bots, &beside, &vec![false; places as usize]);
+    for (number, table) in halves.chunks_exact(SEATS).enumerate() {
+        let first = number * SEATS;
+        for half in [false, true] {
+            let mut pair = (0..SEATS).filter(|seat| table[*seat] == half);
+            let pair = [(); 2].map(|()| first + pair.next().expect("half of a table has two"));
+            for (one, other) in [(0, 1), (1, 0)] {
+                beside[pair[one]] = u32::try_from(pair[other]).expect("it is a place");
+            }
+        }
+    }
+    let quarters = split(tables, bots, &beside, &halves);
+    for (number, table) in tables.iter_mut().enumerate() {
+        let seated = *table;
+        for (seat, bot) in seated.into_iter().enumerate() {
+            let place = number * SEATS + seat;
+            table[2 * usize::from(halves[place]) + usize::from(quarters[place])] = bot;
+        }
+    }
+}
+
+/// Divides places, those of each part by themselves.
+fn split(tables: &[Table], bots: usize, beside: &[u32], parts: &[bool]) -> Vec<bool> {
+    let again = again(tables, bots, parts);
+    let mut halves = vec![false; beside.len()];
+    let mut done = vec![false; beside.len()];
+    let mut walk = |start: usize| {
+        let mut place = start;
+        while !done[place] {
+            let other = beside[place] as usize;
+            (done[place], done[other]) = (true, true);
+            halves[other] = true;
+            if again[other] == NONE {
+                break;
+            }
+            place = again[other] as usize;
+        }
+    };
+    (0..beside.len()).filter(|place| again[*place] == NONE).for_each(&mut walk);
+    (0..beside.len()).for_each(&mut walk);
+    halves
+}
+
+/// For each place the other one of its bot's couple, or none.
+fn again(tables: &[Table], bots: usize, parts: &[bool]) -> Vec<u32> {
+    let mut again = vec![NONE; parts.len()];
+    let mut open = vec![NONE; 2 * bots];
+    for (place, bot) in (0..).zip(tables.iter().flatten()) {
+        let open = &mut open[2 * usize::from(*bot) + usize::from(parts[place as usize])];
+        if *open == NONE {
+            *open = place;
+        } else {
+            again[place as usize] = *open;
+            again[*open as usize] = place;
+            *open = NONE;
+        }
+    }
+    again
+}
+
+/// How often all tables are gone through again.
+const PASSES: usize = 8;
+
+/// Seats the bots of each table anew, after each bot b was in seat s `before[b][s]` times: table by
+/// table in the order that suits the four best, and again as long as that changes anything. One
+/// seat more than another is the aim, but cannot always be had.
+pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
+    let mut times = before.to_vec();
+    for table in tables.iter() {
+        count(&mut times, *table, |times| times + 1);
+    }
+    let orders = orders();
+    for _ in 0..PASSES {
+        let mut changed = false;
+        for table in tables.iter_mut() {
+            count(&mut times, *table, |times| times - 1);
+            let seated = orders.iter().map(|order| order.map(|place| table[place]));
+            let best = seated.min_by_key(|seated| {
+                let costs = seated.iter().enumerate().map(|(seat, bot)| {
+                    let times = &times[usize::from(*bot)];
+                    let fewest = times.iter().min().expect("there are seats");
+                    (times[seat] - fewest).pow(2)
+                });
+                (costs.sum::<u32>(), seated != table)
+            });
+            let best = best.expect("there are orders");
+            changed |= best != *table;
+            *table = best;
+            count(&mut times, *table, |times| times + 1);
+        }
+        if !changed {
+            break;
+        }
+    }
+}
+
+fn count(times: &mut [[u32; SEATS]], table: Table, change: impl Fn(u32) -> u32) {
+    for (seat, bot) in table.into_iter().enumerate() {
+        let times = &mut times[usize::from(bot)][seat];
+        *times = change(*times);
+    }
+}
+
+/// The 24 orders of a table.
+fn orders() -> Vec<[usize; SEATS]> {
+    let all = (0..SEATS.pow(4)).map(|number| [1, 4, 16, 64].map(|place| number / place % SEATS));
+    all.filter(|order| (0..SEATS).all(|place| order.contains(&place))).collect()
+}

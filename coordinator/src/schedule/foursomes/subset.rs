@@ -1,0 +1,90 @@
+//! Fewer tables than a design in which every pair meets once: some of those of such a design, so
+//! that no pair meets twice.
+//!
+//! Where there is no such design for the number of bots, one for a few more is taken, and the
+//! tables at which one of these would sit are left out. What remains is chosen by exchange, until
+//! no bot has two matches more than another. All tables are kept: O(n²).
+
+use arbiter_games::Seed;
+
+use super::design::Design;
+use super::rule::least_meetings;
+use super::{SEATS, Table};
+
+/// How many exchanges are tried.
+const TRIES: usize = 1_000_000;
+
+/// `count` tables for so many bots, unless a design has too few or no choice is found.
+pub(super) fn tables(bots: usize, count: usize, seed: Seed) -> Option<Vec<Table>> {
+    let mut pool = pool(bots, seed);
+    if pool.len() < count {
+        return None;
+    }
+    let mut dice = seed.dice(1);
+    dice.shuffle(&mut pool);
+    let mut games = Games::of(&pool[..count], bots);
+    for _ in 0..TRIES {
+        if games.excess == 0 || count == pool.len() {
+            break;
+        }
+        let (out, into) = (dice.index(count), count + dice.index(pool.len() - count));
+        if games.exchange(pool[out], pool[into]) <= 0 {
+            pool.swap(out, into);
+        } else {
+            games.exchange(pool[into], pool[out]);
+        }
+    }
+    pool.truncate(count);
+    (games.excess == 0).then_some(pool)
+}
+
+/// Tables at which no pair meets twice, and almost all meet once.
+fn pool(bots: usize, seed: Seed) -> Vec<Table> {
+    let mut numbers = bots..bots + 12;
+    let seated = numbers.find(|bots| least_meetings(*bots) == 1).expect("every twelfth is one");
+    let mut design = Design::new(seated, 1, seed);
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    while design.batch(&mut batch).is_some() {
+        let there = |table: &Table| table.iter().all(|bot| usize::from(*bot) < bots);
+        all.extend(batch.drain(..).filter(there));
+    }
+    all
+}
+
+/// How many matches each bot has.
+struct Games {
+    of: Vec<u32>,
+    /// How far the sum of their squares is above the least there could be.
+    excess: i64,
+}
+
+impl Games {
+    fn of(tables: &[Table], bots: usize) -> Self {
+        let mut of = vec![0; bots];
+        for bot in tables.iter().flatten() {
+            of[usize::from(*bot)] += 1;
+        }
+        let sum: u64 = of.iter().map(|games| u64::from(*games).pow(2)).sum();
+        let (seats, bots) = ((SEATS * tables.len()) as u64, bots as u64);
+        let (each, more) = (seats / bots, seats % bots);
+        let least = more * (each + 1).pow(2) + (bots - more) * each.pow(2);
+        Self { of, excess: i64::try_from(sum - least).expect("a few bots have few matches") }
+    }
+
+    /// Replaces a table by another; by how much the sum of squares rises.
+    fn exchange(&mut self, out: Table, into: Table) -> i64 {
+        let mut change = 0;
+        for bot in out {
+            let games = &mut self.of[usize::from(bot)];
+            *games -= 1;
+            change -= 2 * i64::from(*games) + 1;
+        }
+        for bot in into {
+            let games = &mut self.of[usize::from(bot)];
+            change += 2 * i64::from(*games) + 1;
+            *games += 1;
+        }
+        self.excess += change;
+        change
+    }
+}

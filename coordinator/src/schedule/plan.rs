@@ -1,0 +1,88 @@
+//! Plans of all kinds, as one stream of matches.
+
+use super::foursomes::{self, Foursomes};
+use super::{Bot, Claim, EpisodePlan, Pairings};
+
+/// What a schedule comes to for a number of bots.
+#[derive(Debug)]
+pub enum Plan {
+    /// Matches that can all be listed.
+    Matches(Matches),
+    /// Episodes, whose matches follow from one another.
+    Episodes(EpisodePlan),
+}
+
+/// The matches of a plan, one by one, in O(n) memory.
+#[derive(Debug)]
+pub enum Matches {
+    /// Matches of two.
+    Pairings(Box<Pairings>),
+    /// Tables of four.
+    Foursomes(Box<Foursomes>),
+}
+
+/// A match that is to be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The board it is played on, from 0; always 0 where there is but one.
+    pub board: u16,
+    bots: [Bot; foursomes::SEATS],
+    seats: usize,
+}
+
+impl Planned {
+    /// Who plays, seat 1 first.
+    pub fn seats(&self) -> &[Bot] {
+        &self.bots[..self.seats]
+    }
+}
+
+impl AsRef<[Bot]> for Planned {
+    fn as_ref(&self) -> &[Bot] {
+        self.seats()
+    }
+}
+
+impl Matches {
+    /// How many matches there are in all.
+    pub fn total(&self) -> u64 {
+        match self {
+            Self::Pairings(pairings) => pairings.matches(),
+            Self::Foursomes(foursomes) => foursomes.matches(),
+        }
+    }
+
+    /// How many seats a match has.
+    pub fn seats(&self) -> usize {
+        match self {
+            Self::Pairings(_) => 2,
+            Self::Foursomes(_) => foursomes::SEATS,
+        }
+    }
+
+    /// What the plan promises, to be proved by a [`Certificate`](super::Certificate).
+    pub fn claim(&self) -> Claim {
+        match self {
+            Self::Pairings(pairings) => pairings.claim(),
+            Self::Foursomes(foursomes) => foursomes.claim(),
+        }
+    }
+}
+
+impl Iterator for Matches {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        match self {
+            Self::Pairings(pairings) => {
+                let pairing = pairings.next()?;
+                let [one, two] = pairing.seats;
+                Some(Planned { board: pairing.board, bots: [one, two, 0, 0], seats: 2 })
+            }
+            Self::Foursomes(foursomes) => {
+                let bots = foursomes.next()?;
+                Some(Planned { board: 0, bots, seats: bots.len() })
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The `[schedule]` of a tournament file.
+
+use arbiter_coordinator::schedule::{Episodes, Extent, Plan, RoundRobin, Schedule, Sides};
+use arbiter_games::Seed;
+
+fn read(text: &str) -> Result<Schedule, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_kind_is_read_and_written() {
+    let texts = [
+        "kind = \"round_robin\"\nlegs = 2\nsides = \"both\"\nboards = 8\n",
+        "kind = \"foursomes\"\n",
+        "kind = \"foursomes\"\nmeetings = 6\n",
+        "kind = \"foursomes\"\ngames = 1000\n",
+        "kind = \"episodes\"\nepisodes = 25\n",
+    ];
+    for text in texts {
+        let schedule = read(text).unwrap();
+        assert_eq!(toml::to_string(&schedule).unwrap(), text);
+    }
+    assert_eq!(read("kind = \"foursomes\""), Ok(Schedule::Foursomes(Extent::Least)));
+    assert_eq!(read("kind = \"episodes\""), Ok(Schedule::Episodes(Episodes::default())));
+    let rules = RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() };
+    assert_eq!(read("kind = \"round_robin\""), Ok(Schedule::RoundRobin(rules)));
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let refuses = |text: &str, says: &[&str]| {
+        let told = read(text).unwrap_err();
+        assert!(says.iter().all(|part| told.contains(part)), "{text}: {told}");
+    };
+    refuses("legs = 1", &["kind"]);
+    refuses("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
+    refuses("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
+    refuses("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
+    refuses("kind = \"round_robin\"\nsides = \"left\"", &["left", "balanced"]);
+    refuses("kind = \"round_robin\"\nmeetings = 2", &["meetings", "legs"]);
+    refuses("kind = \"foursomes\"\nlegs = 2", &["legs", "meetings", "games"]);
+    refuses("kind = \"foursomes\"\nmeetings = 0", &["meetings = 0", "at least 1"]);
+    refuses("kind = \"foursomes\"\ngames = -5", &["games = -5", "at least 1"]);
+    let both = "kind = \"foursomes\"\nmeetings = 3\ngames = 100";
+    refuses(both, &["meetings = 3", "games = 100", "one of them"]);
+    refuses("kind = \"episodes\"\nepisodes = 0", &["0 is not possible"]);
+}
+
+#[test]
+fn episodes_are_described() {
+    let plan = Schedule::Episodes(Episodes::default()).plan(10, Seed::of_text("")).unwrap();
+    let Plan::Episodes(plan) = plan else { panic!("no matches can be listed") };
+    assert_eq!((plan.episodes, plan.tables(), plan.most_matches(5)), (25, 3, 375));
+    let keys: Vec<_> = plan.keys().collect();
+    assert_eq!((keys.len(), keys[0].as_str(), keys[24].as_str()), (25, "episode 1", "episode 25"));
+    assert!(Episodes::default().plan(0).is_err());
+}

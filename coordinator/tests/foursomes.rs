@@ -1,0 +1,279 @@
+//! Foursomes, judged by their certificates.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use arbiter_coordinator::schedule::foursomes::{Table, join, least_meetings};
+use arbiter_coordinator::schedule::{Broken, Certificate, Claim, Extent, Foursomes, ScheduleError};
+use arbiter_games::Seed;
+use proptest::prelude::*;
+
+fn seed(text: &str) -> Seed {
+    Seed::of_text(text)
+}
+
+fn meetings(times: u32) -> Extent {
+    Extent::Meetings(NonZeroU32::new(times).unwrap())
+}
+
+fn games(count: u64) -> Extent {
+    Extent::Games(NonZeroU64::new(count).unwrap())
+}
+
+fn plan(bots: usize, extent: Extent, text: &str) -> Foursomes {
+    extent.plan(bots, seed(text)).unwrap()
+}
+
+fn count(bots: usize, tables: impl IntoIterator<Item = Table>) -> Certificate {
+    Certificate::count(bots, 4, tables).unwrap()
+}
+
+/// Counts a plan, which must keep its promises.
+fn prove(bots: usize, extent: Extent, text: &str) -> Certificate {
+    let plan = plan(bots, extent, text);
+    let claim = plan.claim();
+    let certificate = count(bots, plan);
+    assert_eq!(certificate.prove(&claim), Ok(()), "{extent:?}, {certificate}");
+    certificate
+}
+
+/// Whether no smaller number of meetings makes the matches of a bot, and all matches, whole.
+fn is_least(bots: usize, meetings: usize) -> bool {
+    let whole = |meetings: usize| {
+        (meetings * (bots - 1)).is_multiple_of(3)
+            && (meetings * bots * (bots - 1)).is_multiple_of(12)
+    };
+    (1..=meetings).find(|meetings| whole(*meetings)) == Some(meetings)
+}
+
+#[test]
+fn every_pair_meets_as_often_as_it_must_at_least() {
+    for bots in 4..=200 {
+        for text in ["one", "two"] {
+            let certificate = prove(bots, Extent::Least, text);
+            let meetings = certificate.exact_meetings().unwrap() as usize;
+            assert!(is_least(bots, meetings), "{bots} bots: {meetings} meetings");
+            assert_eq!(certificate.matches, (meetings * bots * (bots - 1) / 12) as u64);
+            let each = u32::try_from(meetings * (bots - 1) / 3).unwrap();
+            assert_eq!(certificate.matches_of_bot, each..=each, "{bots} bots");
+            assert!(certificate.seat_spread <= 1, "{bots} bots");
+            assert_eq!(certificate.times_in_seat, each / 4..=each.div_ceil(4), "{bots} bots");
+        }
+    }
+}
+
+#[test]
+fn large_numbers_are_exact_too() {
+    // One of each rule: progressions, groups and tripled groups, with fields of all kinds.
+    for bots in [733, 734, 735, 736, 737, 739, 741, 742, 1000, 1204] {
+        let certificate = prove(bots, Extent::Least, "large");
+        assert_eq!(certificate.exact_meetings(), Some(least_meetings(bots).unwrap()));
+    }
+}
+
+#[test]
+fn multiples_are_exact() {
+    for bots in 4..=60 {
+        for times in 2..=4 {
+            let meetings = meetings(times * least_meetings(bots).unwrap());
+            let certificate = prove(bots, meetings, "more");
+            assert_eq!(certificate.exact_meetings(), Some(times * least_meetings(bots).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn other_numbers_of_meetings_are_refused() {
+    let refused = meetings(4).plan(12, seed("")).unwrap_err();
+    assert_eq!(refused, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
+    let told = refused.to_string();
+    assert!(told.contains("meetings = 4") && told.contains("3, 6, 9"), "{told}");
+    let few = Extent::Least.plan(3, seed("")).unwrap_err();
+    assert_eq!(few.to_string(), "too few bots for foursomes: 3; enter at least 4");
+    assert!(matches!(Extent::Least.plan(70_000, seed("")), Err(ScheduleError::TooMany { .. })));
+    assert!(matches!(meetings(12_000).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
+    assert!(matches!(games(u64::MAX).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
+}
+
+#[test]
+fn the_seed_decides_who_is_who() {
+    for bots in [4, 10, 13, 38, 100, 137] {
+        for extent in [Extent::Least, games(bots as u64)] {
+            let tables = |text| plan(bots, extent, text).collect::<Vec<_>>();
+            assert_eq!(tables("one"), tables("one"), "{bots} bots, {extent:?}");
+            assert_ne!(tables("one"), tables("two"), "{bots} bots, {extent:?}");
+        }
+    }
+}
+
+/// A change of these numbers changes tournaments under way: it needs a new kind of schedule.
+#[test]
+fn plans_are_fixed() {
+    let digest = |bots, extent| {
+        let tables: Vec<_> = plan(bots, extent, "fixed").collect();
+        seed(&format!("{tables:?}")).to_string()[..16].to_owned()
+    };
+    let found = [
+        digest(37, Extent::Least),
+        digest(38, Extent::Least),
+        digest(111, Extent::Least),
+        digest(38, games(300)),
+        digest(300, games(3000)),
+    ];
+    let due = [
+        "23b7f23108e3f943",
+        "2ea7ffcf787c14d6",
+        "0cafeb045a339e2e",
+        "be948779cffd57b2",
+        "0b1409ab8c3df920",
+    ];
+    assert_eq!(found, due);
+}
+
+#[test]
+fn budgets_of_all_sizes_keep_their_promises() {
+    for bots in [4, 5, 6, 7, 9, 10, 13, 22, 30, 45, 150, 201, 333] {
+        let design = (bots * (bots - 1) / 12) as u64 * 6;
+        for share in [1, 7, 15, 33, 77, 120] {
+            prove(bots, games((design * share / 100).max(1)), "budget");
+        }
+    }
+}
+
+#[test]
+fn budgets_are_even_where_that_is_known_to_be_possible() {
+    // Half as many meetings as pairs, and between whole numbers.
+    for bots in [16, 25, 38, 60, 101, 222, 500, 1200] {
+        for halves in [1, 3, 5] {
+            let pairs = (bots * (bots - 1) / 2) as u64;
+            let certificate = prove(bots, games(pairs * halves / 12), "even");
+            assert_eq!(certificate.uneven_pairs(), 0, "{certificate}");
+        }
+    }
+    // Nearly all tables of a design in which each pair meets once.
+    for bots in [28, 40, 100, 253] {
+        let design = plan(bots, Extent::Least, "").matches();
+        let certificate = prove(bots, games(design * 99 / 100), "even");
+        assert_eq!(certificate.uneven_pairs(), 0, "{certificate}");
+    }
+}
+
+#[test]
+fn budgets_are_nearly_even_everywhere() {
+    for bots in [20, 38, 101, 300] {
+        let pairs = (bots * (bots - 1) / 2) as u64;
+        for percent in [95, 100, 105, 195] {
+            let certificate = prove(bots, games(pairs * percent / 600), "near");
+            let uneven = certificate.uneven_pairs();
+            assert!(uneven * 100 <= pairs * 10, "{percent} %: {certificate}");
+        }
+    }
+}
+
+#[test]
+fn a_budget_of_whole_designs_is_exact() {
+    for bots in [4, 10, 38, 100] {
+        let design = plan(bots, Extent::Least, "").matches();
+        let least = least_meetings(bots).unwrap();
+        let certificate = prove(bots, games(3 * design), "whole");
+        assert_eq!(certificate.exact_meetings(), Some(3 * least));
+    }
+}
+
+#[test]
+fn a_newcomer_joins_without_loss() {
+    for bots in (4..=120).chain([500]) {
+        let played = || plan(bots, Extent::Least, "played");
+        let meetings = played().meetings().unwrap();
+        let new = join(bots, meetings, played(), seed("join")).unwrap();
+        assert_eq!(new.len(), (meetings as usize * bots).div_ceil(3), "{bots} bots");
+        assert!(new.iter().flatten().filter(|bot| usize::from(**bot) == bots).count() == new.len());
+        let certificate = count(bots + 1, played().chain(new));
+        // So few bots cannot avoid one another.
+        let more = if bots > 4 && 2 * (meetings as usize) < bots { 1 } else { 3 };
+        let (least, most) = (certificate.meetings[0].0, certificate.meetings.last().unwrap().0);
+        assert!(least == meetings && most <= meetings + more, "{certificate}");
+        assert!(certificate.seat_spread <= 2, "{certificate}");
+    }
+    assert!(join(3, 1, [], seed("")).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_plan_keeps_its_promise(bots in 4_usize..300, times in 1_u32..3, text in "[a-z]{1,8}") {
+        let meetings = meetings(times * least_meetings(bots).unwrap());
+        prop_assert_eq!(prove(bots, meetings, &text).exact_meetings().map(NonZeroU32::new),
+            Some(NonZeroU32::new(times * least_meetings(bots).unwrap())));
+    }
+
+    #[test]
+    fn any_budget_keeps_its_promise(bots in 4_usize..80, count in 1_u64..700, text in "[a-z]+") {
+        prop_assert_eq!(prove(bots, games(count), &text).matches, count);
+    }
+
+    #[test]
+    fn any_doctored_plan_is_found_out(
+        bots in 4_usize..60,
+        which in any::<prop::sample::Index>(),
+        seat in 0_usize..4,
+        by in 1_u16..50,
+    ) {
+        let mut tables: Vec<_> = plan(bots, Extent::Least, "doctored").collect();
+        let claim = plan(bots, Extent::Least, "doctored").claim();
+        let number = which.index(tables.len());
+        let removed = tables.remove(number);
+        prop_assert!(count(bots, tables.clone()).prove(&claim).is_err());
+        let mut other = removed;
+        other[seat] = (other[seat] + by) % u16::try_from(bots).unwrap();
+        tables.push(other);
+        let counted = Certificate::count(bots, 4, tables);
+        let found = counted.and_then(|certificate| certificate.prove(&claim));
+        prop_assert_eq!(found.is_ok(), other == removed);
+    }
+}
+
+#[test]
+fn impossible_tables_are_named() {
+    let error = |tables: &[&[u16]]| Certificate::count(5, 4, tables).unwrap_err();
+    assert_eq!(error(&[&[0, 1, 2, 3], &[0, 1, 2, 5]]), Broken::Stranger { number: 2, bot: 6 });
+    assert_eq!(error(&[&[0, 1, 2, 1]]), Broken::Itself { number: 1, bot: 2 });
+    assert_eq!(error(&[&[0, 1, 2]]), Broken::Seats { number: 1, found: 3, due: 4 });
+}
+
+#[test]
+fn a_certificate_says_what_it_counted() {
+    let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
+    assert_eq!(certificate.meetings, [(0, 1), (1, 6), (2, 3)]);
+    assert_eq!(certificate.matches_of_bot, 1..=2);
+    assert_eq!(certificate.times_in_seat, 0..=2);
+    assert_eq!(certificate.seat_spread, 2);
+    assert_eq!((certificate.exact_meetings(), certificate.uneven_pairs()), (None, 1));
+    let many = count(4, (0..300).map(|_| [0, 1, 2, 3]));
+    assert_eq!((many.exact_meetings(), many.seat_spread), (Some(300), 300));
+}
+
+#[test]
+fn every_promise_can_be_broken() {
+    let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
+    let kept = Claim {
+        matches: 2,
+        meetings: 0..=2,
+        match_spread: 1,
+        seat_spread: Some(2),
+        side_spread: None,
+    };
+    assert_eq!(certificate.prove(&kept), Ok(()));
+    let broken = [
+        (Claim { matches: 3, ..kept.clone() }, "matches: 2, not 3"),
+        (Claim { meetings: 0..=1, ..kept.clone() }, "meetings of a pair: 2, not 0 to 1"),
+        (Claim { match_spread: 0, ..kept.clone() }, "two bots' matches: 1, not at most 0"),
+        (Claim { seat_spread: Some(1), ..kept }, "a bot's seats: 2, not at most 1"),
+    ];
+    for (claim, told) in broken {
+        let found = certificate.prove(&claim).unwrap_err().to_string();
+        assert!(found.contains(told), "{found}");
+    }
+}

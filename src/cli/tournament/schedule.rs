@@ -1,0 +1,301 @@
+//! `arbiter tournament schedule`: who plays whom, whether that is balanced, and what it costs.
+
+use std::io::{self, BufWriter, Write};
+use std::ops::RangeInclusive;
+
+use arbiter_coordinator::schedule::{
+    Broken, Certificate, Extent, Matches, Plan, Planned, RoundRobin, Schedule, Sides, Times,
+};
+use arbiter_games::Seed;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::{Failure, broken_pipe};
+
+/// How much is written at a time, in bytes.
+const BUFFER: usize = 1 << 16;
+
+/// Show who plays whom in which seats, prove that it is balanced, or say what it costs.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[derive(Debug, Args)]
+#[command(after_help = "Bots and matches are numbered from 1; seats are listed from seat 1 on.
+
+Examples:
+  arbiter tournament schedule --dry-run --kind foursomes --bots 37 --certificate
+  arbiter tournament schedule --dry-run --kind foursomes --bots 500 --games 10000 --json
+  arbiter tournament schedule --dry-run --kind round_robin --bots 20 --boards 8 --cost")]
+pub(super) struct Show {
+    /// Plan for bots that need not exist; nothing is stored.
+    #[arg(long)]
+    dry_run: bool,
+    /// `round_robin` (matches of two) or `foursomes` (tables of four).
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// How many bots there are.
+    #[arg(long, value_name = "N")]
+    bots: Option<usize>,
+    /// Any text: the same seed gives the same schedule.
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: String,
+    /// Round robin: how many times everything is played; default 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    legs: Option<Times>,
+    /// Round robin: who is in seat 1: both (in two matches), random or balanced; default balanced.
+    #[arg(long, value_name = "SIDES")]
+    sides: Option<Sides>,
+    /// Round robin: on how many boards each pair meets; default 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    boards: Option<Times>,
+    /// Foursomes: how often each pair meets; the default is the least that all pairs can.
+    #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
+    meetings: Option<i64>,
+    /// Foursomes: how many matches there are; pairs then meet as equally often as can be.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    games: Option<i64>,
+    /// Print one JSON object a line: the matches, and then what else is asked for.
+    #[arg(long)]
+    json: bool,
+    /// Count the meetings of every pair and the seats of every bot; exit code 1 if they are not
+    /// what they should be.
+    #[arg(long)]
+    certificate: bool,
+    /// Print how many matches there are, and how many each bot has.
+    #[arg(long)]
+    cost: bool,
+}
+
+/// Why a schedule is not shown to its end.
+enum Stopped {
+    /// It cannot be written.
+    Output(io::Error),
+    /// There is none, or it is not balanced.
+    Failed(Failure),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Show {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if !self.dry_run {
+            return Err(Failure::usage(
+                "tournament schedule shows no stored tournament yet; add --dry-run to plan one \
+                for any number of bots",
+            ));
+        }
+        let planner = Planner {
+            schedule: self.schedule()?,
+            bots: self.bots.ok_or_else(|| Failure::usage("--bots is missing; say how many"))?,
+            seed: Seed::of_text(&self.seed),
+        };
+        match self.show(&planner, BufWriter::with_capacity(BUFFER, io::stdout().lock())) {
+            Ok(()) => Ok(()),
+            Err(Stopped::Output(error)) => broken_pipe(error),
+            Err(Stopped::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// The schedule that the options describe.
+    fn schedule(&self) -> Result<Schedule, Failure> {
+        let legs = self.legs.map(|_| "--legs");
+        let pairs = legs.or(self.sides.map(|_| "--sides")).or(self.boards.map(|_| "--boards"));
+        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
+        let foreign = |option, kind, own| {
+            let told = format!("{option} does not go with --kind {kind}; use {own}, or neither");
+            Err(Failure::usage(told))
+        };
+        match (self.kind.as_deref(), pairs, fours) {
+            (Some("round_robin"), _, Some(option)) => {
+                foreign(option, "round_robin", "--legs, --sides and --boards")
+            }
+            (Some("foursomes"), Some(option), _) => {
+                foreign(option, "foursomes", "--meetings or --games")
+            }
+            (Some("round_robin"), ..) => Ok(Schedule::RoundRobin(RoundRobin {
+                legs: self.legs.unwrap_or_default(),
+                sides: self.sides.unwrap_or_default(),
+                boards: self.boards.unwrap_or_default(),
+            })),
+            (Some("foursomes"), ..) => {
+                let extent = Extent::new(self.meetings, self.games).map_err(Failure::usage)?;
+                Ok(Schedule::Foursomes(extent))
+            }
+            (Some(other), ..) => {
+                Err(Failure::usage(format!("--kind {other}: choose round_robin or foursomes")))
+            }
+            (None, ..) => Err(Failure::usage("--kind is missing; choose round_robin or foursomes")),
+        }
+    }
+
+    fn show(&self, planner: &Planner, mut output: impl Write) -> Result<(), Stopped> {
+        let matches = planner.plan()?;
+        let (total, seats) = (matches.total(), matches.seats());
+        if self.json || !self.certificate && !self.cost {
+            let boards = planner.boards() > 1;
+            for (number, planned) in (1..).zip(matches) {
+                self.write_match(&mut output, number, &planned, boards)?;
+            }
+        }
+        if self.cost {
+            let seated = total * seats as u64;
+            let each = seated / planner.bots as u64..=seated.div_ceil(planner.bots as u64);
+            self.write_cost(&mut output, total, &each)?;
+        }
+        let proved = if self.certificate {
+            let proof = planner.prove()?;
+            self.write_proof(&mut output, &proof)?;
+            proof.proved
+        } else {
+            Ok(())
+        };
+        output.flush()?;
+        proved.map_err(|broken| unbalanced(&broken).into())
+    }
+
+    fn write_match(
+        &self,
+        output: &mut impl Write,
+        number: u64,
+        planned: &Planned,
+        boards: bool,
+    ) -> io::Result<()> {
+        let (head, tail) = match (self.json, boards) {
+            (true, true) => {
+                (format!("{{\"match\":{number},\"board\":{},\"seats\":[", planned.board + 1), "]}")
+            }
+            (true, false) => (format!("{{\"match\":{number},\"seats\":["), "]}"),
+            (false, true) => (format!("{number} on board {}: ", planned.board + 1), ""),
+            (false, false) => (format!("{number}: "), ""),
+        };
+        output.write_all(head.as_bytes())?;
+        for (seat, bot) in planned.seats().iter().enumerate() {
+            let separator = match (seat, self.json) {
+                (0, _) => "",
+                (_, true) => ",",
+                (_, false) => " ",
+            };
+            write!(output, "{separator}{}", u32::from(*bot) + 1)?;
+        }
+        writeln!(output, "{tail}")
+    }
+
+    fn write_cost(
+        &self,
+        output: &mut impl Write,
+        total: u64,
+        each: &RangeInclusive<u64>,
+    ) -> io::Result<()> {
+        let (least, most) = (each.start(), each.end());
+        if self.json {
+            let cost = json!({"matches": total, "matches_of_bot": [least, most]});
+            return writeln!(output, "{}", json!({ "cost": cost }));
+        }
+        let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        writeln!(output, "{total} matches, {each} for each bot")
+    }
+
+    fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
+        if self.json {
+            let mut certificate = certificate_json(&proof.whole);
+            certificate["proved"] = json!(proof.proved.is_ok());
+            if !proof.boards.is_empty() {
+                certificate["boards"] = proof.boards.iter().map(certificate_json).collect();
+            }
+            return writeln!(output, "{}", json!({ "certificate": certificate }));
+        }
+        write!(output, "{}", proof.whole)?;
+        for (number, board) in (1..).zip(&proof.boards) {
+            write!(output, "board {number}: {board}")?;
+        }
+        if proof.proved.is_ok() { writeln!(output, "proved: all as promised") } else { Ok(()) }
+    }
+}
+
+/// Everything that a plan is a function of.
+struct Planner {
+    schedule: Schedule,
+    bots: usize,
+    seed: Seed,
+}
+
+/// What was counted, and whether it is as promised.
+struct Proof {
+    whole: Certificate,
+    /// The same for each board, where there are several.
+    boards: Vec<Certificate>,
+    proved: Result<(), Broken>,
+}
+
+impl Planner {
+    fn plan(&self) -> Result<Matches, Failure> {
+        match self.schedule.plan(self.bots, self.seed) {
+            Ok(Plan::Matches(matches)) => Ok(matches),
+            Ok(Plan::Episodes(_)) => Err(Failure::usage(
+                "episodes have no matches to show: each round follows from the one before",
+            )),
+            Err(error) => Err(Failure::usage(format!("schedule: {error}"))),
+        }
+    }
+
+    fn boards(&self) -> u32 {
+        match self.schedule {
+            Schedule::RoundRobin(rules) => rules.boards.get(),
+            Schedule::Foursomes(_) | Schedule::Episodes(_) => 1,
+        }
+    }
+
+    /// Counts all matches, and those on each board.
+    fn prove(&self) -> Result<Proof, Failure> {
+        let whole = self.plan()?;
+        let (claim, seats) = (whole.claim(), whole.seats());
+        let whole =
+            Certificate::count(self.bots, seats, whole).map_err(|broken| unbalanced(&broken))?;
+        let mut proved = whole.prove(&claim);
+        let mut boards = Vec::new();
+        if let Schedule::RoundRobin(rules) = self.schedule
+            && self.boards() > 1
+        {
+            let alone = Schedule::RoundRobin(RoundRobin { boards: Times::ONCE, ..rules });
+            let claim = Self { schedule: alone, ..*self }.plan()?.claim();
+            for board in 0..self.boards() {
+                let there = self.plan()?.filter(|planned| u32::from(planned.board) == board);
+                let counted = Certificate::count(self.bots, seats, there)
+                    .map_err(|broken| unbalanced(&broken))?;
+                proved = proved.and_then(|()| counted.prove(&claim));
+                boards.push(counted);
+            }
+        }
+        Ok(Proof { whole, boards, proved })
+    }
+}
+
+fn unbalanced(broken: &Broken) -> Failure {
+    Failure::Negative(format!("the schedule is not balanced: {broken}"))
+}
+
+fn certificate_json(certificate: &Certificate) -> Value {
+    let meetings = certificate.meetings.iter();
+    let meetings = meetings.map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
+    let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
+    json!({
+        "bots": certificate.bots,
+        "seats": certificate.seats,
+        "matches": certificate.matches,
+        "lambda": certificate.exact_meetings(),
+        "meetings": meetings.collect::<Vec<_>>(),
+        "uneven_pairs": certificate.uneven_pairs(),
+        "matches_of_bot": ends(&certificate.matches_of_bot),
+        "times_in_seat": ends(&certificate.times_in_seat),
+        "seat_spread": certificate.seat_spread,
+        "side_spread": certificate.side_spread,
+    })
+}

@@ -1,0 +1,146 @@
+//! `arbiter tournament schedule --dry-run`, as organisers use it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::{arbiter, run, succeed};
+
+/// The command with `words` after what every call needs.
+fn schedule(words: &str) -> Vec<&str> {
+    let all = ["tournament", "schedule", "--dry-run"].into_iter();
+    all.chain(words.split_whitespace()).collect()
+}
+
+/// The JSON objects that the command prints.
+fn json_lines(words: &str) -> Vec<Value> {
+    let printed = succeed(&[&schedule(words)[..], &["--json"]].concat());
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Who sits where, after checking that matches are numbered from 1 and bots from 1 to `bots`.
+fn seats(lines: &[Value], bots: u64) -> Vec<Vec<u64>> {
+    let tables = (1..).zip(lines).map(|(number, line)| {
+        assert_eq!(line["match"], number, "{line}");
+        let seats: Vec<u64> = serde_json::from_value(line["seats"].clone()).unwrap();
+        assert!(seats.iter().all(|bot| (1..=bots).contains(bot)), "{line}");
+        seats
+    });
+    tables.collect()
+}
+
+/// How often two bots meet.
+fn meetings(tables: &[Vec<u64>], one: u64, other: u64) -> usize {
+    tables.iter().filter(|table| table.contains(&one) && table.contains(&other)).count()
+}
+
+#[test]
+fn foursomes_are_listed_and_every_pair_meets() {
+    let lines = json_lines("--kind foursomes --bots 13 --seed finals");
+    assert_eq!(lines[0].as_object().unwrap().keys().collect::<Vec<_>>(), ["match", "seats"]);
+    let tables = seats(&lines, 13);
+    assert_eq!(tables.len(), 13);
+    for one in 1..=13 {
+        for other in 1..one {
+            assert_eq!(meetings(&tables, one, other), 1, "{one} and {other}");
+        }
+    }
+    assert_eq!(json_lines("--kind foursomes --bots 13 --seed finals"), lines);
+    assert_ne!(json_lines("--kind foursomes --bots 13 --seed other"), lines);
+}
+
+#[test]
+fn pairs_are_listed_with_their_boards() {
+    let lines = json_lines("--kind round_robin --bots 5 --legs 2 --sides both");
+    assert_eq!(seats(&lines, 5).len(), 40);
+    let lines = json_lines("--kind round_robin --bots 6 --boards 8");
+    let tables = seats(&lines, 6);
+    assert_eq!(tables.len(), 8 * 15);
+    for board in 1..=8 {
+        assert_eq!(lines.iter().filter(|line| line["board"] == board).count(), 15);
+    }
+    let first = |one, other| tables.iter().filter(|table| **table == [one, other]).count();
+    assert!(
+        (1..=6).all(|one| (1..one).all(|other| (first(one, other), first(other, one)) == (4, 4)))
+    );
+    let plain = succeed(&schedule("--kind round_robin --bots 2 --boards 2"));
+    assert_eq!(plain.lines().count(), 2);
+    assert!(plain.starts_with("1 on board 1: "), "{plain}");
+}
+
+#[test]
+fn certificates_prove_the_balance() {
+    let lines = json_lines("--kind foursomes --bots 10 --certificate --cost");
+    assert_eq!(lines.len(), 15 + 2);
+    assert_eq!(lines[15], json!({"cost": {"matches": 15, "matches_of_bot": [6, 6]}}));
+    let certificate = &lines[16]["certificate"];
+    assert_eq!(certificate["lambda"], 2);
+    assert_eq!(certificate["meetings"], json!([{"times": 2, "pairs": 45}]));
+    assert_eq!(certificate["times_in_seat"], json!([1, 2]));
+    assert_eq!(certificate["proved"], true);
+    let told = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
+    assert!(told.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{told}");
+    assert!(told.ends_with("proved: all as promised\n"), "{told}");
+    let told = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
+    assert_eq!(told.matches("board ").count(), 3, "{told}");
+    assert!(told.contains("exactly λ = 3") && told.contains("exactly λ = 1"), "{told}");
+}
+
+#[test]
+fn costs_are_known_without_planning() {
+    let cost = succeed(&schedule("--kind foursomes --bots 65536 --cost"));
+    assert_eq!(cost, "357908480 matches, 21845 for each bot\n");
+    let cost = succeed(&schedule("--kind foursomes --bots 100 --games 1001 --cost"));
+    assert_eq!(cost, "1001 matches, 40 to 41 for each bot\n");
+    let cost = succeed(&schedule("--kind round_robin --bots 20 --boards 8 --cost"));
+    assert_eq!(cost, "1520 matches, 152 for each bot\n");
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let mut command = arbiter();
+    command.args(schedule("--kind foursomes --bots 2000 --json"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("{\"match\":1,"), "{line}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn wrong_calls() {
+    let refuses = |words: &str, says: &[&str]| {
+        let output = run(&words.split_whitespace().collect::<Vec<_>>());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}: {told}");
+        assert!((1..=2).contains(&told.lines().count()), "{words}: {told}");
+        assert!(output.stdout.is_empty(), "{words}");
+        assert!(says.iter().all(|part| told.contains(part)), "{words}: {told}");
+    };
+    refuses("tournament schedule --kind foursomes --bots 9", &["--dry-run"]);
+    let dry = |words: &str, says: &[&str]| {
+        refuses(&format!("tournament schedule --dry-run {words}"), says);
+    };
+    dry("--bots 9", &["--kind", "round_robin or foursomes"]);
+    dry("--kind swiss --bots 9", &["swiss", "round_robin or foursomes"]);
+    dry("--kind foursomes", &["--bots"]);
+    dry("--kind foursomes --bots many", &["many", "--bots"]);
+    dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
+    dry("--kind round_robin --bots 1", &["robin: 1", "at least 2"]);
+    dry("--kind foursomes --bots 70000", &["70000", "65536"]);
+    dry("--kind foursomes --bots 12 --meetings 4", &["meetings = 4", "3, 6, 9", "games"]);
+    dry("--kind foursomes --bots 12 --meetings 0", &["meetings = 0", "at least 1"]);
+    dry("--kind foursomes --bots 12 --games -3", &["games = -3", "at least 1"]);
+    dry("--kind foursomes --bots 12 --games 9 --meetings 3", &["exclude each other"]);
+    dry("--kind foursomes --bots 12 --meetings 99999", &["10000"]);
+    dry("--kind foursomes --bots 12 --legs 2", &["--legs", "foursomes", "--meetings"]);
+    dry("--kind round_robin --bots 12 --games 5", &["--games", "round_robin", "--legs"]);
+    dry("--kind round_robin --bots 12 --legs 0", &["--legs", "0", "1 to 1000"]);
+    dry("--kind round_robin --bots 12 --boards -1", &["--boards", "-1", "1 to 1000"]);
+    dry("--kind round_robin --bots 12 --sides left", &["left", "both, random or balanced"]);
+}
