@@ -48,7 +48,9 @@ fn the_rules_cannot_reach_the_world() {
 fn unsafe_code_is_the_sandboxs_alone() {
     let words = [["unsafe", "{"].join(" "), ["unsafe", "fn"].join(" ")];
     for (path, text) in sources() {
-        let allowed = path.starts_with("worker/src/sandbox");
+        // A server of ours is tied to our life by a system call between fork and exec.
+        let server = path == Path::new("coordinator/src/postgres/place.rs");
+        let allowed = server || path.starts_with("worker/src/sandbox");
         let found = words.iter().any(|word| text.contains(word));
         assert!(allowed || !found, "{}", path.display());
     }

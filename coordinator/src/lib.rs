@@ -1,6 +1,11 @@
-//! What an official tournament is made of, from its schedule to its results.
+//! The coordinator: plans tournaments into a Postgres queue, hands matches to workers, counts what
+//! they report. The only crate that names Postgres.
 //!
-//! [`schedule`] says who plays whom in which seats. It is pure: the same configuration, number of
-//! bots and seed give the same matches, whoever asks and whenever.
+//! [`schedule`] and [`ranking`] are pure: the same input gives the same output, whoever asks and
+//! whenever. Everything else goes through [`db`].
 
+pub mod db;
+pub mod postgres;
+pub mod queue;
+pub mod ranking;
 pub mod schedule;

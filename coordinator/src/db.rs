@@ -1,0 +1,86 @@
+//! The database: one module a table, and how to reach it.
+//!
+//! Statements stand beside the types they fill; they are checked when they run, and each of them
+//! runs in a test. Functions of one statement take any executor, so that they compose in a
+//! transaction; the queue owns the transactions. Times are arguments: no statement asks the
+//! server's clock.
+//!
+//! Sessions keep one plan for each statement (`plan_cache_mode`), because planning one of the
+//! queue's takes longer than running it. This is why limits are written out in statements: a plan
+//! for any limit would expect a tenth of the table.
+
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Error, PgPool};
+
+pub mod audit;
+pub mod bots;
+mod copy;
+pub mod editions;
+pub mod faults;
+pub mod lots;
+pub mod matches;
+pub mod records;
+pub mod results;
+pub mod standings;
+pub mod tokens;
+pub mod tournaments;
+pub mod versions;
+pub mod workers;
+
+/// The tables, step by step.
+static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// What every session is told.
+///
+/// A plan that is kept must not be one for the table as it happened to be: what is best for a few
+/// rows, reading all of them, is the worst for the millions that follow. All our statements find
+/// rows by their keys, so the planner is talked out of everything else. And a transaction that
+/// nobody ends holds back the cleaning of every table, so it is ended.
+const SESSION: [(&str, &str); 8] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+    ("statement_timeout", "120s"),
+    ("idle_in_transaction_session_timeout", "120s"),
+];
+
+/// How long to wait for a free connection.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Opens so many connections to a database, each when it is first needed.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool, Error> {
+    let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
+    pool.connect_with(options.options(SESSION)).await
+}
+
+/// Brings the tables up to date. Several coordinators may do so at once.
+///
+/// # Errors
+/// If the database was made by a newer version, or a migration fails.
+pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    MIGRATIONS.run(pool).await
+}
+
+/// Whether trying again may help: the database was busy with itself (a deadlock, class 40), or
+/// went away (classes 08 and 57, or the connection broke), and nothing was done.
+///
+/// Where the answer to a `COMMIT` was lost something may have been done after all; everything in
+/// the queue may be said twice.
+pub fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Io(_) | Error::PoolTimedOut | Error::WorkerCrashed | Error::Protocol(_) => true,
+        Error::Database(error) => error.code().is_some_and(|code| {
+            ["40", "08", "57P"].into_iter().any(|class| code.starts_with(class))
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,156 @@
+//! Rows in the binary format of `COPY` (PostgreSQL documentation, "COPY", "Binary Format"): the
+//! fastest way into a table.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::{Error, PgConnection};
+
+/// What a file begins with: the signature, no flags, no extension.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// What stands where a row would begin, at the end.
+const TRAILER: i16 = -1;
+/// The length of a value that is not there.
+const NULL: i32 = -1;
+/// A buffer is sent when it has grown to this, in bytes.
+const FULL: usize = 256 * 1024;
+/// Type numbers of array elements (`pg_type.dat`): these are part of the protocol.
+const INT2: i32 = 21;
+const INT4: i32 = 23;
+const INT8: i32 = 20;
+
+/// Rows to be copied, in the order of the statement's columns.
+#[derive(Debug)]
+pub(super) struct Rows {
+    bytes: Vec<u8>,
+}
+
+impl Rows {
+    /// No rows yet.
+    pub(super) fn new() -> Self {
+        Self { bytes: HEADER.to_vec() }
+    }
+
+    /// Begins a row of so many columns.
+    pub(super) fn row(&mut self, columns: i16) -> &mut Self {
+        self.put(&columns.to_be_bytes())
+    }
+
+    pub(super) fn int2(&mut self, value: i16) -> &mut Self {
+        self.field(&value.to_be_bytes())
+    }
+
+    pub(super) fn int4(&mut self, value: i32) -> &mut Self {
+        self.field(&value.to_be_bytes())
+    }
+
+    pub(super) fn int8(&mut self, value: i64) -> &mut Self {
+        self.field(&value.to_be_bytes())
+    }
+
+    pub(super) fn flag(&mut self, value: bool) -> &mut Self {
+        self.field(&[value.into()])
+    }
+
+    /// A text, an enumeration's word, or bytes.
+    pub(super) fn bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.field(value)
+    }
+
+    /// A JSON value: its text after the number of the format.
+    pub(super) fn jsonb(&mut self, value: &str) -> &mut Self {
+        self.length(1 + value.len()).put(&[1]).put(value.as_bytes())
+    }
+
+    pub(super) fn null(&mut self) -> &mut Self {
+        self.put(&NULL.to_be_bytes())
+    }
+
+    pub(super) fn int2s(&mut self, values: &[i16]) -> &mut Self {
+        self.array(INT2, values, i16::to_be_bytes)
+    }
+
+    pub(super) fn int4s(&mut self, values: &[i32]) -> &mut Self {
+        self.array(INT4, values, i32::to_be_bytes)
+    }
+
+    pub(super) fn int8s(&mut self, values: &[i64]) -> &mut Self {
+        self.array(INT8, values, i64::to_be_bytes)
+    }
+
+    /// An array of one dimension, numbered from 1: dimensions, whether something is missing in it,
+    /// its type, then length and first number of the dimension, then the elements.
+    fn array<T: Copy, const WIDTH: usize>(
+        &mut self,
+        element: i32,
+        values: &[T],
+        encode: impl Fn(T) -> [u8; WIDTH],
+    ) -> &mut Self {
+        self.length(20 + values.len() * (4 + WIDTH));
+        for word in [1, 0, element, small(values.len()), 1] {
+            self.put(&word.to_be_bytes());
+        }
+        for value in values {
+            self.field(&encode(*value));
+        }
+        self
+    }
+
+    fn field(&mut self, value: &[u8]) -> &mut Self {
+        self.length(value.len()).put(value)
+    }
+
+    fn length(&mut self, length: usize) -> &mut Self {
+        self.put(&small(length).to_be_bytes())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+}
+
+/// A length as the protocol has it.
+fn small(length: usize) -> i32 {
+    i32::try_from(length).expect("a value is far smaller than 2 GiB")
+}
+
+/// Something that is a row of a table of plans.
+pub(super) trait Row {
+    /// How rows are copied into the table.
+    const COPY: &'static str;
+
+    /// Writes the row for an edition, in the order of the statement's columns.
+    fn write(&self, edition: EditionId, rows: &mut Rows);
+}
+
+/// Copies things into their table in pieces: they need not be in memory together. Returns how many
+/// there were.
+pub(super) async fn stream<R: Row>(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    things: impl Iterator<Item = R>,
+) -> Result<u64, Error> {
+    let mut to = connection.copy_in_raw(R::COPY).await?;
+    let mut rows = Rows::new();
+    for thing in things {
+        thing.write(edition, &mut rows);
+        if rows.bytes.len() >= FULL {
+            to.send(rows.bytes.as_slice()).await?;
+            rows.bytes.clear();
+        }
+    }
+    rows.put(&TRAILER.to_be_bytes());
+    to.send(rows.bytes.as_slice()).await?;
+    to.finish().await
+}
+
+/// Copies rows that are written already, and returns how many there were.
+pub(super) async fn send(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    mut rows: Rows,
+) -> Result<u64, Error> {
+    rows.put(&TRAILER.to_be_bytes());
+    let mut to = connection.copy_in_raw(statement).await?;
+    to.send(rows.bytes).await?;
+    to.finish().await
+}

@@ -1,0 +1,242 @@
+//! Editions: complete schedules over fixed versions, and how far they are played.
+
+use arbiter_games::{GameName, UnknownGame};
+use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
+use sqlx::{Error, FromRow, PgExecutor};
+use time::OffsetDateTime;
+
+/// Where an edition stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "edition_state", rename_all = "lowercase")]
+pub enum EditionState {
+    /// Its matches are being written down.
+    Planning,
+    /// They are being played.
+    Running,
+    /// All of them are counted.
+    Complete,
+    /// It was given up.
+    Cancelled,
+}
+
+/// An edition.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Edition {
+    /// Its identity.
+    #[sqlx(try_from = "i32")]
+    pub id: EditionId,
+    /// Its tournament.
+    #[sqlx(try_from = "i32")]
+    pub tournament: TournamentId,
+    /// Its number in the tournament, from 1.
+    pub number: i32,
+    /// Numbers in a seat's score.
+    pub components: i16,
+    /// Where it stands.
+    pub state: EditionState,
+    /// Matches planned so far.
+    pub matches: i64,
+    /// Whether results may bring more matches.
+    pub growing: bool,
+    /// Matches in its standings.
+    pub counted: i64,
+    /// When it was opened.
+    pub created_at: OffsetDateTime,
+    /// When it was complete, or cancelled.
+    pub ended_at: Option<OffsetDateTime>,
+}
+
+/// Who takes part in an edition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct EntrantRow {
+    /// Its number in the edition.
+    #[sqlx(try_from = "i32")]
+    pub entrant: Entrant,
+    /// The bot.
+    #[sqlx(try_from = "i32")]
+    pub bot: BotId,
+    /// The version that plays.
+    #[sqlx(try_from = "i32")]
+    pub version: VersionId,
+}
+
+/// Opens an edition whose matches are to be planned.
+///
+/// # Errors
+/// If the database fails.
+pub async fn create(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    components: i16,
+    growing: bool,
+    now: OffsetDateTime,
+) -> Result<EditionId, Error> {
+    let statement = "
+        WITH made AS (
+            INSERT INTO editions (tournament, number, components, growing, created_at)
+            SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4
+            FROM editions WHERE tournament = $1 RETURNING id
+        ), counting AS (
+            INSERT INTO progress (edition, counted) SELECT id, 0 FROM made
+        )
+        SELECT id FROM made";
+    let query = sqlx::query_scalar(statement).bind(tournament.0).bind(components).bind(growing);
+    query.bind(now).fetch_one(db).await.map(EditionId)
+}
+
+/// Puts versions into an edition, numbered from 0 in this order.
+///
+/// # Errors
+/// If a bot takes part twice, or the database fails.
+pub async fn enter(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    versions: &[VersionId],
+) -> Result<u64, Error> {
+    let statement = "
+        INSERT INTO entrants (edition, entrant, bot, version)
+        SELECT $1, u.place - 1, v.bot, v.id
+        FROM unnest($2::int[]) WITH ORDINALITY AS u (version, place)
+        JOIN versions v ON v.id = u.version";
+    let versions: Vec<_> = versions.iter().map(|version| version.0).collect();
+    Ok(sqlx::query(statement).bind(edition.0).bind(versions).execute(db).await?.rows_affected())
+}
+
+/// Who takes part, in the order of their numbers.
+///
+/// # Errors
+/// If the database fails.
+pub async fn entrants(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<EntrantRow>, Error> {
+    let statement =
+        "SELECT entrant, bot, version FROM entrants WHERE edition = $1 ORDER BY entrant";
+    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// The edition with this identity.
+///
+/// # Errors
+/// If the database fails.
+pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Edition>, Error> {
+    let statement =
+        "SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id WHERE e.id = $1";
+    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+}
+
+/// The editions of a tournament, the newest first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_tournament(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<Edition>, Error> {
+    let statement = "
+        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
+        WHERE e.tournament = $1 ORDER BY e.number DESC";
+    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+}
+
+/// The editions being played, the oldest first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn running(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
+    let statement = "SELECT id FROM editions WHERE state = 'running' ORDER BY id";
+    let ids: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
+    Ok(ids.into_iter().map(EditionId).collect())
+}
+
+/// The edition whose leaderboard is the official one.
+///
+/// # Errors
+/// If the database fails.
+pub async fn official(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Option<EditionId>, Error> {
+    let statement = "SELECT id FROM official WHERE tournament = $1";
+    let id: Option<i32> =
+        sqlx::query_scalar(statement).bind(tournament.0).fetch_optional(db).await?;
+    Ok(id.map(EditionId))
+}
+
+/// Takes note of matches that were added to the plan, and whether more may follow.
+///
+/// # Errors
+/// If the database fails.
+pub async fn grow(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    matches: i64,
+    growing: bool,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE editions SET matches = matches + $2, growing = $3
+        WHERE id = $1 AND state IN ('planning', 'running') AND (growing OR state = 'planning')";
+    let query = sqlx::query(statement).bind(edition.0).bind(matches).bind(growing);
+    Ok(query.execute(db).await?.rows_affected() == 1)
+}
+
+/// Lets the matches of a planned edition be played; whether it was being planned.
+///
+/// # Errors
+/// If another edition of the tournament runs, or the database fails.
+pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+    let statement = "UPDATE editions SET state = 'running' WHERE id = $1 AND state = 'planning' AND matches > 0";
+    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected() == 1)
+}
+
+/// Makes an edition complete, and its leaderboard the official one, if every match is counted and
+/// none will follow; whether it has just happened.
+///
+/// # Errors
+/// If the database fails.
+pub async fn complete(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE editions AS e SET state = 'complete', ended_at = $2 FROM progress p
+        WHERE e.id = $1 AND p.edition = e.id
+          AND e.state = 'running' AND NOT e.growing AND p.counted = e.matches";
+    Ok(sqlx::query(statement).bind(edition.0).bind(now).execute(db).await?.rows_affected() == 1)
+}
+
+/// Gives an edition up; whether it was not over yet. Leasing waits until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn cancel(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE editions SET state = 'cancelled', ended_at = $2
+        WHERE id = $1 AND state IN ('planning', 'running')";
+    Ok(sqlx::query(statement).bind(edition.0).bind(now).execute(db).await?.rows_affected() == 1)
+}
+
+/// Adds to the number of matches in the standings of an edition.
+///
+/// # Errors
+/// If the database fails.
+pub async fn count(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<(), Error> {
+    let statement = "UPDATE progress SET counted = counted + $2 WHERE edition = $1";
+    sqlx::query(statement).bind(edition.0).bind(matches).execute(db).await.map(drop)
+}
+
+/// The game of an edition.
+///
+/// # Errors
+/// If there is no such edition, or the database fails.
+pub async fn game(db: impl PgExecutor<'_>, edition: EditionId) -> Result<GameName, Error> {
+    let statement = "
+        SELECT t.game FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
+    let name: String = sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await?;
+    name.parse().map_err(|error: UnknownGame| Error::Decode(Box::new(error)))
+}

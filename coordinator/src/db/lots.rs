@@ -1,0 +1,444 @@
+//! Lots: matches leased together, and the only rows that change all the time.
+//!
+//! ```text
+//! blocked ──► pending ◄──────────────── delayed ◄──┐
+//!                │  ▲ give back                    │ fault, one match
+//!                ▼  │                              │
+//!             leased ──────────────────────────────┼──► aside (too many faults) ──► pending
+//!                │ report                          └──► split (several matches: each goes on
+//!                ▼                                      in a delayed lot of its own)
+//!            reported ──► counted              blocked, pending, leased, delayed, aside ──► cancelled
+//! ```
+//!
+//! Whoever changes several lots locks them in the same order, so that nobody waits in a circle:
+//! first those being played, by number, then those that wait for them, by number. Statements that
+//! could take any lot skip those that are locked.
+
+use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+use super::copy::{Row, Rows, stream};
+
+mod failure;
+mod flip;
+
+pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
+pub use flip::{Claim, Verdict, flip, promote, verdicts};
+
+/// Where a lot stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[sqlx(type_name = "lot_state", rename_all = "lowercase")]
+pub enum LotState {
+    /// Other lots come first.
+    Blocked,
+    /// It may be leased.
+    Pending,
+    /// It is being played.
+    Leased,
+    /// Its results are stored.
+    Reported,
+    /// Its results are in the standings.
+    Counted,
+    /// It failed, and rests before it is tried again.
+    Delayed,
+    /// It failed; its matches are tried one by one in lots of their own.
+    Split,
+    /// It failed too often: an organiser decides.
+    Aside,
+    /// Its edition was cancelled.
+    Cancelled,
+}
+
+/// A lot as planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewLot {
+    /// Its number in the edition, from 0.
+    pub number: LotNumber,
+    /// Its first match.
+    pub first: MatchNumber,
+    /// How many matches it holds.
+    pub count: i32,
+    /// Expected play in milliseconds.
+    pub expected_ms: i32,
+    /// Numbers in the scores of each of its matches: seats times components.
+    pub width: i16,
+    /// How many lots come first.
+    pub waits: i16,
+    /// Whether other lots wait for it.
+    pub feeds: bool,
+}
+
+impl Row for NewLot {
+    const COPY: &'static str = "
+        COPY lots (number, first, edition, count, expected, width, waits, feeds, state)
+        FROM STDIN (FORMAT binary)";
+
+    fn write(&self, edition: EditionId, rows: &mut Rows) {
+        rows.row(9).int8(self.number.0).int8(self.first.0).int4(edition.0).int4(self.count);
+        rows.int4(self.expected_ms).int2(self.width).int2(self.waits).flag(self.feeds);
+        rows.bytes(if self.waits > 0 { b"blocked" } else { b"pending" });
+    }
+}
+
+/// Adds lots to an edition, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense, or the database fails.
+pub async fn copy_in(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    lots: impl Iterator<Item = NewLot>,
+) -> Result<u64, Error> {
+    stream(connection, edition, lots).await
+}
+
+/// One lot waits for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Order {
+    /// The one that comes first; its number is the lower one.
+    pub before: LotNumber,
+    /// The one that waits.
+    pub after: LotNumber,
+}
+
+impl Row for Order {
+    const COPY: &'static str = "COPY lot_order (edition, before, after) FROM STDIN (FORMAT binary)";
+
+    fn write(&self, edition: EditionId, rows: &mut Rows) {
+        rows.row(3).int4(edition.0).int8(self.before.0).int8(self.after.0);
+    }
+}
+
+/// Adds to the order of an edition's lots, and returns by how much.
+///
+/// # Errors
+/// If some of it is there already or makes no sense, or the database fails.
+pub async fn copy_order_in(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    order: impl Iterator<Item = Order>,
+) -> Result<u64, Error> {
+    stream(connection, edition, order).await
+}
+
+/// Tells the planner what the tables of the queue look like now: due after a plan is loaded, or
+/// statements would be planned for the tables as they were.
+///
+/// # Errors
+/// If the database fails.
+pub async fn analyze(db: impl PgExecutor<'_>) -> Result<(), Error> {
+    sqlx::query("ANALYZE lots, matches, lot_order").execute(db).await.map(drop)
+}
+
+/// A leased lot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// The lease.
+    pub lease: Lease,
+    /// The first match.
+    pub first: MatchNumber,
+    /// How many matches there are.
+    pub count: i32,
+    /// Numbers in the scores of each match.
+    pub width: i16,
+    /// Expected play in milliseconds.
+    pub expected_ms: i32,
+}
+
+impl FromRow<'_, PgRow> for Leased {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let lot = lot_id(row)?;
+        let attempt = Attempt(row.try_get("attempt")?);
+        Ok(Self {
+            lease: Lease { lot, attempt },
+            first: MatchNumber(row.try_get("first")?),
+            count: row.try_get("count")?,
+            width: row.try_get("width")?,
+            expected_ms: row.try_get("expected")?,
+        })
+    }
+}
+
+/// The lot that a row with `edition` and `number` is about.
+fn lot_id(row: &PgRow) -> Result<LotId, Error> {
+    let edition = EditionId(row.try_get("edition")?);
+    Ok(LotId { edition, number: LotNumber(row.try_get("number")?) })
+}
+
+/// Leases with their parts side by side, as statements take them.
+struct Columns {
+    editions: Vec<i32>,
+    numbers: Vec<i64>,
+    attempts: Vec<i16>,
+}
+
+impl Columns {
+    fn of(leases: impl Iterator<Item = Lease>) -> Self {
+        let mut columns = Self { editions: Vec::new(), numbers: Vec::new(), attempts: Vec::new() };
+        for Lease { lot, attempt } in leases {
+            columns.editions.push(lot.edition.0);
+            columns.numbers.push(lot.number.0);
+            columns.attempts.push(attempt.0);
+        }
+        columns
+    }
+}
+
+/// How many lots one claim takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimSize {
+    /// 1.
+    One,
+    /// 4.
+    Few,
+    /// 16.
+    Some,
+    /// 64.
+    Many,
+    /// 256.
+    More,
+    /// 1024.
+    Most,
+}
+
+impl ClaimSize {
+    /// The greatest claim of at most so many lots.
+    pub fn at_most(lots: usize) -> Self {
+        match lots {
+            0..4 => Self::One,
+            4..16 => Self::Few,
+            16..64 => Self::Some,
+            64..256 => Self::Many,
+            256..1024 => Self::More,
+            1024.. => Self::Most,
+        }
+    }
+
+    fn statement(self) -> &'static str {
+        /// The row of the edition is locked, against cancelling in the middle; the lots that come
+        /// next are locked, unless somebody else has them.
+        macro_rules! claim {
+            ($limit:literal) => {
+                concat!(
+                    "WITH running AS (
+                        SELECT id FROM editions WHERE id = $1 AND state = 'running' FOR SHARE
+                    ), next AS (
+                        SELECT edition, number FROM lots
+                        WHERE edition = (SELECT id FROM running) AND state = 'pending'
+                        ORDER BY expected DESC, number LIMIT ",
+                    $limit,
+                    " FOR UPDATE SKIP LOCKED
+                    )
+                    UPDATE lots AS l
+                    SET state = 'leased', attempt = l.attempt + 1, deadline = $2, worker = NULL
+                    FROM next WHERE l.edition = next.edition AND l.number = next.number
+                    RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width, l.expected"
+                )
+            };
+        }
+        match self {
+            Self::One => claim!("1"),
+            Self::Few => claim!("4"),
+            Self::Some => claim!("16"),
+            Self::Many => claim!("64"),
+            Self::More => claim!("256"),
+            Self::Most => claim!("1024"),
+        }
+    }
+}
+
+/// Leases the pending lots of a running edition with the longest expected play, until `deadline`.
+///
+/// # Errors
+/// If the database fails.
+pub async fn claim(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    size: ClaimSize,
+    deadline: OffsetDateTime,
+) -> Result<Vec<Leased>, Error> {
+    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(deadline);
+    let mut leased: Vec<Leased> = claim.fetch_all(db).await?;
+    leased.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
+    Ok(leased)
+}
+
+/// Puts off the deadline of those leases that still hold, and returns them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn renew(
+    db: impl PgExecutor<'_>,
+    leases: &[Lease],
+    deadline: OffsetDateTime,
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        WITH held AS (
+            SELECT l.edition, l.number
+            FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+                AND l.state IS NOT DISTINCT FROM 'leased'
+            ORDER BY l.edition, l.number FOR UPDATE OF l
+        )
+        UPDATE lots AS l SET deadline = $4 FROM held
+        WHERE l.edition = held.edition AND l.number = held.number
+        RETURNING l.edition, l.number, l.attempt";
+    leases_of(sqlx::query(statement), db, leases, Some(deadline)).await
+}
+
+/// Gives back leases that were not played, without blame, and returns those that still held.
+///
+/// # Errors
+/// If the database fails.
+pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        WITH held AS (
+            SELECT l.edition, l.number
+            FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+                AND l.state IS NOT DISTINCT FROM 'leased'
+            ORDER BY l.edition, l.number FOR UPDATE OF l
+        )
+        UPDATE lots AS l SET state = 'pending', deadline = NULL FROM held
+        WHERE l.edition = held.edition AND l.number = held.number
+        RETURNING l.edition, l.number, l.attempt";
+    leases_of(sqlx::query(statement), db, leases, None).await
+}
+
+type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
+
+/// Runs a statement on leases that returns leases.
+async fn leases_of(
+    query: Query<'_>,
+    db: impl PgExecutor<'_>,
+    leases: &[Lease],
+    deadline: Option<OffsetDateTime>,
+) -> Result<Vec<Lease>, Error> {
+    let Columns { editions, numbers, attempts } = Columns::of(leases.iter().copied());
+    let mut query = query.bind(editions).bind(numbers).bind(attempts);
+    if let Some(deadline) = deadline {
+        query = query.bind(deadline);
+    }
+    query.fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// The lease that a row is about.
+fn lease(row: &PgRow) -> Result<Lease, Error> {
+    Ok(Lease { lot: lot_id(row)?, attempt: Attempt(row.try_get("attempt")?) })
+}
+
+/// Marks reported lots of an edition as counted, at most 4096 of them, and returns the ranges of
+/// their matches: each one's first, and the one after its last.
+///
+/// # Errors
+/// If the database fails.
+pub async fn count(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<(i64, i64)>, Error> {
+    let statement = "
+        WITH due AS (
+            SELECT edition, number FROM lots
+            WHERE edition = $1 AND state = 'reported'
+            ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
+        )
+        UPDATE lots AS l SET state = 'counted' FROM due
+        WHERE l.edition = due.edition AND l.number = due.number
+        RETURNING l.first, l.first + l.count";
+    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
+/// that none is leased meanwhile.
+///
+/// # Errors
+/// If the database fails.
+pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
+    let leased = "
+        WITH open AS (
+            SELECT number FROM lots WHERE edition = $1 AND state = 'leased'
+            ORDER BY number FOR UPDATE
+        )
+        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
+        FROM open WHERE l.edition = $1 AND l.number = open.number";
+    let others = "
+        WITH open AS (
+            SELECT number FROM lots
+            WHERE edition = $1 AND state IN ('blocked', 'pending', 'delayed', 'aside')
+            ORDER BY number FOR UPDATE
+        )
+        UPDATE lots AS l SET state = 'cancelled', not_before = NULL
+        FROM open WHERE l.edition = $1 AND l.number = open.number";
+    let leased = sqlx::query(leased).bind(edition.0).execute(&mut *connection).await?;
+    let others = sqlx::query(others).bind(edition.0).execute(connection).await?;
+    Ok(leased.rows_affected() + others.rows_affected())
+}
+
+/// How many lots and matches of an edition are in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct Census {
+    /// The state.
+    pub state: LotState,
+    /// Lots in it.
+    pub lots: i64,
+    /// Matches in these.
+    pub matches: i64,
+}
+
+/// Counts the lots of an edition by state.
+///
+/// # Errors
+/// If the database fails.
+pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>, Error> {
+    let statement = "
+        SELECT state, count(*) AS lots, sum(count)::bigint AS matches
+        FROM lots WHERE edition = $1 GROUP BY state ORDER BY state";
+    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// How many lots of each running edition may be leased or are being played: what workers are
+/// needed for.
+///
+/// # Errors
+/// If the database fails.
+pub async fn backlog(db: impl PgExecutor<'_>) -> Result<Vec<(EditionId, i64)>, Error> {
+    let statement = "
+        SELECT e.id, count(l.number) FROM editions e
+        LEFT JOIN lots l ON l.edition = e.id AND l.state IN ('pending', 'leased')
+        WHERE e.state = 'running' GROUP BY e.id ORDER BY e.id";
+    let open: Vec<(i32, i64)> = sqlx::query_as(statement).fetch_all(db).await?;
+    Ok(open.into_iter().map(|(edition, lots)| (EditionId(edition), lots)).collect())
+}
+
+/// What makes the lots of an edition unfit to be leased, if anything does: matches that are in no
+/// lot or in two, or lots that wait for others than the order says.
+///
+/// # Errors
+/// If the database fails.
+pub async fn misplanned(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<String>, Error> {
+    let statement = "
+        SELECT coalesce(
+            (SELECT 'lot ' || number || ' begins with match ' || first || ', not with ' || due
+             FROM (SELECT number, first, coalesce(sum(count) OVER (
+                       ORDER BY first, number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                   ), 0) AS due
+                   FROM lots WHERE edition = $1 AND number >= 0) AS cut
+             WHERE first <> due ORDER BY first LIMIT 1),
+            (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || (
+                 SELECT count(*) FROM matches WHERE edition = $1)
+             FROM lots WHERE edition = $1 AND number >= 0
+             HAVING coalesce(sum(count), 0) <> (SELECT count(*) FROM matches WHERE edition = $1)),
+            (SELECT 'lot ' || coalesce(l.number, o.after) || ' waits for ' || coalesce(l.waits, 0)
+                 || ' lots, and the order names ' || coalesce(o.befores, 0)
+             FROM (SELECT number, waits FROM lots
+                   WHERE edition = $1 AND state IN ('blocked', 'pending')) AS l
+             FULL JOIN (SELECT after, count(*) AS befores FROM lot_order
+                        WHERE edition = $1 GROUP BY after) AS o ON o.after = l.number
+             WHERE coalesce(l.waits, 0) <> coalesce(o.befores, 0) LIMIT 1),
+            (SELECT 'lot ' || o.before || ' is not marked as one that others wait for'
+             FROM lot_order o LEFT JOIN lots l ON l.edition = $1 AND l.number = o.before
+             WHERE o.edition = $1 AND l.feeds IS NOT TRUE LIMIT 1))";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+}

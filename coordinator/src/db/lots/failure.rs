@@ -1,0 +1,170 @@
+//! Lots that were leased and not played: how they go on.
+
+use arbiter_proto::ids::{Lease, LotId};
+use sqlx::{Error, PgConnection, PgExecutor, Row as _};
+use time::{Duration, OffsetDateTime};
+
+use super::{Columns, LotState, lease, lot_id};
+
+/// A lease that ended without results, through no bot's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The lease.
+    pub lease: Lease,
+    /// What failed, for the organiser.
+    pub reason: String,
+}
+
+/// How failed lots are tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// So many faults set a lot aside.
+    pub faults: i16,
+    /// How long a lot rests after its first fault; twice as long after each further one.
+    pub rest: Duration,
+    /// The longest rest.
+    pub longest_rest: Duration,
+}
+
+/// What became of a failed lot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The lease that failed.
+    pub lease: Lease,
+    /// Where the lot stands now: [`LotState::Delayed`], [`LotState::Split`] or
+    /// [`LotState::Aside`].
+    pub state: LotState,
+}
+
+/// Takes note of failures whose leases still hold, and returns what becomes of their lots: several
+/// matches go on one by one, a single one rests, or is set aside after too many faults.
+///
+/// # Errors
+/// If the database fails.
+pub async fn fail(
+    connection: &mut PgConnection,
+    failures: &[Failure],
+    patience: &Patience,
+    now: OffsetDateTime,
+) -> Result<Vec<Failed>, Error> {
+    let Columns { editions, numbers, attempts } =
+        Columns::of(failures.iter().map(|failure| failure.lease));
+    let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
+    let statement = "
+        WITH held AS (
+            SELECT l.edition, l.number, u.reason
+            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[])
+                AS u (edition, number, attempt, reason)
+            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+                AND l.state IS NOT DISTINCT FROM 'leased'
+            ORDER BY l.edition, l.number FOR UPDATE OF l
+        ), failed AS (
+            UPDATE lots AS l
+            SET faults = l.faults + 1,
+                deadline = NULL,
+                state = CASE WHEN l.count > 1 THEN 'split'
+                             WHEN l.faults + 1 >= $5::smallint THEN 'aside' ELSE 'delayed' END::lot_state,
+                not_before = CASE WHEN l.count = 1 AND l.faults + 1 < $5::smallint THEN
+                    $6::timestamptz + least($8::interval, $7::interval * power(2, least(l.faults, 30))) END
+            FROM held WHERE l.edition = held.edition AND l.number = held.number
+            RETURNING l.edition, l.number, l.attempt, l.state, held.reason
+        ), noted AS (
+            INSERT INTO faults (edition, lot, attempt, reason, at)
+            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz FROM failed
+        )
+        SELECT edition, number, attempt, state FROM failed";
+    let rows = sqlx::query(statement)
+        .bind(editions)
+        .bind(numbers)
+        .bind(attempts)
+        .bind(reasons)
+        .bind(patience.faults)
+        .bind(now)
+        .bind(patience.rest)
+        .bind(patience.longest_rest)
+        .fetch_all(&mut *connection)
+        .await?;
+    let failed =
+        rows.iter().map(|row| Ok(Failed { lease: lease(row)?, state: row.try_get("state")? }));
+    let failed: Vec<Failed> = failed.collect::<Result<_, Error>>()?;
+    let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
+    if !split.is_empty() {
+        let lots = split.iter().map(|failed| failed.lease.lot);
+        go_on_singly(connection, lots, patience, now).await?;
+    }
+    Ok(failed)
+}
+
+/// Gives each match of split lots a lot of its own.
+async fn go_on_singly(
+    connection: &mut PgConnection,
+    lots: impl Iterator<Item = LotId>,
+    patience: &Patience,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO lots (edition, number, first, count, expected, width, faults, state, not_before)
+        SELECT l.edition, -1 - match, match, 1, l.expected / l.count, l.width, 0, 'delayed', $3
+        FROM unnest($1::int[], $2::bigint[]) AS u (edition, number)
+        JOIN lots l ON l.edition = u.edition AND l.number = u.number
+        CROSS JOIN LATERAL generate_series(l.first, l.first + l.count - 1) AS match
+        ORDER BY l.edition, match";
+    let (editions, numbers): (Vec<_>, Vec<_>) =
+        lots.map(|lot| (lot.edition.0, lot.number.0)).unzip();
+    let rested = now + patience.rest;
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(rested);
+    query.execute(connection).await.map(drop)
+}
+
+/// Leases whose deadline has passed, at most 1000 of them, locked until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn expire(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT edition, number, attempt FROM lots
+        WHERE state = 'leased' AND deadline < $1
+        ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
+    sqlx::query(statement).bind(now).fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// Makes delayed lots pending that have rested, and returns how many.
+///
+/// # Errors
+/// If the database fails.
+pub async fn wake(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, Error> {
+    let statement = "
+        WITH rested AS (
+            SELECT edition, number FROM lots WHERE state = 'delayed' AND not_before <= $1
+            FOR UPDATE SKIP LOCKED
+        )
+        UPDATE lots AS l SET state = 'pending', not_before = NULL FROM rested
+        WHERE l.edition = rested.edition AND l.number = rested.number";
+    Ok(sqlx::query(statement).bind(now).execute(db).await?.rows_affected())
+}
+
+/// Gives a lot that was set aside another chance, its faults forgotten; whether it was aside.
+///
+/// # Errors
+/// If the database fails.
+pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool, Error> {
+    let statement = "
+        UPDATE lots SET state = 'pending', faults = 0
+        WHERE edition = $1 AND number = $2 AND state IS NOT DISTINCT FROM 'aside'";
+    let done = sqlx::query(statement).bind(lot.edition.0).bind(lot.number.0).execute(db).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The lots of an edition that were set aside, in order: at most 1000 of them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn aside(
+    db: impl PgExecutor<'_>,
+    edition: arbiter_proto::ids::EditionId,
+) -> Result<Vec<LotId>, Error> {
+    let statement = "
+        SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'
+        ORDER BY number LIMIT 1000";
+    sqlx::query(statement).bind(edition.0).fetch_all(db).await?.iter().map(lot_id).collect()
+}

@@ -1,0 +1,129 @@
+//! The plan of an edition: who meets whom. Rows are never changed.
+
+use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use serde_json::Value;
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+
+use super::copy::{Row, Rows, stream};
+use super::lots::Leased;
+
+/// A match as planned.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Match {
+    /// Its number in the edition.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// Matches with the same deal have the same seed.
+    pub deal: i64,
+    /// Which of the tournament's boards, where there are several, from 0.
+    pub board: Option<i16>,
+    /// The entrants, seat 1 first.
+    #[sqlx(try_from = "Vec<i32>")]
+    pub seats: Seats,
+    /// What each seat brings from earlier matches of its episode, as part of the first number of
+    /// its score: counted there already.
+    pub carried: Option<Vec<i64>>,
+    /// Parameters that differ from the tournament's.
+    pub params: Option<Value>,
+}
+
+/// The entrants at a table, seat 1 first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seats(pub Vec<Entrant>);
+
+impl From<Vec<i32>> for Seats {
+    fn from(numbers: Vec<i32>) -> Self {
+        Self(numbers.into_iter().map(Entrant).collect())
+    }
+}
+
+impl Row for Match {
+    const COPY: &'static str = "
+        COPY matches (number, deal, edition, board, seats, carried, params)
+        FROM STDIN (FORMAT binary)";
+
+    fn write(&self, edition: EditionId, rows: &mut Rows) {
+        rows.row(7).int8(self.number.0).int8(self.deal).int4(edition.0);
+        match self.board {
+            Some(board) => rows.int2(board),
+            None => rows.null(),
+        };
+        let seats: Vec<_> = self.seats.0.iter().map(|entrant| entrant.0).collect();
+        rows.int4s(&seats);
+        match &self.carried {
+            Some(carried) => rows.int8s(carried),
+            None => rows.null(),
+        };
+        match &self.params {
+            Some(params) => rows.jsonb(&params.to_string()),
+            None => rows.null(),
+        };
+    }
+}
+
+/// Adds matches to the plan of an edition, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense, or the database fails.
+pub async fn copy_in(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    matches: impl Iterator<Item = Match>,
+) -> Result<u64, Error> {
+    stream(connection, edition, matches).await
+}
+
+/// The matches `first … first + count - 1`, in order.
+///
+/// # Errors
+/// If the database fails.
+pub async fn range(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    first: MatchNumber,
+    count: i32,
+) -> Result<Vec<Match>, Error> {
+    let statement = "
+        SELECT number, deal, board, seats, carried, params FROM matches
+        WHERE edition = $1 AND number >= $2 AND number < $2 + $3
+        ORDER BY number";
+    sqlx::query_as(statement).bind(edition.0).bind(first.0).bind(count).fetch_all(db).await
+}
+
+/// The matches of leased lots, those of the first lot first, in order.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_lots(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    lots: &[Leased],
+) -> Result<Vec<Match>, Error> {
+    let statement = "
+        SELECT m.number, m.deal, m.board, m.seats, m.carried, m.params
+        FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first, count, place)
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches
+            WHERE edition = $1 AND number >= lot.first AND number < lot.first + lot.count OFFSET 0
+        ) AS m
+        ORDER BY lot.place, m.number";
+    let (firsts, counts): (Vec<_>, Vec<_>) =
+        lots.iter().map(|lot| (lot.first.0, lot.count)).unzip();
+    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(counts).fetch_all(db).await
+}
+
+/// The first match of an edition that seats somebody who is no entrant of it.
+///
+/// # Errors
+/// If the database fails.
+pub async fn seats_a_stranger(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<MatchNumber>, Error> {
+    let statement = "
+        SELECT min(number) FROM matches
+        WHERE edition = $1
+          AND (SELECT count(*) FROM entrants WHERE edition = $1) <= ANY (seats)";
+    let found: Option<i64> = sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await?;
+    Ok(found.map(MatchNumber))
+}

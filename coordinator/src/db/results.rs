@@ -1,0 +1,180 @@
+//! What matches came to. Rows are only added.
+
+use arbiter_games::Forfeit;
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+
+use super::copy::{Rows, send};
+use super::matches::Seats;
+use crate::ranking::Outcome;
+
+/// What a match came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchResult {
+    /// The match.
+    pub number: MatchNumber,
+    /// How long it took on the wall, in milliseconds.
+    pub wall_ms: i32,
+    /// Every seat's score in a row, seat 1 first.
+    pub scores: Vec<i64>,
+    /// BLAKE3 of what was said.
+    pub transcript: [u8; 32],
+    /// Each seat's forfeit, or nothing at all if nobody forfeited.
+    pub forfeits: Vec<Option<Forfeit>>,
+    /// Each seat's bad answers, or nothing at all if there were none.
+    pub bad_answers: Vec<i32>,
+}
+
+/// Results of several editions, on their way into the database.
+#[derive(Debug)]
+pub struct Batch(Rows);
+
+impl<'a> FromIterator<(EditionId, &'a MatchResult)> for Batch {
+    fn from_iter<I: IntoIterator<Item = (EditionId, &'a MatchResult)>>(results: I) -> Self {
+        let mut rows = Rows::new();
+        results.into_iter().for_each(|(edition, result)| write(&mut rows, edition, result));
+        Self(rows)
+    }
+}
+
+/// Adds results, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense, or the database fails.
+pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64, Error> {
+    let statement = "
+        COPY results (number, edition, wall_ms, scores, transcript, forfeits, bad_answers)
+        FROM STDIN (FORMAT binary)";
+    send(connection, statement, batch.0).await
+}
+
+fn write(rows: &mut Rows, edition: EditionId, result: &MatchResult) {
+    rows.row(7).int8(result.number.0).int4(edition.0).int4(result.wall_ms);
+    rows.int8s(&result.scores).bytes(&result.transcript);
+    if result.forfeits.iter().any(Option::is_some) {
+        let codes: Vec<_> = result.forfeits.iter().map(|forfeit| code(*forfeit)).collect();
+        rows.int2s(&codes);
+    } else {
+        rows.null();
+    }
+    if result.bad_answers.iter().any(|count| *count != 0) {
+        rows.int4s(&result.bad_answers);
+    } else {
+        rows.null();
+    }
+}
+
+/// How a forfeit is stored: its place in [`Forfeit::ALL`] from 1, or 0 for none.
+fn code(forfeit: Option<Forfeit>) -> i16 {
+    let place = |forfeit| (1..).zip(Forfeit::ALL).find(|(_, kind)| *kind == forfeit);
+    forfeit.and_then(place).map_or(0, |(code, _)| code)
+}
+
+/// The forfeit that is stored so.
+fn forfeit(code: i16) -> Option<Forfeit> {
+    (1..).zip(Forfeit::ALL).find(|(known, _)| *known == code).map(|(_, forfeit)| forfeit)
+}
+
+/// Each seat's forfeit as stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forfeits(pub Vec<Option<Forfeit>>);
+
+impl From<Option<Vec<i16>>> for Forfeits {
+    fn from(codes: Option<Vec<i16>>) -> Self {
+        Self(codes.unwrap_or_default().into_iter().map(forfeit).collect())
+    }
+}
+
+/// A result with who played it.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Played {
+    /// The match.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// The entrants, seat 1 first.
+    #[sqlx(try_from = "Vec<i32>")]
+    pub seats: Seats,
+    /// What each seat brought from earlier matches, where something is carried.
+    pub carried: Option<Vec<i64>>,
+    /// Every seat's score in a row, seat 1 first.
+    pub scores: Vec<i64>,
+    /// Each seat's forfeit, or nothing at all if nobody forfeited.
+    #[sqlx(try_from = "Option<Vec<i16>>")]
+    pub forfeits: Forfeits,
+    /// Each seat's bad answers, or nothing at all if there were none.
+    pub bad_answers: Option<Vec<i32>>,
+}
+
+impl Played {
+    /// The result as rankings take it.
+    pub fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            seats: &self.seats.0,
+            scores: &self.scores,
+            carried: self.carried.as_deref().unwrap_or_default(),
+            forfeits: &self.forfeits.0,
+            bad_answers: self.bad_answers.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// The results of the matches `firsts[i] … pasts[i] - 1`, for each i.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_ranges(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    firsts: &[i64],
+    pasts: &[i64],
+) -> Result<Vec<Played>, Error> {
+    // The ranges lead, one look into the index for each.
+    let statement = "
+        SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+        FROM unnest($2::bigint[], $3::bigint[]) AS range (first, past)
+        CROSS JOIN LATERAL (
+            SELECT * FROM results
+            WHERE edition = $1 AND number >= range.first AND number < range.past OFFSET 0
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+        ) AS m";
+    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts).fetch_all(db).await
+}
+
+/// The results of an edition after the match `after`, in order: at most 10 000 of them.
+///
+/// Those whose lots wait to be counted are left out if `counted` asks for it.
+///
+/// # Errors
+/// If the database fails.
+pub async fn page(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    after: MatchNumber,
+    counted: bool,
+) -> Result<Vec<Played>, Error> {
+    let statement = "
+        SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+        FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 AND number > $2
+          AND NOT ($3 AND EXISTS (
+              SELECT FROM lots l
+              WHERE l.edition = $1 AND l.state = 'reported'
+                AND l.first <= r.number AND r.number < l.first + l.count))
+        ORDER BY number LIMIT 10000";
+    sqlx::query_as(statement).bind(edition.0).bind(after.0).bind(counted).fetch_all(db).await
+}
+
+/// The hash of what was said in a match, if it was played.
+///
+/// # Errors
+/// If the database fails.
+pub async fn transcript(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    number: MatchNumber,
+) -> Result<Option<Vec<u8>>, Error> {
+    let statement = "SELECT transcript FROM results WHERE edition = $1 AND number = $2";
+    sqlx::query_scalar(statement).bind(edition.0).bind(number.0).fetch_optional(db).await
+}

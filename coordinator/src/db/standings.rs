@@ -1,0 +1,136 @@
+//! Standings: sums over the counted matches of each entrant.
+
+use std::collections::BTreeMap;
+
+use arbiter_games::Forfeit;
+use arbiter_proto::ids::{EditionId, Entrant};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+use crate::ranking::{Contestant, Tally};
+
+/// Adds sums to those of an edition.
+///
+/// # Errors
+/// If the database fails.
+pub async fn add(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    tallies: &BTreeMap<Entrant, Tally>,
+) -> Result<(), Error> {
+    // An array of arrays would be flattened, so each score comes as the text of an array. Rows are
+    // changed in the order of the entrants, so that nobody waits in a circle.
+    let statement = "
+        INSERT INTO standings AS s (edition, entrant, matches, score, squares,
+            clock, illegal, gone, flood, bad_answers)
+        SELECT $1, u.entrant, u.matches, u.score::numeric[], u.squares::numeric,
+            u.clock, u.illegal, u.gone, u.flood, u.bad_answers
+        FROM unnest($2::int[], $3::bigint[], $4::text[], $5::text[],
+                $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+            AS u (entrant, matches, score, squares, clock, illegal, gone, flood, bad_answers)
+        ORDER BY u.entrant
+        ON CONFLICT (edition, entrant) DO UPDATE SET
+            matches = s.matches + excluded.matches,
+            score = ARRAY(SELECT a + b FROM unnest(s.score, excluded.score)
+                          WITH ORDINALITY AS sums (a, b, place) ORDER BY place),
+            squares = s.squares + excluded.squares,
+            clock = s.clock + excluded.clock,
+            illegal = s.illegal + excluded.illegal,
+            gone = s.gone + excluded.gone,
+            flood = s.flood + excluded.flood,
+            bad_answers = s.bad_answers + excluded.bad_answers";
+    if tallies.is_empty() {
+        return Ok(());
+    }
+    let mut query = sqlx::query(statement)
+        .bind(edition.0)
+        .bind(tallies.keys().map(|entrant| entrant.0).collect::<Vec<_>>())
+        .bind(tallies.values().map(|tally| tally.matches).collect::<Vec<_>>())
+        .bind(tallies.values().map(|tally| array(&tally.score)).collect::<Vec<_>>())
+        .bind(tallies.values().map(|tally| tally.squares.to_string()).collect::<Vec<_>>());
+    for kind in 0..Forfeit::ALL.len() {
+        query = query.bind(tallies.values().map(|tally| tally.forfeits[kind]).collect::<Vec<_>>());
+    }
+    let bad_answers: Vec<_> = tallies.values().map(|tally| tally.bad_answers).collect();
+    query.bind(bad_answers).execute(db).await.map(drop)
+}
+
+/// Numbers that may be too great for a bigint, as the text of an array.
+fn array(numbers: &[i128]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+/// The sums of one entrant, as stored.
+struct Standing {
+    entrant: Entrant,
+    tally: Tally,
+}
+
+impl FromRow<'_, PgRow> for Standing {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let number =
+            |text: String| text.parse::<i128>().map_err(|error| Error::Decode(Box::new(error)));
+        let score: Vec<String> = row.try_get("score")?;
+        let mut forfeits = [0; Forfeit::ALL.len()];
+        for (count, kind) in forfeits.iter_mut().zip(Forfeit::ALL) {
+            *count = row.try_get(kind.word())?;
+        }
+        Ok(Self {
+            entrant: Entrant(row.try_get("entrant")?),
+            tally: Tally {
+                matches: row.try_get("matches")?,
+                score: score.into_iter().map(number).collect::<Result<_, _>>()?,
+                squares: number(row.try_get("squares")?)?,
+                forfeits,
+                bad_answers: row.try_get("bad_answers")?,
+            },
+        })
+    }
+}
+
+/// The sums of each entrant of an edition that has played.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_edition(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<BTreeMap<Entrant, Tally>, Error> {
+    let statement = "
+        SELECT entrant, matches, score::text[], squares::text,
+            clock, illegal, gone, flood, bad_answers
+        FROM standings WHERE edition = $1";
+    let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
+}
+
+/// When a version was submitted, by its number in the edition.
+#[derive(FromRow)]
+struct Submitted {
+    entrant: i32,
+    submitted_at: OffsetDateTime,
+}
+
+/// Everybody in an edition with their sums, ready to be ranked; those without matches too.
+///
+/// # Errors
+/// If the database fails.
+pub async fn contestants(
+    connection: &mut sqlx::PgConnection,
+    edition: EditionId,
+) -> Result<Vec<Contestant>, Error> {
+    let statement = "
+        SELECT e.entrant, v.submitted_at FROM entrants e JOIN versions v ON v.id = e.version
+        WHERE e.edition = $1 ORDER BY e.entrant";
+    let query = sqlx::query_as(statement).bind(edition.0);
+    let submitted: Vec<Submitted> = query.fetch_all(&mut *connection).await?;
+    let mut tallies = of_edition(connection, edition).await?;
+    let contestant = |Submitted { entrant, submitted_at }| {
+        let entrant = Entrant(entrant);
+        let tally = tallies.remove(&entrant).unwrap_or_default();
+        Contestant { entrant, submitted_at, tally }
+    };
+    Ok(submitted.into_iter().map(contestant).collect())
+}

@@ -1,0 +1,142 @@
+//! Tournaments: a game with its settings, its seed and its state.
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::TournamentId;
+use serde_json::Value;
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+/// Where a tournament stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
+pub enum TournamentState {
+    /// Bots are submitted, and editions run.
+    Open,
+    /// It is over, and its seed is shown.
+    Closed,
+    /// It was given up.
+    Cancelled,
+}
+
+/// A tournament to be made.
+#[derive(Clone, Debug)]
+pub struct NewTournament<'a> {
+    /// Its name, which no other has.
+    pub name: &'a str,
+    /// Its game.
+    pub game: &'a str,
+    /// The tournament file, its seed left out.
+    pub settings: &'a Value,
+    /// Where all its chance comes from.
+    pub seed: Seed,
+    /// The hash that is published at once.
+    pub seed_hash: [u8; 32],
+}
+
+/// A tournament.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tournament {
+    /// Its identity.
+    pub id: TournamentId,
+    /// Its name.
+    pub name: String,
+    /// Its game.
+    pub game: String,
+    /// The tournament file, its seed left out.
+    pub settings: Value,
+    /// Where all its chance comes from: not to be shown while it is open.
+    pub seed: Seed,
+    /// The hash of the seed.
+    pub seed_hash: Vec<u8>,
+    /// Where it stands.
+    pub state: TournamentState,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When it was closed or cancelled.
+    pub ended_at: Option<OffsetDateTime>,
+}
+
+impl FromRow<'_, PgRow> for Tournament {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let seed: Vec<u8> = row.try_get("seed")?;
+        let seed = seed.try_into().map_err(|_| Error::Decode("a seed has 32 bytes".into()))?;
+        Ok(Self {
+            id: TournamentId(row.try_get("id")?),
+            name: row.try_get("name")?,
+            game: row.try_get("game")?,
+            settings: row.try_get("settings")?,
+            seed: Seed(seed),
+            seed_hash: row.try_get("seed_hash")?,
+            state: row.try_get("state")?,
+            created_at: row.try_get("created_at")?,
+            ended_at: row.try_get("ended_at")?,
+        })
+    }
+}
+
+/// Makes a tournament.
+///
+/// # Errors
+/// If its name is taken, or it makes no sense, or the database fails.
+pub async fn create(
+    db: impl PgExecutor<'_>,
+    new: &NewTournament<'_>,
+    now: OffsetDateTime,
+) -> Result<TournamentId, Error> {
+    let statement = "
+        INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+    let id: i32 = sqlx::query_scalar(statement)
+        .bind(new.name)
+        .bind(new.game)
+        .bind(new.settings)
+        .bind(new.seed.0.as_slice())
+        .bind(new.seed_hash.as_slice())
+        .bind(now)
+        .fetch_one(db)
+        .await?;
+    Ok(TournamentId(id))
+}
+
+/// The tournament of this name.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>, Error> {
+    let statement = "SELECT * FROM tournaments WHERE name = $1";
+    sqlx::query_as(statement).bind(name).fetch_optional(db).await
+}
+
+/// The tournament with this identity.
+///
+/// # Errors
+/// If the database fails.
+pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
+    let statement = "SELECT * FROM tournaments WHERE id = $1";
+    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+}
+
+/// All tournaments, the newest first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>, Error> {
+    sqlx::query_as("SELECT * FROM tournaments ORDER BY id DESC").fetch_all(db).await
+}
+
+/// Closes or cancels an open tournament; whether it was open.
+///
+/// # Errors
+/// If the state is no end, or the database fails.
+pub async fn end(
+    db: impl PgExecutor<'_>,
+    id: TournamentId,
+    state: TournamentState,
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let statement =
+        "UPDATE tournaments SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'open'";
+    let done = sqlx::query(statement).bind(id.0).bind(state).bind(now).execute(db).await?;
+    Ok(done.rows_affected() == 1)
+}

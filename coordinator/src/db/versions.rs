@@ -1,0 +1,89 @@
+//! Versions: what was submitted for a bot, one after the other, and the bundles they consist of.
+
+use arbiter_proto::ids::{BotId, TournamentId, VersionId};
+use sqlx::{Error, FromRow, PgExecutor};
+use time::OffsetDateTime;
+
+/// A version.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Version {
+    /// Its identity.
+    #[sqlx(try_from = "i32")]
+    pub id: VersionId,
+    /// Its bot.
+    #[sqlx(try_from = "i32")]
+    pub bot: BotId,
+    /// Its number, from 1.
+    pub number: i32,
+    /// BLAKE3 of its bundle.
+    pub digest: Vec<u8>,
+    /// When it was submitted: where all else is equal, the earlier one ranks higher.
+    pub submitted_at: OffsetDateTime,
+}
+
+/// Stores a bundle, unless it is there already.
+///
+/// # Errors
+/// If it is empty, or the database fails.
+pub async fn store_bundle(
+    db: impl PgExecutor<'_>,
+    digest: &[u8; 32],
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let statement =
+        "INSERT INTO bundles (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+    sqlx::query(statement).bind(digest.as_slice()).bind(bytes).execute(db).await.map(drop)
+}
+
+/// The bundle with this digest.
+///
+/// # Errors
+/// If the database fails.
+pub async fn bundle(db: impl PgExecutor<'_>, digest: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    let statement = "SELECT bytes FROM bundles WHERE digest = $1";
+    sqlx::query_scalar(statement).bind(digest).fetch_optional(db).await
+}
+
+/// Takes a bundle that is stored as the next version of a bot.
+///
+/// # Errors
+/// If the bundle is not stored, or another version was submitted at the same moment, or the
+/// database fails.
+pub async fn submit(
+    db: impl PgExecutor<'_>,
+    bot: BotId,
+    digest: &[u8; 32],
+    now: OffsetDateTime,
+) -> Result<VersionId, Error> {
+    let statement = "
+        INSERT INTO versions (bot, number, digest, submitted_at)
+        SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM versions WHERE bot = $1
+        RETURNING id";
+    let query = sqlx::query_scalar(statement).bind(bot.0).bind(digest.as_slice()).bind(now);
+    query.fetch_one(db).await.map(VersionId)
+}
+
+/// The versions of a bot, the newest first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>, Error> {
+    let statement = "SELECT * FROM versions WHERE bot = $1 ORDER BY number DESC";
+    sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
+}
+
+/// The newest version of each bot of a tournament that was not withdrawn, in the order of the
+/// bots' first submissions.
+///
+/// # Errors
+/// If the database fails.
+pub async fn newest(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<Version>, Error> {
+    let statement = "
+        SELECT DISTINCT ON (v.bot) v.* FROM versions v JOIN bots b ON b.id = v.bot
+        WHERE b.tournament = $1 AND b.withdrawn_at IS NULL
+        ORDER BY v.bot, v.number DESC";
+    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+}

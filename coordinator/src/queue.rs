@@ -1,0 +1,366 @@
+//! The queue: lots of matches are leased to workers, and what they report is counted once.
+//!
+//! # Why each match counts exactly once
+//!
+//! - A lease is a lot and the number of its attempt. Leasing raises that number in the lot's row,
+//!   so no two leases are the same, and an old one can be told from the one that holds.
+//! - Results are written only by a transaction that also moves their lot from leased to reported,
+//!   under the lease that holds. The row's lock lets one such transaction through; nothing ever
+//!   moves a lot back from reported. The first accepted report wins, its repetition finds the lot
+//!   reported under the same attempt, and a late one finds another attempt or another state.
+//! - Sums change only in the transaction that moves lots from reported to counted.
+//! - Whatever is killed in between, each lot is in one state that somebody takes further: leased
+//!   ones expire, delayed ones wake, reported ones are counted.
+//!
+//! A lot is acknowledged after the commit that made it reported. Where the acknowledgement is lost
+//! the worker repeats its report, which is harmless.
+//!
+//! # What makes it fast
+//!
+//! Rows that change are few and small; results go in by `COPY`; many reports share one commit
+//! ([`Reporter`]); sums are brought up to date four times a second by [`Upkeep`], never while a
+//! report is stored, so that bots who meet in many matches do not wait for each other's row.
+//! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
+//! more can wait for another that does the same.
+
+use arbiter_proto::ids::{EditionId, Lease, LotId};
+use sqlx::{Error, PgConnection, PgPool};
+use time::{Duration, OffsetDateTime};
+
+mod check;
+mod dispatch;
+mod report;
+mod reporter;
+mod upkeep;
+
+pub use check::Difference;
+pub use dispatch::{Allocator, Dispatcher, Work};
+pub use report::Report;
+pub use reporter::{Collector, ReportError, Reporter};
+pub use upkeep::{Clock, Round, Upkeep};
+
+pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
+
+use crate::db::lots::ClaimSize;
+use crate::db::{self, editions, lots, matches, results, standings};
+use crate::ranking::Tallies;
+
+/// How often something is tried again that failed because the database was busy with itself.
+const TRIES: u32 = 5;
+/// The rest before the first of these, doubled for each further one.
+const REST: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// The rules of leasing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long a lease holds without being renewed.
+    pub lease: Duration,
+    /// How failed lots are tried again.
+    pub patience: Patience,
+}
+
+impl Terms {
+    /// Leases of a minute; three faults set a match aside.
+    pub const USUAL: Self = Self {
+        lease: Duration::MINUTE,
+        patience: Patience { faults: 3, rest: Duration::SECOND, longest_rest: Duration::MINUTE },
+    };
+}
+
+/// What a part of a plan consists of. Lots are numbered in the order of their matches, and each
+/// match is in one lot.
+#[derive(Debug)]
+pub struct Plan<M, L, O> {
+    /// The matches.
+    pub matches: M,
+    /// The lots that hold them.
+    pub lots: L,
+    /// Which lots wait for which.
+    pub order: O,
+    /// Whether more may follow.
+    pub growing: bool,
+}
+
+/// Why matches cannot be added to an edition, or it cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The plan makes no sense.
+    #[error("the plan of edition {edition} makes no sense: {reason}")]
+    Nonsense {
+        /// The edition.
+        edition: EditionId,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The database failed.
+    #[error("cannot store the plan of edition {edition}: {cause}")]
+    Database {
+        /// The edition.
+        edition: EditionId,
+        /// Why.
+        #[source]
+        cause: Error,
+    },
+}
+
+/// What a round of expiry did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// Lots whose leases ran out, and what becomes of them.
+    pub failed: Vec<Failed>,
+    /// How many rested lots may be leased again.
+    pub woken: u64,
+}
+
+/// The queue of a database.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    pool: PgPool,
+    terms: Terms,
+}
+
+impl Queue {
+    /// The queue of this database, under these terms.
+    pub fn new(pool: PgPool, terms: Terms) -> Self {
+        Self { pool, terms }
+    }
+
+    /// The database.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Adds matches to an edition, all or none of them.
+    ///
+    /// # Errors
+    /// If the edition takes no more matches, or they make no sense, or the database fails.
+    pub async fn plan<M, L, O>(
+        &self,
+        edition: EditionId,
+        plan: Plan<M, L, O>,
+    ) -> Result<u64, PlanError>
+    where
+        M: Iterator<Item = matches::Match>,
+        L: Iterator<Item = NewLot>,
+        O: Iterator<Item = Order>,
+    {
+        let failed = |cause| PlanError::Database { edition, cause };
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        let db = &mut *transaction;
+        let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
+        lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
+        lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
+        if !editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing)
+            .await
+            .map_err(failed)?
+        {
+            let reason = "it takes no more matches".to_owned();
+            return Err(PlanError::Nonsense { edition, reason });
+        }
+        transaction.commit().await.map_err(failed)?;
+        Ok(matches)
+    }
+
+    /// Lets a planned edition be played; whether it was being planned.
+    ///
+    /// # Errors
+    /// If its plan makes no sense, or another edition of its tournament runs, or the database
+    /// fails.
+    pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
+        let failed = |cause| PlanError::Database { edition, cause };
+        lots::analyze(&self.pool).await.map_err(failed)?;
+        if let Some(reason) = lots::misplanned(&self.pool, edition).await.map_err(failed)? {
+            return Err(PlanError::Nonsense { edition, reason });
+        }
+        let stranger = matches::seats_a_stranger(&self.pool, edition).await.map_err(failed)?;
+        if let Some(number) = stranger {
+            let reason = format!("match {number} seats somebody who is no entrant");
+            return Err(PlanError::Nonsense { edition, reason });
+        }
+        editions::start(&self.pool, edition).await.map_err(failed)
+    }
+
+    /// Leases at most so many lots of an edition, those with the longest expected play first.
+    ///
+    /// There may be fewer although more are pending: the numbers of [`ClaimSize`] are taken.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn lease(
+        &self,
+        edition: EditionId,
+        most: usize,
+        now: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error> {
+        let deadline = now + self.terms.lease;
+        let size = ClaimSize::at_most(most);
+        again(|| lots::claim(&self.pool, edition, size, deadline)).await
+    }
+
+    /// Puts off the deadline of those leases that still hold, and returns them; whoever plays
+    /// another one may as well stop.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn renew(&self, leases: &[Lease], now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+        let deadline = now + self.terms.lease;
+        again(|| lots::renew(&self.pool, leases, deadline)).await
+    }
+
+    /// Gives back leases that were not played, without blame, and returns those that still held.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn give_back(&self, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+        again(|| lots::give_back(&self.pool, leases)).await
+    }
+
+    /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
+    /// those lots whose leases still held.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn fail(
+        &self,
+        failures: &[Failure],
+        now: OffsetDateTime,
+    ) -> Result<Vec<Failed>, Error> {
+        let patience = &self.terms.patience;
+        again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let failed = lots::fail(&mut transaction, failures, patience, now).await?;
+            transaction.commit().await?;
+            Ok(failed)
+        })
+        .await
+    }
+
+    /// Takes leases away whose deadline has passed, as if they had failed, and wakes lots that
+    /// have rested.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn expire(&self, now: OffsetDateTime) -> Result<Expired, Error> {
+        let patience = &self.terms.patience;
+        again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let overdue = lots::expire(&mut *transaction, now).await?;
+            let reason = "nothing was heard of it within the time of its lease";
+            let failure = |lease| Failure { lease, reason: reason.to_owned() };
+            let failures: Vec<_> = overdue.into_iter().map(failure).collect();
+            let failed = lots::fail(&mut transaction, &failures, patience, now).await?;
+            transaction.commit().await?;
+            let woken = lots::wake(&self.pool, now).await?;
+            Ok(Expired { failed, woken })
+        })
+        .await
+    }
+
+    /// Gives an edition up: nothing of it is leased or accepted any more. Whether it was not over.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
+        again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let open = editions::cancel(&mut *transaction, edition, now).await?;
+            if open {
+                lots::cancel(&mut transaction, edition).await?;
+            }
+            transaction.commit().await?;
+            Ok(open)
+        })
+        .await
+    }
+
+    /// Gives a lot that was set aside another chance; whether it was aside.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn requeue(&self, lot: LotId) -> Result<bool, Error> {
+        lots::requeue(&self.pool, lot).await
+    }
+
+    /// Brings reported matches of an edition into its standings, and returns how many: 0 when all
+    /// are there.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn count(&self, edition: EditionId) -> Result<i64, Error> {
+        again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let counted = count(&mut transaction, edition).await?;
+            transaction.commit().await?;
+            Ok(counted)
+        })
+        .await
+    }
+
+    /// Makes an edition complete if every match of it is counted; whether it has just happened.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
+        editions::complete(&self.pool, edition, now).await
+    }
+}
+
+/// Counts some lots, in a transaction of the caller's.
+async fn count(db: &mut PgConnection, edition: EditionId) -> Result<i64, Error> {
+    let ranges = lots::count(&mut *db, edition).await?;
+    if ranges.is_empty() {
+        return Ok(0);
+    }
+    let game = editions::game(&mut *db, edition).await?;
+    let (firsts, pasts) = joined(ranges);
+    let mut tallies = Tallies::new(game);
+    for played in results::of_ranges(&mut *db, edition, &firsts, &pasts).await? {
+        tallies.add(&played.outcome());
+    }
+    standings::add(&mut *db, edition, tallies.by_entrant()).await?;
+    editions::count(&mut *db, edition, tallies.matches()).await?;
+    Ok(tallies.matches())
+}
+
+/// Ranges of numbers, neighbours joined: the beginnings, and the ends.
+fn joined(mut ranges: Vec<(i64, i64)>) -> (Vec<i64>, Vec<i64>) {
+    ranges.sort_unstable();
+    let mut ends: (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    for (first, past) in ranges {
+        match ends.1.last_mut() {
+            Some(last) if *last == first => *last = past,
+            _ => {
+                ends.0.push(first);
+                ends.1.push(past);
+            }
+        }
+    }
+    ends
+}
+
+/// Tries again, after a rest, what failed because the database was busy with itself or away.
+async fn again<T, F>(work: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut rest = REST;
+    for _ in 1..TRIES {
+        match work().await {
+            Err(error) if db::is_passing(&error) => tokio::time::sleep(rest).await,
+            done => return done,
+        }
+        rest *= 2;
+    }
+    work().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn neighbours_are_joined() {
+        assert_eq!(joined(vec![(8, 9), (0, 4), (4, 8), (20, 21)]), (vec![0, 20], vec![9, 21]));
+        assert_eq!(joined(Vec::new()), (Vec::new(), Vec::new()));
+    }
+}

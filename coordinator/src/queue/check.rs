@@ -1,0 +1,88 @@
+//! Whether standings are what the results say.
+
+use std::fmt;
+
+use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use sqlx::Error;
+
+use super::Queue;
+use crate::db::{results, standings};
+use crate::ranking::{Meetings, Tallies, Tally};
+
+/// Where standings and results part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Whose sums they are.
+    pub entrant: Entrant,
+    /// As stored; nothing if the standings do not have the entrant.
+    pub stored: Option<Tally>,
+    /// As computed from the results; nothing if they do not have the entrant.
+    pub computed: Option<Tally>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entrant, stored, computed } = self;
+        let sums = |tally: &Option<Tally>| match tally {
+            Some(tally) => format!("{:?} in {} matches", tally.score, tally.matches),
+            None => "nothing".to_owned(),
+        };
+        let (stored, computed) = (sums(stored), sums(computed));
+        write!(f, "entrant {entrant}: the standings have {stored}, the results give {computed}")
+    }
+}
+
+impl Queue {
+    /// Computes the sums of an edition anew from its results, and returns where the standings
+    /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>, Error> {
+        let mut transaction = self.pool().begin().await?;
+        // Standings and results as they were at one moment, while others go on.
+        let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        sqlx::query(snapshot).execute(&mut *transaction).await?;
+        let game = crate::db::editions::game(&mut *transaction, edition).await?;
+        let mut tallies = Tallies::new(game);
+        let mut after = MatchNumber(-1);
+        loop {
+            let page = results::page(&mut *transaction, edition, after, true).await?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            for played in &page {
+                tallies.add(&played.outcome());
+            }
+        }
+        let stored = standings::of_edition(&mut *transaction, edition).await?;
+        transaction.commit().await?;
+        let computed = tallies.by_entrant();
+        let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
+        entrants.sort_unstable();
+        entrants.dedup();
+        let differing = entrants.into_iter().filter(|who| stored.get(who) != computed.get(who));
+        let difference = |entrant| Difference {
+            entrant,
+            stored: stored.get(&entrant).cloned(),
+            computed: computed.get(&entrant).cloned(),
+        };
+        Ok(differing.map(difference).collect())
+    }
+
+    /// What every two entrants of an edition made of their meetings, from all results there are.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn meetings(&self, edition: EditionId) -> Result<Meetings, Error> {
+        let mut meetings = Meetings::default();
+        let mut after = MatchNumber(-1);
+        loop {
+            let page = results::page(self.pool(), edition, after, false).await?;
+            let Some(last) = page.last() else { return Ok(meetings) };
+            after = last.number;
+            for played in &page {
+                meetings.add(&played.outcome());
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Hands lots to workers as they ask for them.
+//!
+//! Hundreds of workers ask at their own times; the database is asked once for all who wait at a
+//! moment, by one task. Nothing is leased before somebody wants it: a lease that lay about here
+//! would expire without anybody's fault.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::EditionId;
+use sqlx::Error;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::{Clock, Leased, Queue};
+use crate::db::matches::{self, Match};
+use crate::db::{editions, lots};
+
+/// Who asks may wait in line; more of them than this wait to stand in it.
+const LINE: usize = 4096;
+/// How often it is looked whether there is something for those who wait, although nobody has said
+/// so: another coordinator may have stored what they wait for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Something to play.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// The lot.
+    pub lot: Leased,
+    /// Its matches, in order.
+    pub matches: Vec<Match>,
+}
+
+/// Whom a lot goes to.
+type Asker = oneshot::Sender<Work>;
+
+/// Where workers ask.
+#[derive(Clone, Debug)]
+pub struct Dispatcher {
+    line: mpsc::Sender<Asker>,
+    news: Arc<Notify>,
+}
+
+/// Leases for those who ask.
+#[derive(Debug)]
+pub struct Allocator {
+    queue: Queue,
+    clock: Clock,
+    line: mpsc::Receiver<Asker>,
+    news: Arc<Notify>,
+    waiting: VecDeque<Asker>,
+    /// The edition served last: the next one has its turn first.
+    last: Option<EditionId>,
+}
+
+impl Dispatcher {
+    /// A place to ask, and the allocator that is to run beside it.
+    pub fn new(queue: Queue, clock: Clock) -> (Self, Allocator) {
+        let (sender, line) = mpsc::channel(LINE);
+        let news = Arc::new(Notify::new());
+        let dispatcher = Self { line: sender, news: Arc::clone(&news) };
+        let allocator =
+            Allocator { queue, clock, line, news, waiting: VecDeque::new(), last: None };
+        (dispatcher, allocator)
+    }
+
+    /// Waits for something to play; nothing once the allocator is gone. Whoever stops waiting is
+    /// given nothing.
+    pub async fn next(&self) -> Option<Work> {
+        let (ask, given) = oneshot::channel();
+        self.line.send(ask).await.ok()?;
+        given.await.ok()
+    }
+
+    /// Says that there may be something new to lease.
+    pub fn news(&self) {
+        self.news.notify_one();
+    }
+}
+
+impl Allocator {
+    /// Leases for those who ask, until every [`Dispatcher`] is gone. Failures are handed over, and
+    /// what failed is tried again.
+    pub async fn run(mut self, mut failed: impl FnMut(Error)) {
+        while self.gather().await {
+            let before = self.waiting.len();
+            if let Err(error) = self.serve().await {
+                failed(error);
+            }
+            if self.waiting.len() == before && before > 0 {
+                // Nothing there: something new, or somebody new, or a look every now and then.
+                tokio::select! {
+                    () = self.news.notified() => {}
+                    asker = self.line.recv() => match asker {
+                        Some(asker) => self.waiting.push_back(asker),
+                        None => return,
+                    },
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+            }
+        }
+    }
+
+    /// Lets all who ask stand in line; whether anybody may still come.
+    async fn gather(&mut self) -> bool {
+        self.waiting.retain(|asker| !asker.is_closed());
+        while self.waiting.is_empty() {
+            let Some(asker) = self.line.recv().await else { return false };
+            self.waiting.push_back(asker);
+        }
+        while let Ok(asker) = self.line.try_recv() {
+            self.waiting.push_back(asker);
+        }
+        true
+    }
+
+    /// Serves those who wait, edition after edition.
+    async fn serve(&mut self) -> Result<(), Error> {
+        let mut running = editions::running(self.queue.pool()).await?;
+        let after = running.partition_point(|edition| Some(*edition) <= self.last);
+        running.rotate_left(after);
+        for edition in running {
+            while !self.waiting.is_empty() {
+                let lots = self.queue.lease(edition, self.waiting.len(), (self.clock)()).await?;
+                if lots.is_empty() {
+                    break;
+                }
+                self.last = Some(edition);
+                self.hand_out(edition, lots).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives lots to those who wait; what nobody wants any more is given back.
+    async fn hand_out(&mut self, edition: EditionId, lots: Vec<Leased>) -> Result<(), Error> {
+        let mut left = Vec::new();
+        let mut planned = matches::of_lots(self.queue.pool(), edition, &lots).await?.into_iter();
+        for lot in lots {
+            let count = usize::try_from(lot.count).unwrap_or(0);
+            let mut work = Work { lot, matches: planned.by_ref().take(count).collect() };
+            loop {
+                let Some(asker) = self.waiting.pop_front() else {
+                    left.push(work.lot.lease);
+                    break;
+                };
+                match asker.send(work) {
+                    Ok(()) => break,
+                    Err(unwanted) => work = unwanted,
+                }
+            }
+        }
+        if !left.is_empty() {
+            lots::give_back(self.queue.pool(), &left).await?;
+        }
+        Ok(())
+    }
+}

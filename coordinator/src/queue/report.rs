@@ -1,0 +1,153 @@
+//! Reports: their form, and the transaction that stores them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
+use sqlx::{Error, PgConnection};
+
+use super::{Queue, again};
+use crate::db::lots::{self, Claim, Verdict};
+use crate::db::records;
+use crate::db::results::{self, MatchResult};
+
+/// What a worker delivers for a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The lease it was played under.
+    pub lease: Lease,
+    /// Who played it.
+    pub worker: WorkerId,
+    /// The results of all its matches, in order.
+    pub results: Vec<MatchResult>,
+    /// Compressed records of some of them, in order.
+    pub records: Vec<(MatchNumber, Vec<u8>)>,
+}
+
+impl Report {
+    /// What is claimed about the lot, if the report is in form: consecutive matches with scores of
+    /// the same width, and nothing that no match could have. Whether they are the matches of the
+    /// lot is for the database to say.
+    fn claim(&self) -> Option<Claim> {
+        let first = self.results.first()?;
+        let width = first.scores.len();
+        let in_form = (first.number.0..)
+            .zip(&self.results)
+            .all(|(number, result)| result.number.0 == number && is_in_form(result, width));
+        let claim = Claim {
+            lease: self.lease,
+            worker: self.worker,
+            first: first.number,
+            count: i32::try_from(self.results.len()).ok()?,
+            width: i16::try_from(width).ok()?,
+        };
+        (in_form && self.records_are_in_form()).then_some(claim)
+    }
+
+    /// Whether each record is that of another match of the report, and none is empty.
+    fn records_are_in_form(&self) -> bool {
+        let ascending = self.records.is_sorted_by(|(a, _), (b, _)| a < b);
+        let played = |number| self.results.binary_search_by_key(&number, |result| result.number);
+        let ours = |(number, bytes): &(_, Vec<u8>)| played(*number).is_ok() && !bytes.is_empty();
+        ascending && self.records.iter().all(ours)
+    }
+}
+
+/// Whether a result with so many numbers in its scores is one that a match could have.
+fn is_in_form(result: &MatchResult, width: usize) -> bool {
+    let of_seats = |length: usize| length == 0 || width.is_multiple_of(length);
+    width > 0
+        && result.scores.len() == width
+        && result.wall_ms >= 0
+        && of_seats(result.forfeits.len())
+        && of_seats(result.bad_answers.len())
+        && result.bad_answers.iter().all(|count| *count >= 0)
+}
+
+impl Queue {
+    /// Stores reports, all in one transaction, and says what became of each.
+    ///
+    /// # Errors
+    /// If the database fails: then nothing is known of any of them, and they are to be repeated.
+    pub async fn report(&self, reports: &[Report]) -> Result<Vec<Verdict>, Error> {
+        let claims: Vec<_> = reports.iter().map(Report::claim).collect();
+        // Of two reports under one lease the second is judged as if it came later.
+        let mut named = HashSet::new();
+        let tried: Vec<_> = (0..reports.len())
+            .filter_map(|index| Some((index, claims[index]?)))
+            .filter(|(_, claim)| named.insert(claim.lease))
+            .collect();
+        let accepted = again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let accepted = store(&mut transaction, reports, &tried).await?;
+            transaction.commit().await?;
+            Ok(accepted)
+        });
+        let accepted = accepted.await?;
+        let others: Vec<_> = (0..reports.len())
+            .filter(|index| claims[*index].is_some() && !accepted.contains(index))
+            .map(|index| reports[index].lease)
+            .collect();
+        let judged = self.judge(&others).await?;
+        let verdict = |index: usize| match claims[index] {
+            None => Verdict::Malformed,
+            Some(_) if accepted.contains(&index) => Verdict::Accepted,
+            Some(claim) => judged.get(&claim.lease).copied().unwrap_or(Verdict::Late),
+        };
+        Ok((0..reports.len()).map(verdict).collect())
+    }
+
+    /// What became of leases whose reports were not accepted just now.
+    async fn judge(&self, leases: &[Lease]) -> Result<HashMap<Lease, Verdict>, Error> {
+        if leases.is_empty() {
+            return Ok(HashMap::new());
+        }
+        Ok(lots::verdicts(&self.pool, leases).await?.into_iter().collect())
+    }
+}
+
+/// Stores those reports whose leases hold, in a transaction of the caller's, and returns which.
+async fn store(
+    db: &mut PgConnection,
+    reports: &[Report],
+    tried: &[(usize, Claim)],
+) -> Result<HashSet<usize>, Error> {
+    let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
+    let flipped: HashMap<Lease, bool> = lots::flip(&mut *db, &claims).await?.into_iter().collect();
+    let holds = |(_, claim): &&(usize, Claim)| flipped.contains_key(&claim.lease);
+    let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();
+    if accepted.is_empty() {
+        return Ok(accepted);
+    }
+    let (results, records) = rows(reports, tried, &accepted);
+    results::copy_in(&mut *db, results).await?;
+    if let Some(records) = records {
+        records::copy_in(&mut *db, records).await?;
+    }
+    let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
+    for (lease, _) in flipped.iter().filter(|(_, feeds)| **feeds) {
+        feeding.entry(lease.lot.edition).or_default().push(lease.lot.number.0);
+    }
+    for (edition, lots) in feeding {
+        lots::promote(&mut *db, edition, &lots).await?;
+    }
+    Ok(accepted)
+}
+
+/// The rows of accepted reports: results, and records if there are any.
+fn rows(
+    reports: &[Report],
+    tried: &[(usize, Claim)],
+    accepted: &HashSet<usize>,
+) -> (results::Batch, Option<records::Batch>) {
+    let accepted = tried.iter().filter(|(index, _)| accepted.contains(index));
+    let stored: Vec<_> =
+        accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index])).collect();
+    let results = stored
+        .iter()
+        .flat_map(|(edition, report)| report.results.iter().map(|result| (*edition, result)));
+    let mut records = stored.iter().flat_map(|(edition, report)| {
+        report.records.iter().map(|(number, bytes)| (*edition, *number, bytes.as_slice()))
+    });
+    let recorded = stored.iter().any(|(_, report)| !report.records.is_empty());
+    (results.collect(), recorded.then(|| records.by_ref().collect()))
+}

@@ -1,0 +1,137 @@
+//! Many reports, one commit: what costs time is not a report but the disk's promise to keep it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Error;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Queue, Report};
+use crate::db::lots::Verdict;
+
+/// How long the first report of a batch waits for others.
+const WAIT: Duration = Duration::from_millis(10);
+/// So many lots are enough for a batch.
+const LOTS: usize = 64;
+/// So many matches are enough, whatever the lots.
+const MATCHES: usize = 16_384;
+/// Reports that may wait for their batch before those who bring more must wait too.
+const WAITING: usize = 4096;
+/// Batches stored at the same time: one is written while the next is prepared.
+const FLUSHES: usize = 3;
+
+/// A report and who waits for its verdict.
+#[derive(Debug)]
+struct Job {
+    report: Report,
+    tell: oneshot::Sender<Result<Verdict, ReportError>>,
+}
+
+/// Why nothing is known of a report: it is to be repeated.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The database failed.
+    #[error("cannot store a report: {0}")]
+    Database(Arc<Error>),
+    /// The coordinator stops.
+    #[error("the coordinator stops")]
+    Stopped,
+}
+
+/// Takes reports, from anywhere.
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// Gathers reports and stores them.
+#[derive(Debug)]
+pub struct Collector {
+    queue: Queue,
+    jobs: mpsc::Receiver<Job>,
+}
+
+impl Reporter {
+    /// A reporter for a queue, and the collector that is to run beside it.
+    pub fn new(queue: Queue) -> (Self, Collector) {
+        let (sender, jobs) = mpsc::channel(WAITING);
+        (Self { jobs: sender }, Collector { queue, jobs })
+    }
+
+    /// Stores a report together with others, and says what became of it once that is certain.
+    ///
+    /// # Errors
+    /// If it is not: then the report is to be repeated.
+    pub async fn report(&self, report: Report) -> Result<Verdict, ReportError> {
+        let (tell, told) = oneshot::channel();
+        let sent = self.jobs.send(Job { report, tell }).await;
+        sent.map_err(|_| ReportError::Stopped)?;
+        told.await.map_err(|_| ReportError::Stopped)?
+    }
+}
+
+impl Collector {
+    /// Stores what is reported, until every [`Reporter`] is gone.
+    pub async fn run(mut self) {
+        let free = Arc::new(Semaphore::new(FLUSHES));
+        let mut flushes = JoinSet::new();
+        while let Some(first) = self.jobs.recv().await {
+            let batch = self.gather(first).await;
+            let permit = Arc::clone(&free).acquire_owned().await;
+            let queue = self.queue.clone();
+            flushes.spawn(async move {
+                flush(&queue, batch).await;
+                drop(permit);
+            });
+            while flushes.try_join_next().is_some() {}
+        }
+        while flushes.join_next().await.is_some() {}
+    }
+
+    /// A batch: full, or as much as came in time.
+    async fn gather(&mut self, first: Job) -> Vec<Job> {
+        let deadline = Instant::now() + WAIT;
+        let mut matches = first.report.results.len();
+        let mut batch = vec![first];
+        while batch.len() < LOTS && matches < MATCHES {
+            let Ok(Some(job)) = timeout_at(deadline, self.jobs.recv()).await else { break };
+            matches += job.report.results.len();
+            batch.push(job);
+        }
+        batch
+    }
+}
+
+/// Stores a batch. Where the database refuses it as a whole each report is stored by itself, so
+/// that one that the database cannot take holds up no other.
+async fn flush(queue: &Queue, batch: Vec<Job>) {
+    let (reports, tell): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|job| (job.report, job.tell)).unzip();
+    let verdicts: Vec<_> = match queue.report(&reports).await {
+        Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
+        Err(Error::Database(_)) if reports.len() > 1 => singly(queue, &reports).await,
+        Err(error) => {
+            let error = ReportError::Database(Arc::new(error));
+            reports.iter().map(|_| Err(error.clone())).collect()
+        }
+    };
+    for (tell, verdict) in tell.into_iter().zip(verdicts) {
+        // Whoever has left will ask again.
+        drop(tell.send(verdict));
+    }
+}
+
+/// Stores reports one by one.
+async fn singly(queue: &Queue, reports: &[Report]) -> Vec<Result<Verdict, ReportError>> {
+    let mut verdicts = Vec::with_capacity(reports.len());
+    for report in reports {
+        let stored = queue.report(std::slice::from_ref(report)).await;
+        verdicts.push(match stored {
+            Ok(stored) => Ok(stored[0]),
+            Err(error) => Err(ReportError::Database(Arc::new(error))),
+        });
+    }
+    verdicts
+}

@@ -1,0 +1,75 @@
+//! What has to happen again and again: leases expire, results are counted, editions become
+//! complete.
+
+use std::time::Duration;
+
+use sqlx::Error;
+use time::OffsetDateTime;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Expired, Queue};
+use crate::db::editions;
+use arbiter_proto::ids::EditionId;
+
+/// How often results are brought into the standings.
+const ROUND: Duration = Duration::from_millis(250);
+
+/// Tells the time.
+pub type Clock = fn() -> OffsetDateTime;
+
+/// Keeps a queue going. Several coordinators may do so at once.
+#[derive(Debug)]
+pub struct Upkeep {
+    queue: Queue,
+    clock: Clock,
+}
+
+/// What a round of upkeep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Leases that ran out and lots that woke.
+    pub expired: Expired,
+    /// Matches that came into standings.
+    pub counted: i64,
+    /// Editions that became complete.
+    pub complete: Vec<EditionId>,
+}
+
+impl Upkeep {
+    /// Upkeep of this queue by this clock.
+    pub fn new(queue: Queue, clock: Clock) -> Self {
+        Self { queue, clock }
+    }
+
+    /// Works round after round and hands over what each did. It may be dropped at any moment.
+    pub async fn run(&self, mut done: impl FnMut(Result<Round, Error>)) {
+        let mut rounds = interval(ROUND);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            rounds.tick().await;
+            done(self.round().await);
+        }
+    }
+
+    /// Works once.
+    ///
+    /// # Errors
+    /// If the database fails; the next round does what this one did not.
+    pub async fn round(&self) -> Result<Round, Error> {
+        let now = (self.clock)();
+        let mut round = Round { expired: self.queue.expire(now).await?, ..Round::default() };
+        for edition in editions::running(self.queue.pool()).await? {
+            loop {
+                let counted = self.queue.count(edition).await?;
+                if counted == 0 {
+                    break;
+                }
+                round.counted += counted;
+            }
+            if self.queue.complete(edition, now).await? {
+                round.complete.push(edition);
+            }
+        }
+        Ok(round)
+    }
+}

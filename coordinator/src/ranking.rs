@@ -1,0 +1,220 @@
+//! Rankings: sums over matches, put into order. Pure: no database, no clock.
+//!
+//! Every tie-break of the five games is a sum over matches of small integers, compared from the
+//! left; a ranking is therefore a [`Tally`] for each entrant and a sort. Adding results one by one
+//! as they come, in any order, gives the same as adding all of them at the end. Sums are exact;
+//! only means and their intervals, which decide nothing, are floating-point numbers.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use arbiter_games::blackjack::ANTE;
+use arbiter_games::{Forfeit, GameName};
+use arbiter_proto::ids::Entrant;
+use time::OffsetDateTime;
+
+mod meetings;
+mod spread;
+
+pub use meetings::{Meeting, Meetings};
+pub use spread::Mean;
+
+/// What the components of a ranking are called, the most important first: those of the game's
+/// score, and for blackjack the episodes that left a bot broke, counted downwards.
+pub fn columns(game: GameName) -> Vec<&'static str> {
+    let broke = (game == GameName::Blackjack).then_some("solvent");
+    game.score_columns().iter().copied().chain(broke).collect()
+}
+
+/// What one match came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// The entrants, seat 1 first.
+    pub seats: &'a [Entrant],
+    /// Every seat's score in a row, seat 1 first.
+    pub scores: &'a [i64],
+    /// What each seat brought from earlier matches of its episode; nothing where nothing is
+    /// carried.
+    pub carried: &'a [i64],
+    /// Each seat's forfeit; nothing if nobody forfeited.
+    pub forfeits: &'a [Option<Forfeit>],
+    /// Each seat's bad answers; nothing if there were none.
+    pub bad_answers: &'a [i32],
+}
+
+impl<'a> Outcome<'a> {
+    /// The entrants with their scores.
+    fn scored(&self) -> impl Iterator<Item = (Entrant, &'a [i64])> + use<'a> {
+        let components = self.scores.len() / self.seats.len().max(1);
+        self.seats.iter().copied().zip(self.scores.chunks_exact(components.max(1)))
+    }
+
+    /// What a seat's score adds to the ranking of `game`.
+    fn adds(&self, game: GameName, seat: usize, score: &[i64]) -> Vec<i128> {
+        let mut parts: Vec<i128> = score.iter().copied().map(i128::from).collect();
+        if let (Some(carried), Some(first)) = (self.carried.get(seat), parts.first_mut()) {
+            *first -= i128::from(*carried);
+        }
+        if game == GameName::Blackjack {
+            // Whoever is broke drops out of the episode, so this is once an episode at most.
+            parts.push(if score.first() < Some(&ANTE) { -1 } else { 0 });
+        }
+        parts
+    }
+}
+
+/// Sums over the matches of one entrant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Matches.
+    pub matches: i64,
+    /// The components of the ranking.
+    pub score: Vec<i128>,
+    /// The squares of the first component, for its interval.
+    pub squares: i128,
+    /// Forfeits by kind, in the order of [`Forfeit::ALL`].
+    pub forfeits: [i64; Forfeit::ALL.len()],
+    /// Bad answers that were no forfeits.
+    pub bad_answers: i64,
+}
+
+impl Tally {
+    /// Adds what one match brought.
+    fn add(&mut self, parts: &[i128], forfeit: Option<Forfeit>, bad_answers: i32) {
+        self.matches += 1;
+        add_parts(&mut self.score, parts);
+        let first = parts.first().copied().unwrap_or(0);
+        self.squares = self.squares.saturating_add(first.saturating_mul(first));
+        for (kind, count) in Forfeit::ALL.into_iter().zip(&mut self.forfeits) {
+            *count += i64::from(forfeit == Some(kind));
+        }
+        self.bad_answers += i64::from(bad_answers);
+    }
+
+    /// The sums over these matches and those.
+    pub fn merge(&mut self, other: &Self) {
+        self.matches += other.matches;
+        add_parts(&mut self.score, &other.score);
+        self.squares = self.squares.saturating_add(other.squares);
+        for (count, more) in self.forfeits.iter_mut().zip(other.forfeits) {
+            *count += more;
+        }
+        self.bad_answers += other.bad_answers;
+    }
+
+    /// The mean of the first component over the matches.
+    pub fn mean(&self) -> Option<Mean> {
+        Mean::of(self.matches, self.score.first().copied().unwrap_or(0), self.squares)
+    }
+}
+
+/// Adds component by component.
+fn add_parts(sum: &mut Vec<i128>, parts: &[i128]) {
+    if sum.len() < parts.len() {
+        sum.resize(parts.len(), 0);
+    }
+    for (sum, part) in sum.iter_mut().zip(parts) {
+        *sum += part;
+    }
+}
+
+/// Sums over the matches of every entrant of a game.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tallies {
+    game: GameName,
+    by_entrant: BTreeMap<Entrant, Tally>,
+    matches: i64,
+}
+
+impl Tallies {
+    /// No matches yet.
+    pub fn new(game: GameName) -> Self {
+        Self { game, by_entrant: BTreeMap::new(), matches: 0 }
+    }
+
+    /// Adds a match.
+    pub fn add(&mut self, outcome: &Outcome<'_>) {
+        self.matches += 1;
+        for (seat, (entrant, score)) in outcome.scored().enumerate() {
+            let forfeit = outcome.forfeits.get(seat).copied().flatten();
+            let bad_answers = outcome.bad_answers.get(seat).copied().unwrap_or(0);
+            let parts = outcome.adds(self.game, seat, score);
+            self.by_entrant.entry(entrant).or_default().add(&parts, forfeit, bad_answers);
+        }
+    }
+
+    /// How many matches were added.
+    pub fn matches(&self) -> i64 {
+        self.matches
+    }
+
+    /// The sums of each entrant that has played, in order.
+    pub fn by_entrant(&self) -> &BTreeMap<Entrant, Tally> {
+        &self.by_entrant
+    }
+}
+
+/// Who is to be ranked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contestant {
+    /// Its number in the edition.
+    pub entrant: Entrant,
+    /// When its version was submitted.
+    pub submitted_at: OffsetDateTime,
+    /// Its sums.
+    pub tally: Tally,
+}
+
+/// A place in a ranking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1. Equals share a place, and the next ones are as far behind as if they did not.
+    pub rank: usize,
+    /// Whether somebody else has the same place.
+    pub tied: bool,
+    /// Whose place it is.
+    pub contestant: Contestant,
+}
+
+/// Whether of two bots with equal sums the one submitted earlier ranks higher: so say the rules of
+/// gomoku and blackjack.
+fn earlier_is_better(game: GameName) -> bool {
+    matches!(game, GameName::Gomoku | GameName::Blackjack)
+}
+
+/// Whether `a` ranks higher (less), lower, or the same.
+fn compare(game: GameName, a: &Contestant, b: &Contestant) -> Ordering {
+    let sums = compare_parts(&b.tally.score, &a.tally.score);
+    let earlier = || a.submitted_at.cmp(&b.submitted_at);
+    if earlier_is_better(game) { sums.then_with(earlier) } else { sums }
+}
+
+/// Compares component by component; what is missing is 0, as for an entrant without matches.
+fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
+    let part = |parts: &[i128], index: usize| parts.get(index).copied().unwrap_or(0);
+    let differences = (0..a.len().max(b.len())).map(|index| part(a, index).cmp(&part(b, index)));
+    differences.fold(Ordering::Equal, Ordering::then)
+}
+
+/// Ranks contestants by the rules of `game`, the best first; equals by their numbers.
+pub fn rank(game: GameName, mut contestants: Vec<Contestant>) -> Vec<Place> {
+    contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
+    let same = |a: usize, b: usize| {
+        let pair = contestants.get(a).zip(contestants.get(b));
+        pair.is_some_and(|(a, b)| compare(game, a, b).is_eq())
+    };
+    let mut places = Vec::with_capacity(contestants.len());
+    let mut rank = 1;
+    for index in 0..contestants.len() {
+        let above = index > 0 && same(index - 1, index);
+        if !above {
+            rank = index + 1;
+        }
+        places.push((rank, above || same(index, index + 1)));
+    }
+    let places = places.into_iter().zip(contestants);
+    places.map(|((rank, tied), contestant)| Place { rank, tied, contestant }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Head to head: what each two entrants made of their matches against each other.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use arbiter_proto::ids::Entrant;
+
+use super::Outcome;
+
+/// What an entrant made of its matches against another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meeting {
+    /// Matches at the same table.
+    pub matches: i64,
+    /// Those with the higher score.
+    pub won: i64,
+    /// Those with the same score.
+    pub drawn: i64,
+    /// Those with the lower score.
+    pub lost: i64,
+    /// The first numbers of its own scores, added.
+    pub own: i128,
+    /// The first numbers of the other's.
+    pub other: i128,
+}
+
+impl Meeting {
+    /// The same as the other sees it.
+    #[must_use]
+    pub fn mirrored(&self) -> Self {
+        let Self { won, lost, own, other, .. } = *self;
+        Self { won: lost, lost: won, own: other, other: own, ..*self }
+    }
+}
+
+/// What every two entrants made of their meetings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meetings {
+    /// As seen by the entrant with the lower number, which stands first.
+    by_pair: BTreeMap<(Entrant, Entrant), Meeting>,
+}
+
+impl Meetings {
+    /// Adds a match: each two of its entrants met.
+    pub fn add(&mut self, outcome: &Outcome<'_>) {
+        let mut scored: Vec<_> = outcome.scored().collect();
+        scored.sort_by_key(|(entrant, _)| *entrant);
+        for (index, (entrant, score)) in scored.iter().enumerate() {
+            for (other, against) in &scored[index + 1..] {
+                let meeting = self.by_pair.entry((*entrant, *other)).or_default();
+                meeting.matches += 1;
+                match score.cmp(against) {
+                    Ordering::Greater => meeting.won += 1,
+                    Ordering::Equal => meeting.drawn += 1,
+                    Ordering::Less => meeting.lost += 1,
+                }
+                meeting.own += score.first().copied().map_or(0, i128::from);
+                meeting.other += against.first().copied().map_or(0, i128::from);
+            }
+        }
+    }
+
+    /// What `entrant` made of its matches against `other`, if they have met.
+    pub fn between(&self, entrant: Entrant, other: Entrant) -> Option<Meeting> {
+        if entrant <= other {
+            self.by_pair.get(&(entrant, other)).cloned()
+        } else {
+            self.by_pair.get(&(other, entrant)).map(Meeting::mirrored)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Tests of rankings.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Two for a win, one for a draw: the scores of a match between two.
+fn duel(seats: [i32; 2], scores: [i64; 2]) -> (Vec<Entrant>, Vec<i64>) {
+    (seats.map(Entrant).to_vec(), scores.to_vec())
+}
+
+fn outcome((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> Outcome<'_> {
+    Outcome { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
+}
+
+/// Contestants with these sums, submitted in this order.
+fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
+    let contestant = |(entrant, score): (i32, &&[i128])| Contestant {
+        entrant: Entrant(entrant),
+        submitted_at: OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(entrant.into()),
+        tally: Tally { matches: 1, score: score.to_vec(), ..Tally::default() },
+    };
+    (0..).zip(sums).map(contestant).collect()
+}
+
+/// Rank, whether it is shared, and entrant, of each place.
+fn order(game: GameName, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
+    let places = rank(game, contestants(sums));
+    places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect()
+}
+
+#[test]
+fn ties_are_ties_where_the_rules_break_none() {
+    let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
+    let shared = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
+    assert_eq!(order(GameName::Wojna, &sums), shared);
+}
+
+#[test]
+fn the_earlier_submission_wins_where_the_rules_say_so() {
+    let sums: [&[i128]; 3] = [&[2], &[7], &[7]];
+    let broken = [(1, false, 1), (2, false, 2), (3, false, 0)];
+    assert_eq!(order(GameName::Gomoku, &sums), broken);
+    // Submitted at the same moment, they remain equal.
+    let mut together = contestants(&sums);
+    together[2].submitted_at = together[1].submitted_at;
+    assert!(rank(GameName::Gomoku, together)[..2].iter().all(|place| place.tied));
+}
+
+#[test]
+fn later_components_break_ties() {
+    let bitwa: [&[i128]; 4] = [&[3, 5, 9], &[3, 6, -4], &[4, -9, 0], &[3, 6, -3]];
+    let expected = [(1, false, 2), (2, false, 3), (3, false, 1), (4, false, 0)];
+    assert_eq!(order(GameName::Bitwa, &bitwa), expected);
+    let tricks: [&[i128]; 2] = [&[1, -2], &[1, 2]];
+    assert_eq!(order(GameName::Tricks, &tricks), [(1, false, 1), (2, false, 0)]);
+}
+
+#[test]
+fn whoever_has_not_played_has_nothing() {
+    let sums: [&[i128]; 3] = [&[-1, 5], &[], &[0, 0]];
+    let expected = [(1, true, 1), (1, true, 2), (3, false, 0)];
+    assert_eq!(order(GameName::Tricks, &sums), expected);
+}
+
+/// Final chips count once, however many rounds carried them, and so does being broke.
+#[test]
+fn chips_are_counted_at_the_end_of_the_episode() {
+    let seats = [Entrant(0), Entrant(1)];
+    let none =
+        Outcome { seats: &seats, scores: &[], carried: &[], forfeits: &[], bad_answers: &[] };
+    let mut tallies = Tallies::new(GameName::Blackjack);
+    tallies.add(&Outcome { scores: &[250, 190], ..none });
+    tallies.add(&Outcome { scores: &[300, 9], carried: &[250, 190], ..none });
+    tallies.add(&Outcome { seats: &seats[..1], scores: &[280], carried: &[300], ..none });
+    let scores: Vec<_> = tallies.by_entrant().values().map(|tally| tally.score.clone()).collect();
+    assert_eq!(scores, [vec![280, 0], vec![9, -1]]);
+    assert_eq!(columns(GameName::Blackjack), ["chips", "solvent"]);
+}
+
+#[test]
+fn forfeits_are_counted_by_kind() {
+    let seats = [Entrant(0), Entrant(1)];
+    let forfeits = [None, Some(Forfeit::Illegal)];
+    let mut tallies = Tallies::new(GameName::Gomoku);
+    let bad_answers = [2, 0];
+    let played = Outcome {
+        seats: &seats,
+        scores: &[2, 0],
+        carried: &[],
+        forfeits: &forfeits,
+        bad_answers: &bad_answers,
+    };
+    tallies.add(&played);
+    tallies.add(&played);
+    let [winner, loser] = [0, 1].map(|entrant| &tallies.by_entrant()[&Entrant(entrant)]);
+    assert_eq!((winner.forfeits, winner.bad_answers), ([0, 0, 0, 0], 4));
+    assert_eq!((loser.forfeits, loser.bad_answers), ([0, 2, 0, 0], 0));
+}
+
+#[test]
+fn meetings_are_seen_from_both_sides() {
+    let mut meetings = Meetings::default();
+    for match_ in [duel([0, 1], [2, 0]), duel([1, 0], [1, 1]), duel([1, 0], [2, 0])] {
+        meetings.add(&outcome(&match_));
+    }
+    let meeting = meetings.between(Entrant(1), Entrant(0)).unwrap();
+    assert_eq!((meeting.matches, meeting.won, meeting.drawn, meeting.lost), (3, 1, 1, 1));
+    assert_eq!((meeting.own, meeting.other), (3, 3));
+    assert_eq!(meetings.between(Entrant(0), Entrant(1)), Some(meeting.mirrored()));
+    assert_eq!(meetings.between(Entrant(0), Entrant(2)), None);
+}
+
+#[test]
+fn at_a_table_of_four_each_meets_each() {
+    let mut meetings = Meetings::default();
+    let seats = [3, 1, 0, 2].map(Entrant).to_vec();
+    meetings.add(&outcome(&(seats, vec![48, 24, 6, 6])));
+    let won = |a, b| meetings.between(Entrant(a), Entrant(b)).unwrap().won;
+    assert_eq!([won(3, 0), won(1, 2), won(0, 2), won(2, 3)], [1, 1, 0, 0]);
+    assert_eq!(meetings.between(Entrant(0), Entrant(2)).unwrap().drawn, 1);
+}
+
+fn any_match() -> impl Strategy<Value = (Vec<Entrant>, Vec<i64>)> {
+    let pair = (0..6i32, 1..6i32).prop_map(|(a, b)| [Entrant(a), Entrant((a + b) % 6)].to_vec());
+    (pair, prop::collection::vec(-1_000_000_000_000..1_000_000_000_000i64, 4))
+}
+
+proptest! {
+    /// Adding as results come, in pieces and in any order, gives what adding all of them gives.
+    #[test]
+    fn incremental_equals_recomputed(
+        matches in prop::collection::vec(any_match(), 0..60),
+        pieces in prop::collection::vec(0..7usize, 60),
+        order in any::<prop::sample::Index>(),
+    ) {
+        let mut whole = Tallies::new(GameName::Tricks);
+        for played in &matches {
+            whole.add(&outcome(played));
+        }
+        let mut parts: Vec<_> = (0..7).map(|_| Tallies::new(GameName::Tricks)).collect();
+        let start = if matches.is_empty() { 0 } else { order.index(matches.len()) };
+        for (index, played) in matches.iter().enumerate().cycle().skip(start).take(matches.len()) {
+            parts[pieces[index]].add(&outcome(played));
+        }
+        let mut merged: BTreeMap<Entrant, Tally> = BTreeMap::new();
+        for (entrant, tally) in parts.iter().rev().flat_map(Tallies::by_entrant) {
+            merged.entry(*entrant).or_default().merge(tally);
+        }
+        prop_assert_eq!(&merged, whole.by_entrant());
+    }
+
+    /// Ranks are 1 for the best and never skip anybody.
+    #[test]
+    fn ranks_count_those_who_are_better(sums in prop::collection::vec((0..4i128, 0..3i128), 1..30)) {
+        let sums: Vec<_> = sums.into_iter().map(|(a, b)| vec![a, b]).collect();
+        let sums: Vec<_> = sums.iter().map(Vec::as_slice).collect();
+        for place in rank(GameName::Tricks, contestants(&sums)) {
+            let own = &place.contestant.tally.score;
+            let better = sums.iter().filter(|sum| **sum > own.as_slice()).count();
+            let equal = sums.iter().filter(|sum| **sum == own.as_slice()).count();
+            prop_assert_eq!((place.rank, place.tied), (better + 1, equal > 1));
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The tables: every statement runs, and nonsense is refused by the database itself.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use arbiter_coordinator::db::editions::EditionState;
+use arbiter_coordinator::db::tokens::Role;
+use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
+use arbiter_coordinator::db::{
+    self, audit, bots, editions, lots, matches, standings, tokens, tournaments, versions, workers,
+};
+use arbiter_coordinator::ranking::{Tally, rank};
+use arbiter_games::{GameName, Seed};
+use arbiter_proto::ids::{Entrant, MatchNumber, TokenId};
+use serde_json::json;
+use sqlx::Error;
+use support::{Database, START, plan};
+use time::Duration;
+
+/// What the database says about something that it refuses: the constraint, or else its words.
+fn refusal<T: std::fmt::Debug>(refused: Result<T, Error>) -> String {
+    match refused.unwrap_err() {
+        Error::Database(error) => {
+            error.constraint().map_or_else(|| error.message().to_owned(), ToOwned::to_owned)
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn tournaments_are_found_and_end_once() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let id = database.tournament("spring-cup", GameName::Wojna).await;
+    let other = database.tournament("autumn-cup", GameName::Bitwa).await;
+    let found = tournaments::find(pool, "spring-cup").await.unwrap().unwrap();
+    assert_eq!((found.id, found.game.as_str()), (id, "wojna"));
+    assert_eq!((found.seed, found.state), (Seed::of_text("spring-cup"), TournamentState::Open));
+    assert_eq!(tournaments::find(pool, "winter-cup").await.unwrap(), None);
+    let listed = tournaments::list(pool).await.unwrap();
+    assert_eq!(listed.iter().map(|line| line.id).collect::<Vec<_>>(), [other, id]);
+    let later = START + Duration::DAY;
+    assert!(tournaments::end(pool, id, TournamentState::Closed, later).await.unwrap());
+    assert!(!tournaments::end(pool, id, TournamentState::Cancelled, later).await.unwrap());
+    let found = tournaments::get(pool, id).await.unwrap().unwrap();
+    assert_eq!((found.state, found.ended_at), (TournamentState::Closed, Some(later)));
+    let too_early = tournaments::end(pool, other, TournamentState::Closed, START - Duration::DAY);
+    assert_eq!(refusal(too_early.await), "time_goes_on");
+}
+
+#[tokio::test]
+async fn bots_submit_versions_and_withdraw() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let first = database.versions(cup, 3).await;
+    let bot = bots::find(pool, cup, "bot-1").await.unwrap().unwrap();
+    assert_eq!((bot.owner, bot.withdrawn_at), (None, None));
+    versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
+    let later = START + Duration::HOUR;
+    let better = versions::submit(pool, bot.id, &[2; 32], later).await.unwrap();
+    let all = versions::of_bot(pool, bot.id).await.unwrap();
+    let numbers: Vec<_> = all.iter().map(|version| (version.id, version.number)).collect();
+    assert_eq!(numbers, [(better, 2), (first[1], 1)]);
+    assert!(bots::withdraw(pool, bots::list(pool, cup).await.unwrap()[0].id, later).await.unwrap());
+    let newest = versions::newest(pool, cup).await.unwrap();
+    assert_eq!(newest.iter().map(|version| version.id).collect::<Vec<_>>(), [better, first[2]]);
+    assert_eq!(versions::bundle(pool, &all[0].digest).await.unwrap(), Some(b"better".to_vec()));
+    // A bundle is stored once, however often it is submitted.
+    versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM bundles").await, 2);
+}
+
+#[tokio::test]
+async fn tokens_let_in_until_they_are_revoked() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", START).await.unwrap();
+    assert_eq!(tokens::find(pool, &[6; 32]).await.unwrap(), None);
+    let found = tokens::find(pool, &[5; 32]).await.unwrap().unwrap();
+    assert_eq!((found.id, found.role, found.name.as_str()), (id, Role::Worker, "rack 7"));
+    assert!(tokens::revoke(pool, id, START).await.unwrap());
+    assert!(!tokens::revoke(pool, id, START).await.unwrap());
+    assert_eq!(tokens::find(pool, &[5; 32]).await.unwrap(), None);
+    assert_eq!(tokens::list(pool).await.unwrap()[0].revoked_at, Some(START));
+    let again = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
+    assert_eq!(refusal(again), "tokens_hash_key");
+}
+
+#[tokio::test]
+async fn workers_keep_their_identity_and_changes_are_written_down() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let id = workers::greet(pool, "w", "A", "1", START).await.unwrap();
+    let later = START + Duration::HOUR;
+    assert_eq!(workers::greet(pool, "w", "B", "2", later).await.unwrap(), id);
+    let worker = &workers::list(pool).await.unwrap()[0];
+    assert_eq!((worker.sandbox.as_str(), worker.seen_at), ("B", later));
+    let detail = json!({ "why": "late" });
+    audit::write(pool, None, "cancel", "cup", Some(&detail), START).await.unwrap();
+    let change = &audit::latest(pool).await.unwrap()[0];
+    assert_eq!((change.action.as_str(), &change.detail), ("cancel", &Some(detail)));
+    let unknown = audit::write(pool, Some(TokenId(99)), "x", "y", None, START).await;
+    assert_eq!(refusal(unknown), "audit_token_fkey");
+}
+
+/// The official leaderboard goes from complete edition to complete edition.
+#[tokio::test]
+async fn the_last_complete_edition_is_official() {
+    let database = Database::new().await;
+    let (pool, queue) = (&database.pool, database.queue());
+    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let entered = database.versions(cup, 5).await;
+    assert_eq!(editions::official(pool, cup).await.unwrap(), None);
+    let worker = database.worker("w").await;
+    let mut complete = Vec::new();
+    for number in 1..=2 {
+        let edition = editions::create(pool, cup, 1, false, START).await.unwrap();
+        assert_eq!(editions::enter(pool, edition, &entered).await.unwrap(), 5);
+        queue.plan(edition, plan(2, 2)).await.unwrap();
+        queue.start(edition).await.unwrap();
+        assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
+        assert_eq!(lots::backlog(pool).await.unwrap(), [(edition, 1)]);
+        let lot = queue.lease(edition, 1, START).await.unwrap()[0];
+        queue.report(&[support::report(&lot, worker)]).await.unwrap();
+        assert!(!queue.complete(edition, START).await.unwrap());
+        queue.count(edition).await.unwrap();
+        assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
+        assert!(queue.complete(edition, START).await.unwrap());
+        assert_eq!(editions::official(pool, cup).await.unwrap(), Some(edition));
+        assert_eq!(editions::of_tournament(pool, cup).await.unwrap()[0].number, number);
+        complete.push(edition);
+    }
+    let states = editions::of_tournament(pool, cup).await.unwrap();
+    assert!(states.iter().all(|edition| edition.state == EditionState::Complete));
+    let entrants = editions::entrants(pool, complete[0]).await.unwrap();
+    assert_eq!(entrants.iter().map(|row| row.version).collect::<Vec<_>>(), entered);
+}
+
+#[tokio::test]
+async fn one_edition_of_a_tournament_runs_at_a_time() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let first = database.running(2, 1).await;
+    let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
+    let second = editions::create(&database.pool, cup, 1, false, START).await.unwrap();
+    let error = queue.plan(second, plan(2, 1)).await;
+    assert_eq!(error.unwrap(), 2);
+    let nobody = queue.start(second).await.unwrap_err().to_string();
+    assert!(nobody.contains("seats somebody who is no entrant"), "{nobody}");
+    let entered = versions::newest(&database.pool, cup).await.unwrap();
+    let entered: Vec<_> = entered.iter().map(|version| version.id).collect();
+    editions::enter(&database.pool, second, &entered).await.unwrap();
+    assert!(queue.start(second).await.unwrap_err().to_string().contains("one_edition_runs"));
+    queue.cancel(first, START).await.unwrap();
+    assert!(queue.start(second).await.unwrap());
+}
+
+/// Whatever games pay, sums stay exact.
+#[tokio::test]
+async fn standings_hold_great_sums() {
+    let database = Database::new().await;
+    let edition = database.edition(2).await;
+    let great = 1_000_000_000_000_000_000_i128;
+    let tally = Tally {
+        matches: 2,
+        score: vec![10 * great, -great],
+        squares: 50 * great * great,
+        forfeits: [1, 0, 0, 1],
+        bad_answers: 3,
+    };
+    let tallies = [(Entrant(1), tally.clone())].into();
+    for _ in 0..2 {
+        standings::add(&database.pool, edition, &tallies).await.unwrap();
+    }
+    standings::add(&database.pool, edition, &[].into()).await.unwrap();
+    let mut twice = tally.clone();
+    twice.merge(&tally);
+    let mut connection = database.pool.acquire().await.unwrap();
+    let contestants = standings::contestants(&mut connection, edition).await.unwrap();
+    let sums: Vec<_> = contestants.iter().map(|contestant| contestant.tally.clone()).collect();
+    assert_eq!(sums, [Tally::default(), twice]);
+    assert_eq!(contestants[1].submitted_at - contestants[0].submitted_at, Duration::SECOND);
+    let places = rank(GameName::Tricks, contestants);
+    assert_eq!(places[0].contestant.entrant, Entrant(1));
+    // A wrong sum is found.
+    assert_eq!(database.queue().check(edition).await.unwrap()[0].computed, None);
+}
+
+/// A check tells who differs, and by what.
+#[tokio::test]
+async fn a_check_finds_what_was_tampered_with() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(40, 40).await;
+    let lot = queue.lease(edition, 1, START).await.unwrap()[0];
+    queue.report(&[support::report(&lot, worker)]).await.unwrap();
+    // What is reported and not counted yet is no difference.
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+    queue.count(edition).await.unwrap();
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+    let meetings = queue.meetings(edition).await.unwrap();
+    assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
+    let tamper = "UPDATE standings SET score[1] = score[1] + 1 WHERE entrant = 3";
+    sqlx::query(tamper).execute(&database.pool).await.unwrap();
+    let differences = queue.check(edition).await.unwrap();
+    assert_eq!(differences.len(), 1);
+    assert!(differences[0].to_string().starts_with("entrant 3: the standings have ["));
+}
+
+#[tokio::test]
+async fn names_and_games_that_make_no_sense_are_refused() {
+    let database = Database::new().await;
+    let create = async |name: &str, game: &str, settings: serde_json::Value| {
+        let new = NewTournament {
+            name,
+            game,
+            settings: &settings,
+            seed: Seed([0; 32]),
+            seed_hash: [0; 32],
+        };
+        refusal(tournaments::create(&database.pool, &new, START).await)
+    };
+    assert_eq!(create("a b", "gomoku", json!({})).await, "tournaments_name_check");
+    assert_eq!(create("cup", "chess", json!({})).await, "tournaments_game_check");
+    assert_eq!(create("cup", "gomoku", json!([])).await, "tournaments_settings_check");
+    let cup = database.tournament("cup", GameName::Gomoku).await;
+    assert_eq!(create("cup", "gomoku", json!({})).await, "tournaments_name_key");
+    let bot =
+        async |name: &str| refusal(bots::create(&database.pool, cup, None, name, START).await);
+    assert_eq!(bot("TIE").await, "bots_name_check");
+    assert_eq!(bot("").await, "bots_name_check");
+    database.versions(cup, 1).await;
+    assert_eq!(bot("bot-0").await, "bots_tournament_name_key");
+    let bot = bots::find(&database.pool, cup, "bot-0").await.unwrap().unwrap();
+    let unknown = versions::submit(&database.pool, bot.id, &[9; 32], START).await;
+    assert_eq!(refusal(unknown), "versions_digest_fkey");
+}
+
+/// Seats of a match, and the constraint that refuses them.
+const SEATS: [(&str, &str); 8] = [
+    ("{0,0}", "seats_are_taken_by_different_entrants"),
+    ("{0,1,0}", "seats_are_taken_by_different_entrants"),
+    ("{0,1,2,1}", "seats_are_taken_by_different_entrants"),
+    ("{0,NULL}", "seats_are_taken_by_different_entrants"),
+    ("{0,-1}", "seats_are_taken_by_different_entrants"),
+    ("{}", "a_table_has_one_to_four_seats"),
+    ("{0,1,2,3,4}", "a_table_has_one_to_four_seats"),
+    ("{{0,1},{2,3}}", "a_table_has_one_to_four_seats"),
+];
+
+/// Changes of all lots, which hold two matches and are pending, and what refuses them.
+const LOTS: [(&str, &str); 11] = [
+    ("state = 'leased'", "a_leased_lot_has_a_deadline"),
+    ("deadline = now()", "a_leased_lot_has_a_deadline"),
+    ("state = 'delayed'", "a_delayed_lot_has_its_time"),
+    ("state = 'reported'", "what_was_played_was_leased"),
+    ("state = 'blocked'", "a_blocked_lot_waits"),
+    ("waits = 1, count = 1", "a_blocked_lot_waits"),
+    ("state = 'blocked', waits = 1", "lots_in_order_are_single"),
+    ("feeds = true", "lots_in_order_are_single"),
+    ("count = 0", "lots_count_check"),
+    ("state = 'split', count = 1, attempt = 1", "a_split_lot_had_several_matches"),
+    ("number = -7 - number", "a_lot_that_retries_one_match_is_named_after_it"),
+];
+
+/// Numbers of a result: time, scores, transcript, forfeits; and what refuses them.
+const RESULTS: [(&str, &str); 4] = [
+    ("0, '{}', decode(repeat('00', 32), 'hex'), NULL", "results_scores_check"),
+    ("-1, '{1}', decode(repeat('00', 32), 'hex'), NULL", "results_wall_ms_check"),
+    ("0, '{1}', '', NULL", "results_transcript_check"),
+    ("0, '{1}', decode(repeat('00', 32), 'hex'), '{5}'", "results_forfeits_check"),
+];
+
+/// Other statements, and what refuses them.
+const OTHERS: [(&str, &str); 13] = [
+    ("INSERT INTO matches SELECT * FROM matches", "matches_pkey"),
+    ("UPDATE matches SET deal = 7", "rows of matches are never changed"),
+    ("UPDATE results SET wall_ms = 7", "rows of results are never changed"),
+    ("UPDATE entrants SET version = 7", "rows of entrants are never changed"),
+    ("DELETE FROM audit", "rows of audit are never changed"),
+    ("INSERT INTO lot_order VALUES (1, 2, 2)", "order_has_no_end_that_is_its_beginning"),
+    ("INSERT INTO records VALUES (0, 1, '')", "records_bytes_check"),
+    ("UPDATE editions SET state = 'complete'", "an_ended_edition_has_its_time"),
+    (
+        "UPDATE editions SET state = 'complete', ended_at = created_at, growing = true",
+        "a_complete_edition_has_its_matches",
+    ),
+    (
+        "INSERT INTO entrants SELECT edition, 77, bot, version FROM entrants LIMIT 1",
+        "entrants_edition_bot_key",
+    ),
+    (
+        "INSERT INTO entrants SELECT edition, 77, bot + 9, version FROM entrants LIMIT 1",
+        "entrants_version_bot_fkey",
+    ),
+    ("INSERT INTO standings VALUES (1, 0, 1, '{1}', 1, 1, 1, 0, 0, 0)", "a_match_forfeits_once"),
+    ("INSERT INTO progress VALUES (2, -1)", "progress_counted_check"),
+];
+
+#[tokio::test]
+async fn rows_that_make_no_sense_are_refused() {
+    let database = Database::new().await;
+    database.running(4, 2).await;
+    let seats = |seats| format!("INSERT INTO matches VALUES (99, 0, 1, NULL, '{seats}')");
+    let lot = |change| format!("UPDATE lots SET {change}");
+    let result = |numbers| {
+        let columns = "number, edition, wall_ms, scores, transcript, forfeits";
+        format!("INSERT INTO results ({columns}) VALUES (0, 1, {numbers})")
+    };
+    let mut cases: Vec<(String, &str)> = Vec::new();
+    cases.extend(SEATS.map(|(numbers, refusal)| (seats(numbers), refusal)));
+    cases.extend(LOTS.map(|(change, refusal)| (lot(change), refusal)));
+    cases.extend(RESULTS.map(|(numbers, refusal)| (result(numbers), refusal)));
+    cases.extend(OTHERS.map(|(statement, refusal)| (statement.to_owned(), refusal)));
+    for (statement, expected) in cases {
+        let words = sqlx::AssertSqlSafe(statement.as_str());
+        let refused = sqlx::raw_sql(words).execute(&database.pool).await;
+        assert_eq!(refusal(refused), expected, "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn migrations_may_be_run_by_several_at_once() {
+    let database = Database::new().await;
+    let (a, b) = tokio::join!(db::migrate(&database.pool), db::migrate(&database.pool));
+    a.unwrap();
+    b.unwrap();
+}
+
+#[tokio::test]
+async fn plans_are_read_as_they_were_written() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let full = matches::Match {
+        number: MatchNumber(0),
+        deal: 7,
+        board: Some(3),
+        seats: matches::Seats([4, 0, 2].map(Entrant).to_vec()),
+        carried: Some(vec![1, 2, i64::MAX]),
+        params: Some(json!({ "chips": "1,2,3" })),
+    };
+    let planned = [full, support::duels(2).last().unwrap()];
+    let mut connection = database.pool.acquire().await.unwrap();
+    let copied = matches::copy_in(&mut connection, edition, planned.iter().cloned()).await;
+    assert_eq!(copied.unwrap(), 2);
+    let read = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
+    assert_eq!(read, planned);
+    assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
+}

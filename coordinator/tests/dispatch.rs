@@ -1,0 +1,110 @@
+//! Handing out lots: to all who ask, each to one, and nothing to those who have left.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use arbiter_coordinator::db::{editions, versions};
+use arbiter_coordinator::queue::{Dispatcher, Queue};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use support::{Database, START, duels, plan, report};
+use tokio::task::JoinSet;
+
+/// Somewhere to ask, and what runs beside it.
+fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    (dispatcher, tasks)
+}
+
+#[tokio::test]
+async fn each_lot_goes_to_one_of_those_who_ask() {
+    let database = Database::new().await;
+    let edition = database.running(400, 2).await;
+    let queue = database.queue();
+    let (dispatcher, _running) = dispatcher(&queue);
+    let mut tasks = JoinSet::new();
+    for _ in 0..200 {
+        let dispatcher = dispatcher.clone();
+        tasks.spawn(async move { dispatcher.next().await.unwrap() });
+    }
+    let mut lots = BTreeSet::new();
+    for work in tasks.join_all().await {
+        let numbers: Vec<_> = work.matches.iter().map(|planned| planned.number.0).collect();
+        assert_eq!(numbers, [work.lot.first.0, work.lot.first.0 + 1]);
+        let first = usize::try_from(work.lot.first.0).unwrap();
+        assert_eq!(work.matches[0], duels(400).nth(first).unwrap());
+        lots.insert(work.lot.lease);
+    }
+    assert_eq!(lots.len(), 200);
+    assert!(lots.iter().all(|lease| lease.lot.edition == edition));
+}
+
+/// Somebody asks before there is anything; the news brings it to them.
+#[tokio::test]
+async fn those_who_wait_are_served_when_there_is_something() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let queue = database.queue();
+    let (dispatcher, _running) = dispatcher(&queue);
+    let asker = dispatcher.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { asker.next().await.unwrap().lot });
+    queue.plan(edition, plan(1, 1)).await.unwrap();
+    queue.start(edition).await.unwrap();
+    dispatcher.news();
+    let lot = tasks.join_next().await.unwrap().unwrap();
+    assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 1));
+}
+
+/// A worker that went away while it waited costs nobody a lease.
+#[tokio::test]
+async fn those_who_left_are_given_nothing() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let queue = database.queue();
+    let (dispatcher, _running) = dispatcher(&queue);
+    let mut tasks = JoinSet::new();
+    for _ in 0..3 {
+        let dispatcher = dispatcher.clone();
+        tasks.spawn(async move { drop(dispatcher.next().await) });
+    }
+    tokio::task::yield_now().await;
+    tasks.shutdown().await;
+    queue.plan(edition, plan(1, 1)).await.unwrap();
+    queue.start(edition).await.unwrap();
+    dispatcher.news();
+    let lot = dispatcher.next().await.unwrap().lot;
+    assert_eq!(lot.lease.lot.number, LotNumber(0));
+    assert!(lot.lease.attempt.0 <= 4, "given back without a fault");
+    assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
+}
+
+/// Two tournaments share the workers.
+#[tokio::test]
+async fn editions_take_turns() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let first = database.running(8, 1).await;
+    let league = database.tournament("league", GameName::Gomoku).await;
+    let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
+    assert_eq!(versions::newest(&database.pool, cup).await.unwrap().len(), 5);
+    let entered = database.versions(league, 5).await;
+    let second = editions::create(&database.pool, league, 1, false, START).await.unwrap();
+    editions::enter(&database.pool, second, &entered).await.unwrap();
+    queue.plan(second, plan(8, 1)).await.unwrap();
+    queue.start(second).await.unwrap();
+    let (dispatcher, _running) = dispatcher(&queue);
+    let worker = database.worker("w").await;
+    let mut served: Vec<EditionId> = Vec::new();
+    for _ in 0..8 {
+        let work = dispatcher.next().await.unwrap();
+        served.push(work.lot.lease.lot.edition);
+        queue.report(&[report(&work.lot, worker)]).await.unwrap();
+    }
+    assert_eq!(served, [first, second].repeat(4));
+}

@@ -1,0 +1,261 @@
+//! Each match counts once, whatever happens to those who play it.
+//!
+//! Workers lease and then do anything that a worker can do: report, report twice, report under a
+//! lease that was lost, vanish, give back, fail, renew; while time is pushed on by whole leases,
+//! lots expire and wake, and results are counted. At the end every match must be there once.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arbiter_coordinator::db::lots::{LotState, Patience};
+use arbiter_coordinator::db::{editions, lots, results};
+use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Upkeep, Verdict};
+use arbiter_games::{Dice, Seed};
+use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use support::{Database, START, lots as some_lots, plan, report, result, whole};
+use time::{Duration, OffsetDateTime};
+use tokio::task::JoinSet;
+
+/// Time as the tests push it on, in seconds.
+#[derive(Clone, Debug, Default)]
+struct Time(Arc<AtomicI64>);
+
+impl Time {
+    fn now(&self) -> OffsetDateTime {
+        START + Duration::seconds(self.0.load(Ordering::Relaxed))
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
+
+/// Terms under which no match is ever set aside, so that everything must be played in the end.
+const PATIENT: Terms = Terms {
+    lease: Duration::MINUTE,
+    patience: Patience {
+        faults: i16::MAX,
+        rest: Duration::SECOND,
+        longest_rest: Duration::seconds(4),
+    },
+};
+
+/// A worker that does anything.
+struct Chaos {
+    queue: Queue,
+    edition: EditionId,
+    worker: WorkerId,
+    time: Time,
+    dice: Dice,
+    /// Reports of leases that may have been lost meanwhile.
+    kept: Vec<Report>,
+    accepted: i64,
+}
+
+impl Chaos {
+    async fn run(mut self) -> i64 {
+        let mut idle = 0;
+        while idle < 100 {
+            let most = [1, 1, 16][self.dice.index(3)];
+            let leased = self.queue.lease(self.edition, most, self.time.now()).await.unwrap();
+            idle = if leased.is_empty() { idle + 1 } else { 0 };
+            let mut reports = Vec::new();
+            for lot in leased {
+                match self.dice.below(12) {
+                    // It vanishes.
+                    0 => {}
+                    1 => drop(self.queue.give_back(&[lot.lease]).await.unwrap()),
+                    2 => {
+                        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+                        self.queue.fail(&[failure], self.time.now()).await.unwrap();
+                    }
+                    3 => self.kept.push(report(&lot, self.worker)),
+                    4 => {
+                        reports.push(report(&lot, self.worker));
+                        reports.push(report(&lot, self.worker));
+                    }
+                    5 => {
+                        self.queue.renew(&[lot.lease], self.time.now()).await.unwrap();
+                        self.kept.push(report(&lot, self.worker));
+                    }
+                    _ => reports.push(report(&lot, self.worker)),
+                }
+            }
+            if self.dice.below(8) == 0 {
+                reports.append(&mut self.kept);
+            }
+            self.deliver(&reports).await;
+            self.time.pass(i64::from(self.dice.below(7)));
+        }
+        let kept = std::mem::take(&mut self.kept);
+        self.deliver(&kept).await;
+        self.accepted
+    }
+
+    async fn deliver(&mut self, reports: &[Report]) {
+        let verdicts = self.queue.report(reports).await.unwrap();
+        for (report, verdict) in reports.iter().zip(verdicts) {
+            assert_ne!(verdict, Verdict::Malformed);
+            if verdict == Verdict::Accepted {
+                self.accepted += i64::try_from(report.results.len()).unwrap();
+                // The acknowledgement was lost: it is said again.
+                if self.dice.below(4) == 0 {
+                    let again = self.queue.report(std::slice::from_ref(report)).await.unwrap();
+                    assert_eq!(again, [Verdict::Repeated]);
+                }
+            }
+        }
+    }
+}
+
+/// Lets workers loose on an edition, and returns how many matches were accepted from them.
+async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: &str) -> i64 {
+    let (queue, time) = (Queue::new(database.pool.clone(), PATIENT), Time::default());
+    let mut tasks = JoinSet::new();
+    for number in 0..workers {
+        let chaos = Chaos {
+            queue: queue.clone(),
+            edition,
+            worker: database.worker(&format!("chaos-{number}")).await,
+            time: time.clone(),
+            dice: Seed::of_text(seed).dice(number),
+            kept: Vec::new(),
+            accepted: 0,
+        };
+        tasks.spawn(chaos.run());
+    }
+    let mut upkeep = JoinSet::new();
+    for _ in 0..2 {
+        let (queue, time) = (queue.clone(), time.clone());
+        upkeep.spawn(async move {
+            loop {
+                queue.expire(time.now()).await.unwrap();
+                queue.count(edition).await.unwrap();
+                // Whatever is counted at this moment is what the results say.
+                assert_eq!(queue.check(edition).await.unwrap(), []);
+                time.pass(5);
+            }
+        });
+    }
+    let accepted = tasks.join_all().await.iter().sum();
+    assert!(upkeep.try_join_next().is_none(), "upkeep goes on until it is stopped");
+    upkeep.shutdown().await;
+    accepted
+}
+
+/// Plays what is left without further ado, and looks at everything.
+async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i64) {
+    let queue = Queue::new(database.pool.clone(), PATIENT);
+    let worker = database.worker("last").await;
+    let mut now = START + Duration::WEEK;
+    while !queue.complete(edition, now).await.unwrap() {
+        queue.expire(now).await.unwrap();
+        for lot in queue.lease(edition, 1024, now).await.unwrap() {
+            assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
+        }
+        for lot in queue.lease(edition, 1, now).await.unwrap() {
+            assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
+        }
+        while queue.count(edition).await.unwrap() > 0 {}
+        now += Duration::HOUR;
+    }
+    assert_eq!(database.number("SELECT count(*) FROM results").await, matches);
+    assert_eq!(database.number("SELECT sum(matches)::bigint FROM standings").await, 2 * matches);
+    let edition_now = editions::get(&database.pool, edition).await.unwrap().unwrap();
+    assert_eq!(edition_now.counted, matches);
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+    let page = results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap();
+    for (number, played) in (0..).map(MatchNumber).zip(&page) {
+        assert_eq!((played.number, &played.scores), (number, &result(number).scores));
+    }
+    let census = lots::census(&database.pool, edition).await.unwrap();
+    let over = |state| matches!(state, LotState::Counted | LotState::Split);
+    assert!(census.iter().all(|line| over(line.state)), "{census:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_matches_count_once() {
+    let database = Database::new().await;
+    let edition = database.running(1500, 1).await;
+    let accepted = let_loose(&database, edition, 6, "single").await;
+    finish_and_inspect(&database, edition, 1500).await;
+    let late = database
+        .number(
+            "SELECT count(*) FROM lots WHERE worker =
+        (SELECT id FROM workers WHERE name = 'last')",
+        )
+        .await;
+    assert_eq!(accepted + late, 1500, "each was accepted from one worker, once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn matches_of_great_lots_count_once() {
+    let database = Database::new().await;
+    let edition = database.running(3000, 20).await;
+    let accepted = let_loose(&database, edition, 6, "great").await;
+    assert!(accepted > 1500, "{accepted}");
+    finish_and_inspect(&database, edition, 3000).await;
+}
+
+/// Every lot waits for the one before it and the seventh before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn matches_in_order_count_once_and_in_order() {
+    use arbiter_coordinator::queue::{NewLot, Order};
+    use arbiter_proto::ids::LotNumber;
+
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let count = 300;
+    // Five chains, each lot waiting for the fifth before it, with ties between neighbours.
+    let befores = |after: i64| [5, 7].into_iter().map(move |gap| after - gap).filter(|b| *b >= 0);
+    let lots = some_lots(count, 1).map(move |lot| NewLot {
+        waits: i16::try_from(befores(lot.number.0).count()).unwrap(),
+        feeds: lot.number.0 < count - 5,
+        ..lot
+    });
+    let pairs = (0..count).flat_map(move |after| befores(after).map(move |before| (before, after)));
+    let order =
+        pairs.map(|(before, after)| Order { before: LotNumber(before), after: LotNumber(after) });
+    let queue = database.queue();
+    queue.plan(edition, whole(plan(count, 1).matches, lots, order)).await.unwrap();
+    assert!(queue.start(edition).await.unwrap());
+    let_loose(&database, edition, 5, "order").await;
+    finish_and_inspect(&database, edition, count).await;
+    // A result is never older than those it waited for: transactions are numbered as they begin to
+    // write, and a lot is leased after those before it were stored.
+    let disorder = database
+        .number(
+            "
+        SELECT count(*) FROM lot_order o
+        JOIN results b ON b.edition = o.edition AND b.number = o.before
+        JOIN results a ON a.edition = o.edition AND a.number = o.after
+        WHERE a.xmin::text::bigint < b.xmin::text::bigint",
+        )
+        .await;
+    assert_eq!(disorder, 0);
+}
+
+/// Upkeep by two coordinators at once counts nothing twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_coordinators_may_count_at_once() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(5000, 1).await;
+    let mut leased = Vec::new();
+    while leased.len() < 4096 {
+        leased.extend(queue.lease(edition, 1024, START).await.unwrap());
+    }
+    let reports: Vec<_> = leased.iter().map(|lot| report(lot, worker)).collect();
+    queue.report(&reports).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..4 {
+        let upkeep = Upkeep::new(queue.clone(), || START);
+        tasks.spawn(async move { upkeep.round().await.unwrap().counted });
+    }
+    assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+}

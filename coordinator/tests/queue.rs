@@ -1,0 +1,540 @@
+//! The queue: leases, reports, faults and what becomes of them. Time is what the tests say.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use arbiter_coordinator::db::lots::{self, LotState};
+use arbiter_coordinator::db::{editions, faults, records, results};
+use arbiter_coordinator::queue::{
+    Failed, Failure, Leased, NewLot, Order, Plan, PlanError, Queue, Report, Reporter, Upkeep,
+    Verdict,
+};
+use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
+use support::{AnyPlan, Database, START, duels, lots as some_lots, plan, report, whole};
+use time::Duration;
+use tokio::task::JoinSet;
+
+/// Leases one lot.
+async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Leased> {
+    queue.lease(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
+}
+
+/// Reports one lot.
+async fn report_one(queue: &Queue, report: &Report) -> Verdict {
+    queue.report(std::slice::from_ref(report)).await.unwrap()[0]
+}
+
+async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {
+    let census = lots::census(&database.pool, edition).await.unwrap();
+    census.into_iter().map(|line| (line.state, line.lots)).collect()
+}
+
+#[tokio::test]
+async fn the_longest_lots_come_first() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(40, 2).await;
+    let first = queue.lease(edition, 16, START).await.unwrap();
+    let numbers: Vec<_> = first.iter().map(|lot| lot.lease.lot.number.0).collect();
+    assert_eq!(numbers, (4..20).rev().collect::<Vec<_>>());
+    let next = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!((next.lease.lot.number, next.first, next.count), (LotNumber(3), MatchNumber(6), 2));
+}
+
+#[tokio::test]
+async fn a_repeated_report_is_silent_and_changes_nothing() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(4, 4).await;
+    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let mut first = report(&lot, worker);
+    first.records = vec![(MatchNumber(2), b"record".to_vec())];
+    assert_eq!(report_one(&queue, &first).await, Verdict::Accepted);
+    let mut other = first.clone();
+    other.results[0].scores = vec![100, 100];
+    assert_eq!(report_one(&queue, &other).await, Verdict::Repeated);
+    assert_eq!(queue.count(edition).await.unwrap(), 4);
+    assert_eq!(report_one(&queue, &first).await, Verdict::Repeated);
+    assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
+    let id = MatchId { edition, number: MatchNumber(2) };
+    assert_eq!(records::find(&database.pool, id).await.unwrap(), Some(b"record".to_vec()));
+    let transcript = results::transcript(&database.pool, edition, MatchNumber(3)).await.unwrap();
+    assert_eq!(transcript.unwrap(), first.results[3].transcript);
+}
+
+#[tokio::test]
+async fn two_reports_of_a_lot_in_one_batch_count_once() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(4, 2).await;
+    let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
+    let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
+    let verdicts = queue.report(&[a.clone(), b, a]).await.unwrap();
+    assert_eq!(verdicts, [Verdict::Accepted, Verdict::Accepted, Verdict::Repeated]);
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
+}
+
+/// A worker that had a lot twice and comes back with both reports.
+#[tokio::test]
+async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1, 1).await;
+    let old = lease_one(&queue, edition, 0).await.unwrap();
+    queue.give_back(&[old.lease]).await.unwrap();
+    let new = lease_one(&queue, edition, 0).await.unwrap();
+    let verdicts = queue.report(&[report(&old, worker), report(&new, worker)]).await.unwrap();
+    assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
+}
+
+#[tokio::test]
+async fn leases_expire_when_their_time_is_up() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1, 1).await;
+    let lost = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!(lease_one(&queue, edition, 0).await, None);
+    // To the second: a lease holds for a minute.
+    let at = |seconds| START + Duration::seconds(seconds);
+    assert_eq!(queue.expire(at(60)).await.unwrap().failed, []);
+    let failed = queue.expire(at(61)).await.unwrap().failed;
+    assert_eq!(failed, [Failed { lease: lost.lease, state: LotState::Delayed }]);
+    // It rests for a second, and the report of the lease that was lost is late.
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
+    assert_eq!(queue.expire(at(61)).await.unwrap().woken, 0);
+    assert_eq!(lease_one(&queue, edition, 61).await, None);
+    assert_eq!(queue.expire(at(62)).await.unwrap().woken, 1);
+    let found = lease_one(&queue, edition, 62).await.unwrap();
+    assert_eq!((lost.lease.attempt, found.lease.attempt), (Attempt(1), Attempt(2)));
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &report(&found, worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
+    let noted = faults::list(&database.pool, edition).await.unwrap();
+    assert_eq!((noted.len(), noted[0].attempt, noted[0].at), (1, Attempt(1), at(61)));
+}
+
+#[tokio::test]
+async fn a_report_is_taken_while_nobody_else_has_the_lot() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1, 1).await;
+    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    // Its time is up, but nobody has looked: the work is not thrown away.
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
+    assert_eq!(queue.expire(START + Duration::HOUR).await.unwrap().failed, []);
+}
+
+#[tokio::test]
+async fn renewed_leases_hold_longer() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(3, 1).await;
+    let [a, b] = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
+    let [a, b] = [a.unwrap().lease, b.unwrap().lease];
+    let old = Lease { attempt: Attempt(0), ..b };
+    let at = |seconds| START + Duration::seconds(seconds);
+    assert_eq!(queue.renew(&[a, old], at(50)).await.unwrap(), [a]);
+    let failed = queue.expire(at(100)).await.unwrap().failed;
+    assert_eq!(failed.iter().map(|failed| failed.lease).collect::<Vec<_>>(), [b]);
+    assert_eq!(queue.renew(&[a, b], at(101)).await.unwrap(), [a]);
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_nobodys_fault() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1, 1).await;
+    for attempt in 1..=9 {
+        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        assert_eq!(lot.lease.attempt, Attempt(attempt));
+        assert_eq!(queue.give_back(&[lot.lease]).await.unwrap(), [lot.lease]);
+        assert_eq!(queue.give_back(&[lot.lease]).await.unwrap(), []);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
+    }
+    assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
+}
+
+/// One bad match does not hold up its lot: the others are played one by one, and it is set aside.
+#[tokio::test]
+async fn a_lot_that_fails_goes_on_match_by_match() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(4, 4).await;
+    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let failure = |lease| [Failure { lease, reason: "the sandbox did not start".to_owned() }];
+    let failed = queue.fail(&failure(lot.lease), START).await.unwrap();
+    assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
+    assert_eq!(queue.fail(&failure(lot.lease), START).await.unwrap(), []);
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
+
+    let poison = MatchNumber(2);
+    let mut played = Vec::new();
+    for hour in 1..=5 {
+        let now = START + Duration::hours(hour);
+        queue.expire(now).await.unwrap();
+        while let Some(single) = lease_one(&queue, edition, hour * 3600).await {
+            assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first.0));
+            if single.first == poison {
+                queue.fail(&failure(single.lease), now).await.unwrap();
+            } else {
+                assert_eq!(report_one(&queue, &report(&single, worker)).await, Verdict::Accepted);
+                played.push(single.first.0);
+            }
+        }
+    }
+    played.sort_unstable();
+    assert_eq!(played, [0, 1, 3]);
+    let aside = lots::aside(&database.pool, edition).await.unwrap();
+    let bad = LotId { edition, number: LotNumber(-3) };
+    assert_eq!(aside, [bad]);
+    let reasons = faults::list(&database.pool, edition).await.unwrap();
+    assert_eq!(reasons.len(), 1 + 3);
+    assert!(reasons.iter().all(|fault| fault.reason == "the sandbox did not start"));
+    // The edition is not complete without it, whatever happens to the others.
+    assert_eq!(queue.count(edition).await.unwrap(), 3);
+    assert!(!queue.complete(edition, START + Duration::DAY).await.unwrap());
+    assert!(queue.requeue(bad).await.unwrap());
+    assert!(!queue.requeue(bad).await.unwrap());
+    let again = lease_one(&queue, edition, 86_400).await.unwrap();
+    assert_eq!(report_one(&queue, &report(&again, worker)).await, Verdict::Accepted);
+    assert_eq!(queue.count(edition).await.unwrap(), 1);
+    assert!(queue.complete(edition, START + Duration::DAY).await.unwrap());
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn rests_grow_with_each_fault() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(1, 1).await;
+    let mut now = START;
+    for rest in [1, 2] {
+        let lot = queue.lease(edition, 1, now).await.unwrap().pop().unwrap();
+        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+        queue.fail(&[failure], now).await.unwrap();
+        let due = now + Duration::seconds(rest);
+        assert_eq!(queue.expire(due - Duration::MICROSECOND).await.unwrap().woken, 0);
+        assert_eq!(queue.expire(due).await.unwrap().woken, 1);
+        now = due;
+    }
+}
+
+#[tokio::test]
+async fn malformed_reports_are_refused_and_hold_up_nobody() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(34, 2).await;
+    let lots = queue.lease(edition, 16, START).await.unwrap();
+    let good = report(&lots[0], worker);
+    let changed = |lot: usize, change: fn(&mut Report)| {
+        let mut changed = report(&lots[lot], worker);
+        change(&mut changed);
+        changed
+    };
+    let bad = [
+        changed(1, |report| drop(report.results.pop())),
+        changed(2, |report| report.results.clear()),
+        changed(3, |report| report.results.iter_mut().for_each(|result| result.number.0 += 1)),
+        changed(4, |report| report.results[1].number.0 += 1),
+        changed(5, |report| report.results.iter_mut().for_each(|r| r.scores = vec![1, 2, 3])),
+        changed(6, |report| report.results[0].scores = vec![1]),
+        changed(7, |report| report.results[0].wall_ms = -1),
+        changed(8, |report| report.results[0].bad_answers = vec![-1, 0]),
+        changed(9, |report| report.results[0].forfeits = vec![None; 3]),
+        changed(10, |report| report.records = vec![(MatchNumber(999), vec![1])]),
+        changed(11, |report| report.records = vec![(report.results[0].number, Vec::new())]),
+        changed(12, |report| {
+            report.records = vec![(report.results[0].number, vec![1]); 2];
+        }),
+    ];
+    let mut batch = bad.to_vec();
+    batch.insert(5, good);
+    let verdicts = queue.report(&batch).await.unwrap();
+    let mut expected = vec![Verdict::Malformed; bad.len()];
+    expected.insert(5, Verdict::Accepted);
+    assert_eq!(verdicts, expected);
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 2);
+    // Their leases still hold.
+    assert_eq!(report_one(&queue, &report(&lots[1], worker)).await, Verdict::Accepted);
+}
+
+#[tokio::test]
+async fn reports_of_lots_that_do_not_exist_are_late() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1, 1).await;
+    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let mut stray = report(&lot, worker);
+    stray.lease.lot.number = LotNumber(77);
+    assert_eq!(report_one(&queue, &stray).await, Verdict::Late);
+}
+
+#[tokio::test]
+async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(5, 1).await;
+    let done = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!(report_one(&queue, &report(&done, worker)).await, Verdict::Accepted);
+    let under_way = lease_one(&queue, edition, 0).await.unwrap();
+    assert!(queue.cancel(edition, START).await.unwrap());
+    assert!(!queue.cancel(edition, START).await.unwrap());
+    assert_eq!(lease_one(&queue, edition, 0).await, None);
+    assert_eq!(report_one(&queue, &report(&under_way, worker)).await, Verdict::Late);
+    let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
+    assert_eq!(states(&database, edition).await, expected);
+    assert_eq!(editions::running(&database.pool).await.unwrap(), []);
+}
+
+/// Leasing and cancelling at the same moment: whoever comes second sees what the first did.
+#[tokio::test]
+async fn cancelling_waits_for_nobody_and_misses_nothing() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(2000, 1).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..4 {
+        let queue = queue.clone();
+        tasks.spawn(
+            async move { while !queue.lease(edition, 16, START).await.unwrap().is_empty() {} },
+        );
+    }
+    queue.cancel(edition, START).await.unwrap();
+    tasks.join_all().await;
+    assert_eq!(states(&database, edition).await, [(LotState::Cancelled, 2000)]);
+}
+
+/// Five matches in a row, and a sixth that waits for two of them.
+fn ordered() -> AnyPlan {
+    let lots = some_lots(6, 1).map(|lot| NewLot {
+        waits: [0, 1, 1, 1, 1, 2][usize::try_from(lot.number.0).unwrap()],
+        feeds: lot.number.0 < 5,
+        ..lot
+    });
+    let pair = |(before, after)| Order { before: LotNumber(before), after: LotNumber(after) };
+    let order = [(0, 1), (1, 2), (2, 3), (3, 4), (1, 5), (4, 5)].map(pair);
+    whole(duels(6), lots, order)
+}
+
+#[tokio::test]
+async fn matches_that_depend_on_others_wait_for_them() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.edition(5).await;
+    queue.plan(edition, ordered()).await.unwrap();
+    assert!(queue.start(edition).await.unwrap());
+    for expected in 0..6 {
+        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        assert_eq!(lot.lease.lot.number, LotNumber(expected));
+        assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
+        // A fault does not let the next one go ahead.
+        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+        queue.fail(&[failure], START).await.unwrap();
+        assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
+        queue.expire(START + Duration::MINUTE).await.unwrap();
+        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Repeated);
+    }
+    assert_eq!(queue.count(edition).await.unwrap(), 6);
+    assert!(queue.complete(edition, START).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_edition_may_grow_until_its_plan_is_final() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.edition(5).await;
+    let first = Plan { growing: true, ..plan(2, 1) };
+    queue.plan(edition, first).await.unwrap();
+    queue.start(edition).await.unwrap();
+    for _ in 0..2 {
+        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        report_one(&queue, &report(&lot, worker)).await;
+    }
+    assert_eq!(queue.count(edition).await.unwrap(), 2);
+    assert!(!queue.complete(edition, START).await.unwrap());
+    let rest = Plan {
+        matches: duels(4).skip(2),
+        lots: some_lots(4, 1).skip(2),
+        order: std::iter::empty(),
+        growing: false,
+    };
+    assert_eq!(queue.plan(edition, rest).await.unwrap(), 2);
+    for _ in 0..2 {
+        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        report_one(&queue, &report(&lot, worker)).await;
+    }
+    let error = queue.plan(edition, plan(1, 1)).await.unwrap_err();
+    assert!(matches!(error, PlanError::Database { .. }), "{error}");
+    assert_eq!(queue.count(edition).await.unwrap(), 2);
+    assert!(queue.complete(edition, START).await.unwrap());
+    assert_eq!(editions::get(&database.pool, edition).await.unwrap().unwrap().matches, 4);
+}
+
+#[tokio::test]
+async fn plans_that_make_no_sense_are_refused() {
+    let fault = async |plan: AnyPlan| {
+        let database = Database::new().await;
+        let edition = database.edition(5).await;
+        let queue = database.queue();
+        queue.plan(edition, plan).await.unwrap();
+        queue.start(edition).await.unwrap_err().to_string()
+    };
+    let ends = |error: String, end: &str| assert!(error.ends_with(end), "{error}");
+    let two_each = || some_lots(6, 2);
+    let gap = whole(duels(6), two_each().filter(|lot| lot.number.0 != 1), []);
+    ends(fault(gap).await, "lot 2 begins with match 4, not with 2");
+    let short = whole(duels(6), two_each().take(2), []);
+    ends(fault(short).await, "the lots hold 4 matches of 6");
+    ends(fault(whole(duels(6), std::iter::empty(), [])).await, "the lots hold 0 matches of 6");
+    let twice = two_each().map(|lot| NewLot { first: MatchNumber(lot.first.0 / 4 * 2), ..lot });
+    ends(fault(whole(duels(6), twice, [])).await, "begins with match 0, not with 2");
+    let stranger = duels(6).map(|mut planned| {
+        planned.seats.0[1].0 += 5 * i32::from(planned.number.0 == 3);
+        planned
+    });
+    let stranger = whole(stranger, two_each(), []);
+    ends(fault(stranger).await, "match 3 seats somebody who is no entrant");
+    let AnyPlan { matches, lots, .. } = ordered();
+    assert!(fault(whole(matches, lots, [])).await.ends_with("and the order names 0"));
+    let AnyPlan { matches, lots, order, .. } = ordered();
+    let unfed = lots.map(|lot| NewLot { feeds: lot.number.0 != 3 && lot.feeds, ..lot });
+    let unfed = fault(whole(matches, unfed, order)).await;
+    ends(unfed, "lot 3 is not marked as one that others wait for");
+}
+
+#[tokio::test]
+async fn a_plan_is_stored_whole_or_not_at_all() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let queue = database.queue();
+    let empty = |lot: NewLot| NewLot { count: i32::from(lot.number.0 != 5), ..lot };
+    let broken = whole(duels(6), some_lots(6, 1).map(empty), []);
+    let error = queue.plan(edition, broken).await.unwrap_err();
+    assert!(matches!(error, PlanError::Database { .. }));
+    for table in ["SELECT count(*) FROM matches", "SELECT count(*) FROM lots"] {
+        assert_eq!(database.number(table).await, 0);
+    }
+    assert_eq!(editions::get(&database.pool, edition).await.unwrap().unwrap().matches, 0);
+    assert!(!queue.start(edition).await.unwrap());
+}
+
+#[tokio::test]
+async fn reports_are_gathered_and_each_gets_its_verdict() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(1024, 1).await;
+    let lots = queue.lease(edition, 1024, START).await.unwrap();
+    let (reporter, collector) = Reporter::new(queue.clone());
+    let mut tasks = JoinSet::new();
+    for lot in &lots {
+        let (reporter, report) = (reporter.clone(), report(lot, worker));
+        tasks.spawn(async move { reporter.report(report).await.unwrap() });
+    }
+    drop(reporter);
+    let before = database.number("SELECT count(DISTINCT xmin::text) FROM results").await;
+    collector.run().await;
+    assert!(tasks.join_all().await.iter().all(|verdict| *verdict == Verdict::Accepted));
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 1024);
+    let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await - before;
+    assert!((16..=64).contains(&commits), "{commits} commits for 1024 reports");
+}
+
+/// A report that the database cannot take fails by itself.
+#[tokio::test]
+async fn a_poisonous_report_spoils_no_other() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(16, 1).await;
+    let lots = queue.lease(edition, 16, START).await.unwrap();
+    // A result that should not be there: the tripwire of exactly-once.
+    let stray = "INSERT INTO results (number, edition, wall_ms, scores, transcript)
+        SELECT 3, max(id), 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
+    sqlx::query(stray).execute(&database.pool).await.unwrap();
+    let (reporter, collector) = Reporter::new(queue.clone());
+    let mut tasks = JoinSet::new();
+    for lot in &lots {
+        let (reporter, report) = (reporter.clone(), report(lot, worker));
+        tasks.spawn(async move { (report.results[0].number, reporter.report(report).await) });
+    }
+    drop(reporter);
+    collector.run().await;
+    for (number, verdict) in tasks.join_all().await {
+        match verdict {
+            Ok(verdict) => assert_eq!(verdict, Verdict::Accepted),
+            Err(error) => assert!(number == MatchNumber(3), "{number}: {error}"),
+        }
+    }
+    let expected = [(LotState::Leased, 1), (LotState::Reported, 15)];
+    assert_eq!(states(&database, edition).await, expected);
+}
+
+#[tokio::test]
+async fn upkeep_brings_an_edition_to_its_end() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(16, 1).await;
+    let lots = queue.lease(edition, 16, START).await.unwrap();
+    let upkeep = Upkeep::new(queue.clone(), || START + Duration::HOUR);
+    let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
+    queue.report(&reports).await.unwrap();
+    let round = upkeep.round().await.unwrap();
+    assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
+    assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
+    let later = Upkeep::new(queue.clone(), || START + Duration::HOUR * 2);
+    assert_eq!(later.round().await.unwrap().expired.woken, 1);
+    let last = lease_one(&queue, edition, 7200).await.unwrap();
+    report_one(&queue, &report(&last, worker)).await;
+    let round = later.round().await.unwrap();
+    assert_eq!((round.counted, round.complete), (1, vec![edition]));
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+}
+
+/// Statements find rows by their keys however many rows there are.
+#[tokio::test]
+async fn no_statement_of_the_queue_reads_a_whole_table() {
+    let database = Database::new().await;
+    let worker = database.worker("w").await;
+    let edition = database.running(20_000, 2).await;
+    let scans = async || {
+        let mut connection = database.pool.acquire().await.unwrap();
+        sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
+        let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables
+            WHERE relname IN ('lots', 'matches', 'results')";
+        sqlx::query_scalar::<_, i64>(scans).fetch_one(&mut *connection).await.unwrap()
+    };
+    let one_session = Queue::new(
+        sqlx::postgres::PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with((*database.pool.connect_options()).clone())
+            .await
+            .unwrap(),
+        arbiter_coordinator::queue::Terms::USUAL,
+    );
+    let before = scans().await;
+    for size in [1, 16, 256, 1024] {
+        let lots = one_session.lease(edition, size, START).await.unwrap();
+        assert_eq!(lots.len(), size);
+        let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
+        one_session.renew(&leases, START).await.unwrap();
+        let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
+        one_session.report(&reports).await.unwrap();
+        one_session.report(&reports).await.unwrap();
+        one_session.count(edition).await.unwrap();
+    }
+    let lots = one_session.lease(edition, 16, START).await.unwrap();
+    let (fail, back) = lots.split_at(8);
+    let failures = fail.iter().map(|lot| Failure { lease: lot.lease, reason: "no".to_owned() });
+    one_session.fail(&failures.collect::<Vec<_>>(), START).await.unwrap();
+    let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
+    one_session.give_back(&back).await.unwrap();
+    one_session.lease(edition, 16, START).await.unwrap();
+    one_session.expire(START + Duration::HOUR).await.unwrap();
+    let flush = "SELECT pg_stat_force_next_flush()";
+    sqlx::query(flush).execute(one_session.pool()).await.unwrap();
+    sqlx::query("SELECT 1").execute(one_session.pool()).await.unwrap();
+    one_session.pool().close().await;
+    assert_eq!(scans().await - before, 0);
+}

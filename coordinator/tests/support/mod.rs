@@ -1,0 +1,219 @@
+//! What tests of the database share: a private cluster for each test binary, a fresh database for
+//! each test, tournaments to fill it with, and workers that play nothing.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::sync::Arc;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arbiter_coordinator::db::matches::{Match, Seats};
+use arbiter_coordinator::db::results::MatchResult;
+use arbiter_coordinator::db::tournaments::NewTournament;
+use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
+use arbiter_coordinator::postgres::{Durability, Postgres};
+use arbiter_coordinator::queue::{Leased, NewLot, Order, Plan, Queue, Report, Terms};
+use arbiter_games::{GameName, Seed};
+use arbiter_proto::ids::{
+    EditionId, Entrant, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId,
+};
+use serde_json::json;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+use tokio::sync::Mutex;
+
+/// When tests begin; time goes on as they say.
+pub(crate) const START: OffsetDateTime = time::macros::datetime!(2026-01-01 12:00 UTC);
+
+/// A running server, stopped and forgotten when no test needs it any more.
+#[derive(Debug)]
+struct Cluster {
+    postgres: Postgres,
+    _directory: TempDir,
+}
+
+/// The cluster of this test binary, while somebody needs it.
+static CLUSTER: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
+/// Databases made so far.
+static DATABASES: AtomicUsize = AtomicUsize::new(0);
+
+impl Cluster {
+    async fn get() -> Arc<Self> {
+        let mut shared = CLUSTER.lock().await;
+        if let Some(running) = shared.upgrade() {
+            return running;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let postgres = Postgres::start(directory.path(), Durability::Fleeting).unwrap();
+        let cluster = Arc::new(Self { postgres, _directory: directory });
+        cluster.command("CREATE DATABASE model").await;
+        let pool = db::connect(cluster.postgres.options("model"), 1).await.unwrap();
+        db::migrate(&pool).await.unwrap();
+        pool.close().await;
+        *shared = Arc::downgrade(&cluster);
+        cluster
+    }
+
+    async fn command(&self, statement: &str) {
+        let options = self.postgres.options("postgres");
+        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+}
+
+/// A database of a test's own.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) pool: PgPool,
+    _cluster: Arc<Cluster>,
+}
+
+impl Database {
+    pub(crate) async fn new() -> Self {
+        let cluster = Cluster::get().await;
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        // One copy of the model at a time: it may have no other connection meanwhile.
+        let making = CLUSTER.lock().await;
+        cluster.command(&format!("CREATE DATABASE {name} TEMPLATE model")).await;
+        drop(making);
+        let pool = db::connect(cluster.postgres.options(&name), 16).await.unwrap();
+        Self { pool, _cluster: cluster }
+    }
+
+    /// Its queue, under the usual terms.
+    pub(crate) fn queue(&self) -> Queue {
+        Queue::new(self.pool.clone(), Terms::USUAL)
+    }
+
+    pub(crate) async fn tournament(&self, name: &str, game: GameName) -> TournamentId {
+        let new = NewTournament {
+            name,
+            game: game.word(),
+            settings: &json!({ "schedule": { "kind": "round_robin" } }),
+            seed: Seed::of_text(name),
+            seed_hash: [7; 32],
+        };
+        tournaments::create(&self.pool, &new, START).await.unwrap()
+    }
+
+    /// Bots of a tournament, submitted a second after each other, and their versions.
+    pub(crate) async fn versions(&self, tournament: TournamentId, bots: i32) -> Vec<VersionId> {
+        let digest = [1; 32];
+        versions::store_bundle(&self.pool, &digest, b"bundle").await.unwrap();
+        let mut made = Vec::new();
+        for number in 0..bots {
+            let at = START + Duration::seconds(number.into());
+            let name = format!("bot-{number}");
+            let bot = bots::create(&self.pool, tournament, None, &name, at).await.unwrap();
+            made.push(versions::submit(&self.pool, bot, &digest, at).await.unwrap());
+        }
+        made
+    }
+
+    /// An edition of gomoku between so many bots, not planned yet.
+    pub(crate) async fn edition(&self, bots: i32) -> EditionId {
+        let tournament = self.tournament("cup", GameName::Gomoku).await;
+        let versions = self.versions(tournament, bots).await;
+        let edition = editions::create(&self.pool, tournament, 1, false, START).await.unwrap();
+        editions::enter(&self.pool, edition, &versions).await.unwrap();
+        edition
+    }
+
+    /// A running edition of so many matches between five bots, so many in a lot.
+    pub(crate) async fn running(&self, matches: i64, per_lot: i32) -> EditionId {
+        let edition = self.edition(5).await;
+        let queue = self.queue();
+        queue.plan(edition, plan(matches, per_lot)).await.unwrap();
+        assert!(queue.start(edition).await.unwrap());
+        edition
+    }
+
+    pub(crate) async fn worker(&self, name: &str) -> WorkerId {
+        workers::greet(&self.pool, name, "A", "test", START).await.unwrap()
+    }
+
+    /// The number that a statement gives.
+    pub(crate) async fn number(&self, statement: &'static str) -> i64 {
+        sqlx::query_scalar(statement).fetch_one(&self.pool).await.unwrap()
+    }
+}
+
+/// Matches between five bots, each of them with every other in turn.
+pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
+    (0..matches).map(|number| {
+        let first = i32::try_from(number % 5).unwrap();
+        let second = (first + 1 + i32::try_from(number / 5 % 4).unwrap()) % 5;
+        Match {
+            number: MatchNumber(number),
+            deal: number / 2,
+            board: None,
+            seats: Seats(vec![Entrant(first), Entrant(second)]),
+            carried: None,
+            params: None,
+        }
+    })
+}
+
+/// Lots of so many of them; the later the longer.
+pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
+    (0..).zip((0..matches).step_by(usize::try_from(per_lot).unwrap())).map(move |(lot, first)| {
+        NewLot {
+            number: LotNumber(lot),
+            first: MatchNumber(first),
+            count: i32::try_from(i64::from(per_lot).min(matches - first)).unwrap(),
+            expected_ms: i32::try_from(lot).unwrap(),
+            width: 2,
+            waits: 0,
+            feeds: false,
+        }
+    })
+}
+
+pub(crate) type AnyPlan = Plan<
+    Box<dyn Iterator<Item = Match> + Send>,
+    Box<dyn Iterator<Item = NewLot> + Send>,
+    Box<dyn Iterator<Item = Order> + Send>,
+>;
+
+/// A final plan.
+pub(crate) fn whole(
+    matches: impl Iterator<Item = Match> + Send + 'static,
+    lots: impl Iterator<Item = NewLot> + Send + 'static,
+    order: impl IntoIterator<Item = Order, IntoIter: Send + 'static>,
+) -> AnyPlan {
+    Plan {
+        matches: Box::new(matches),
+        lots: Box::new(lots),
+        order: Box::new(order.into_iter()),
+        growing: false,
+    }
+}
+
+/// A plan of [`duels`] in [`lots`] without order.
+pub(crate) fn plan(matches: i64, per_lot: i32) -> AnyPlan {
+    whole(duels(matches), lots(matches, per_lot), [])
+}
+
+/// What a match comes to, whoever plays it.
+pub(crate) fn result(number: MatchNumber) -> MatchResult {
+    let wins = number.0 % 3;
+    let forfeit = (number.0 % 7 == 0).then_some(arbiter_games::Forfeit::Clock);
+    let mut transcript = [0; 32];
+    transcript[..8].copy_from_slice(&number.0.to_be_bytes());
+    MatchResult {
+        number,
+        wall_ms: 12,
+        scores: vec![wins, 2 - wins],
+        transcript,
+        forfeits: if forfeit.is_some() { vec![None, forfeit] } else { Vec::new() },
+        bad_answers: Vec::new(),
+    }
+}
+
+/// The report of a leased lot.
+pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
+    let numbers = (lot.first.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
+    Report { lease: lot.lease, worker, results: numbers.map(result).collect(), records: Vec::new() }
+}

@@ -1,0 +1,298 @@
+-- The tables of Arbiter. Words mean what docs/architecture.md says they mean.
+--
+-- Three kinds of tables, kept apart because Postgres pays for changed rows long after the change:
+-- plans (editions, entrants, matches, lot_order) are never changed; what was played (results,
+-- records, faults) is only added to; `lots` alone is changed all the time, and is small and narrow.
+-- No foreign key, trigger or wide column stands in the way of these.
+
+CREATE TYPE tournament_state AS ENUM ('open', 'closed', 'cancelled');
+CREATE TYPE edition_state AS ENUM ('planning', 'running', 'complete', 'cancelled');
+CREATE TYPE lot_state AS ENUM (
+    'blocked',    -- other lots come first
+    'pending',    -- may be leased
+    'leased',     -- being played
+    'reported',   -- its results are stored
+    'counted',    -- and are in the standings
+    'delayed',    -- failed, and rests before it is tried again
+    'split',      -- failed; its matches are tried one by one in lots of their own
+    'aside',      -- failed too often: an organiser decides
+    'cancelled'
+);
+CREATE TYPE role AS ENUM ('admin', 'organiser', 'player', 'worker');
+
+-- Refuses to change a row of a table of plans, results or history.
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'rows of % are never changed', TG_TABLE_NAME
+        USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE TABLE tournaments (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (name ~ '^[A-Za-z0-9._-]{1,64}$'),
+    game text NOT NULL CHECK (game IN ('wojna', 'bitwa', 'tricks', 'blackjack', 'gomoku')),
+    -- The tournament file, its seed left out.
+    settings jsonb NOT NULL CHECK (jsonb_typeof(settings) = 'object'),
+    -- All chance comes from it: shown to nobody before the tournament is closed.
+    seed bytea NOT NULL CHECK (octet_length(seed) = 32),
+    -- Shown at creation, so that everybody can check the seed later.
+    seed_hash bytea NOT NULL CHECK (octet_length(seed_hash) = 32),
+    state tournament_state NOT NULL DEFAULT 'open',
+    created_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    CONSTRAINT an_ended_tournament_has_its_time CHECK ((state = 'open') = (ended_at IS NULL)),
+    CONSTRAINT time_goes_on CHECK (ended_at >= created_at)
+);
+
+CREATE TABLE tokens (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- BLAKE3 of the token. It has 256 random bits, so a fast hash gives nothing away.
+    hash bytea NOT NULL UNIQUE CHECK (octet_length(hash) = 32),
+    role role NOT NULL,
+    name text NOT NULL CHECK (length(name) BETWEEN 1 AND 64),
+    created_at timestamptz NOT NULL,
+    revoked_at timestamptz CHECK (revoked_at >= created_at)
+);
+
+CREATE TABLE bots (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tournament integer NOT NULL REFERENCES tournaments,
+    -- Without an owner: a house bot.
+    owner integer REFERENCES tokens,
+    name text NOT NULL CHECK (name ~ '^[A-Za-z0-9._-]{1,64}$' AND name <> 'TIE'),
+    created_at timestamptz NOT NULL,
+    withdrawn_at timestamptz CHECK (withdrawn_at >= created_at),
+    UNIQUE (tournament, name)
+);
+
+-- What was submitted, stored once however often it is.
+CREATE TABLE bundles (
+    digest bytea PRIMARY KEY CHECK (octet_length(digest) = 32),
+    bytes bytea NOT NULL CHECK (octet_length(bytes) > 0)
+);
+-- They arrive compressed.
+ALTER TABLE bundles ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+CREATE TABLE versions (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    bot integer NOT NULL REFERENCES bots,
+    number integer NOT NULL CHECK (number >= 1),
+    digest bytea NOT NULL REFERENCES bundles,
+    submitted_at timestamptz NOT NULL,
+    UNIQUE (bot, number),
+    UNIQUE (id, bot)
+);
+CREATE TRIGGER versions_stay BEFORE UPDATE ON versions EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE editions (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tournament integer NOT NULL REFERENCES tournaments,
+    number integer NOT NULL CHECK (number >= 1),
+    -- Numbers in a seat's score.
+    components smallint NOT NULL CHECK (components BETWEEN 1 AND 8),
+    state edition_state NOT NULL DEFAULT 'planning',
+    -- Matches planned so far.
+    matches bigint NOT NULL DEFAULT 0 CHECK (matches >= 0),
+    -- Whether results may bring more matches (rounds of an episode).
+    growing boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL,
+    ended_at timestamptz CHECK (ended_at >= created_at),
+    UNIQUE (tournament, number),
+    CONSTRAINT an_ended_edition_has_its_time
+        CHECK ((state IN ('complete', 'cancelled')) = (ended_at IS NOT NULL)),
+    CONSTRAINT a_complete_edition_has_its_matches
+        CHECK (state <> 'complete' OR (matches > 0 AND NOT growing))
+);
+-- One runs at a time: a submission while it runs replaces it.
+CREATE UNIQUE INDEX one_edition_runs ON editions (tournament) WHERE state = 'running';
+
+-- The official leaderboard is that of the last complete edition, so one change of state moves it.
+CREATE VIEW official AS
+    SELECT DISTINCT ON (tournament) * FROM editions
+    WHERE state = 'complete' ORDER BY tournament, number DESC;
+
+-- The fixed versions of an edition, numbered from 0 as its schedule numbers them.
+CREATE TABLE entrants (
+    edition integer NOT NULL REFERENCES editions,
+    entrant integer NOT NULL CHECK (entrant >= 0),
+    bot integer NOT NULL,
+    version integer NOT NULL,
+    PRIMARY KEY (edition, entrant),
+    UNIQUE (edition, bot),
+    FOREIGN KEY (version, bot) REFERENCES versions (id, bot)
+);
+CREATE TRIGGER entrants_stay BEFORE UPDATE ON entrants EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE matches (
+    number bigint NOT NULL CHECK (number >= 0),
+    -- Matches with the same deal have the same seed.
+    deal bigint NOT NULL CHECK (deal >= 0),
+    edition integer NOT NULL,
+    -- Which of the tournament's boards, where there are several.
+    board smallint CHECK (board >= 0),
+    -- Entrants, seat 1 first.
+    seats integer[] NOT NULL,
+    -- What each seat brings from earlier matches of its episode, as part of the first number of
+    -- its score: counted there already.
+    carried bigint[] CHECK (cardinality(carried) = cardinality(seats)),
+    -- Parameters that differ from the tournament's.
+    params jsonb CHECK (jsonb_typeof(params) = 'object'),
+    PRIMARY KEY (edition, number),
+    CONSTRAINT a_table_has_one_to_four_seats CHECK (
+        array_ndims(seats) = 1 AND array_lower(seats, 1) = 1 AND cardinality(seats) BETWEEN 1 AND 4
+    ),
+    -- Written out because a function would be called for each of millions of rows.
+    CONSTRAINT seats_are_taken_by_different_entrants CHECK (
+        array_position(seats, NULL) IS NULL
+        AND 0 <= ALL (seats)
+        AND (cardinality(seats) < 2 OR seats[2] <> seats[1])
+        AND (cardinality(seats) < 3 OR seats[3] <> ALL (seats[1:2]))
+        AND (cardinality(seats) < 4 OR seats[4] <> ALL (seats[1:3]))
+    )
+);
+CREATE TRIGGER matches_stay BEFORE UPDATE ON matches EXECUTE FUNCTION refuse_change();
+
+-- Matches first … first + count - 1 of an edition, leased together.
+CREATE TABLE lots (
+    number bigint NOT NULL,
+    first bigint NOT NULL CHECK (first >= 0),
+    deadline timestamptz,
+    not_before timestamptz,
+    edition integer NOT NULL,
+    count integer NOT NULL CHECK (count BETWEEN 1 AND 4096),
+    -- Expected play in milliseconds: the longest lots are leased first.
+    expected integer NOT NULL CHECK (expected >= 0),
+    -- Who reported it.
+    worker integer,
+    state lot_state NOT NULL DEFAULT 'pending',
+    -- Numbers in the scores of each of its matches: seats times components.
+    width smallint NOT NULL CHECK (width BETWEEN 1 AND 32),
+    -- Lots that come first and are not reported yet.
+    waits smallint NOT NULL DEFAULT 0 CHECK (waits >= 0),
+    -- Leases so far. With the lot's number it is the fencing token.
+    attempt smallint NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    faults smallint NOT NULL DEFAULT 0 CHECK (faults >= 0),
+    -- Whether other lots wait for this one.
+    feeds boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (edition, number),
+    CONSTRAINT a_lot_that_retries_one_match_is_named_after_it
+        CHECK (number >= 0 OR (number = -1 - first AND count = 1)),
+    CONSTRAINT a_leased_lot_has_a_deadline CHECK ((state = 'leased') = (deadline IS NOT NULL)),
+    CONSTRAINT a_delayed_lot_has_its_time CHECK ((state = 'delayed') = (not_before IS NOT NULL)),
+    CONSTRAINT a_blocked_lot_waits
+        CHECK (CASE WHEN waits > 0 THEN state IN ('blocked', 'cancelled') ELSE state <> 'blocked' END),
+    CONSTRAINT what_was_played_was_leased
+        CHECK (attempt > 0 OR state IN ('blocked', 'pending', 'cancelled', 'delayed')),
+    -- Lots that depend on each other hold one match, so that none of them is ever split.
+    CONSTRAINT lots_in_order_are_single CHECK (count = 1 OR (NOT feeds AND waits = 0)),
+    CONSTRAINT a_split_lot_had_several_matches CHECK (state <> 'split' OR count > 1)
+) WITH (
+    -- Every lot is changed at least three times: room for that, and early cleaning.
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX lots_pending ON lots (edition, expected DESC, number) WHERE state = 'pending';
+CREATE INDEX lots_leased ON lots (deadline) WHERE state = 'leased';
+CREATE INDEX lots_reported ON lots (edition, number) WHERE state = 'reported';
+CREATE INDEX lots_delayed ON lots (not_before) WHERE state = 'delayed';
+CREATE INDEX lots_aside ON lots (edition, number) WHERE state = 'aside';
+
+-- `after` becomes leasable when all its `before` are reported.
+CREATE TABLE lot_order (
+    edition integer NOT NULL,
+    before bigint NOT NULL,
+    after bigint NOT NULL,
+    PRIMARY KEY (edition, before, after),
+    CONSTRAINT order_has_no_end_that_is_its_beginning CHECK (before < after)
+);
+CREATE TRIGGER lot_order_stays BEFORE UPDATE ON lot_order EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE results (
+    number bigint NOT NULL,
+    edition integer NOT NULL,
+    -- How long the match took on the wall, in milliseconds.
+    wall_ms integer NOT NULL CHECK (wall_ms >= 0),
+    -- Every seat's score in a row, seat 1 first.
+    scores bigint[] NOT NULL CHECK (cardinality(scores) > 0),
+    -- BLAKE3 of what was said.
+    transcript bytea NOT NULL CHECK (octet_length(transcript) = 32),
+    -- For each seat 0 (none), 1 (clock), 2 (illegal), 3 (gone) or 4 (flood); nothing if nobody
+    -- forfeited, which is the rule.
+    forfeits smallint[] CHECK (0 <= ALL (forfeits) AND 4 >= ALL (forfeits)),
+    -- For each seat; nothing if there were none.
+    bad_answers integer[] CHECK (0 <= ALL (bad_answers)),
+    -- Each match counts once. What ensures it is the change of its lot's state in the same
+    -- transaction; the key is there to make a mistake loud.
+    PRIMARY KEY (edition, number)
+);
+CREATE TRIGGER results_stay BEFORE UPDATE ON results EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE records (
+    number bigint NOT NULL,
+    edition integer NOT NULL,
+    -- Compressed JSON Lines.
+    bytes bytea NOT NULL CHECK (octet_length(bytes) > 0),
+    PRIMARY KEY (edition, number)
+);
+ALTER TABLE records ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TRIGGER records_stay BEFORE UPDATE ON records EXECUTE FUNCTION refuse_change();
+
+-- Attempts that ended without results.
+CREATE TABLE faults (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    edition integer NOT NULL,
+    lot bigint NOT NULL,
+    attempt smallint NOT NULL CHECK (attempt >= 1),
+    worker integer,
+    reason text NOT NULL CHECK (length(reason) BETWEEN 1 AND 4000),
+    at timestamptz NOT NULL,
+    UNIQUE (edition, lot, attempt)
+);
+CREATE TRIGGER faults_stay BEFORE UPDATE ON faults EXECUTE FUNCTION refuse_change();
+
+-- Sums over the counted matches of an entrant. They can be computed again from the results.
+CREATE TABLE standings (
+    edition integer NOT NULL,
+    entrant integer NOT NULL CHECK (entrant >= 0),
+    matches bigint NOT NULL CHECK (matches > 0),
+    -- Exact whatever the game pays: chips can outgrow a bigint.
+    score numeric[] NOT NULL CHECK (cardinality(score) > 0),
+    -- Of the first number of the score, for the interval of its mean.
+    squares numeric NOT NULL CHECK (squares >= 0),
+    clock bigint NOT NULL CHECK (clock >= 0),
+    illegal bigint NOT NULL CHECK (illegal >= 0),
+    gone bigint NOT NULL CHECK (gone >= 0),
+    flood bigint NOT NULL CHECK (flood >= 0),
+    bad_answers bigint NOT NULL CHECK (bad_answers >= 0),
+    PRIMARY KEY (edition, entrant),
+    CONSTRAINT a_match_forfeits_once CHECK (clock + illegal + gone + flood <= matches)
+) WITH (fillfactor = 50);
+
+-- How many matches of an edition are in its standings; apart from `editions`, whose rows are locked
+-- whenever lots are leased.
+CREATE TABLE progress (
+    edition integer PRIMARY KEY,
+    counted bigint NOT NULL CHECK (counted >= 0)
+);
+
+CREATE TABLE workers (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 128),
+    -- What its sandbox can isolate, as `arbiter doctor` says it.
+    sandbox text NOT NULL,
+    build text NOT NULL,
+    seen_at timestamptz NOT NULL
+);
+
+-- Who changed what: one line for each request that changes something.
+CREATE TABLE audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL,
+    token integer REFERENCES tokens,
+    action text NOT NULL CHECK (length(action) BETWEEN 1 AND 64),
+    subject text NOT NULL CHECK (length(subject) <= 256),
+    detail jsonb
+);
+CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE ON audit EXECUTE FUNCTION refuse_change();

@@ -1,0 +1,26 @@
+//! Makes Rust of the protocol's files, without `protoc`, and keeps their description for those who
+//! ask a running server what it speaks (gRPC reflection).
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message as _;
+
+/// The files of the protocol.
+const FILES: [&str; 5] = [
+    "arbiter/v1/bot.proto",
+    "arbiter/v1/ranking.proto",
+    "arbiter/v1/token.proto",
+    "arbiter/v1/tournament.proto",
+    "arbiter/v1/worker.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=arbiter");
+    let description = protox::compile(FILES, ["."])?;
+    let to = PathBuf::from(env::var("OUT_DIR")?).join("description.bin");
+    fs::write(to, description.encode_to_vec())?;
+    tonic_prost_build::configure().compile_fds(description)?;
+    Ok(())
+}

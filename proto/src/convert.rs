@@ -1,0 +1,138 @@
+//! From messages to types that can hold nothing else, and back.
+
+use arbiter_games::{Forfeit, Seed};
+use thiserror::Error;
+
+use crate::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+use crate::v1;
+
+/// A message that means nothing: what is wrong with it, for whoever wrote the program that sent it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Meaningless {
+    /// A field must be given.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// A number is not one that the field can have.
+    #[error("`{field}` cannot be {value}")]
+    Range {
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        value: i64,
+    },
+    /// Bytes of the wrong length.
+    #[error("`{field}` has {length} bytes, not {due}")]
+    Length {
+        /// The field.
+        field: &'static str,
+        /// How many there were.
+        length: usize,
+        /// How many there have to be.
+        due: usize,
+    },
+}
+
+/// A field that must be given.
+///
+/// # Errors
+/// If it is not.
+pub fn given<T>(field: &'static str, value: Option<T>) -> Result<T, Meaningless> {
+    value.ok_or(Meaningless::Missing(field))
+}
+
+/// A hash, a digest or a seed.
+///
+/// # Errors
+/// If it does not have 32 bytes.
+pub fn bytes32(field: &'static str, bytes: &[u8]) -> Result<[u8; 32], Meaningless> {
+    let length = bytes.len();
+    bytes.try_into().map_err(|_| Meaningless::Length { field, length, due: 32 })
+}
+
+/// A seed.
+///
+/// # Errors
+/// If it does not have 32 bytes.
+pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, Meaningless> {
+    bytes32(field, bytes).map(Seed)
+}
+
+impl From<Lease> for v1::Lease {
+    fn from(Lease { lot, attempt }: Lease) -> Self {
+        Self { edition: lot.edition.0, lot: lot.number.0, attempt: attempt.0.into() }
+    }
+}
+
+impl TryFrom<v1::Lease> for Lease {
+    type Error = Meaningless;
+
+    fn try_from(message: v1::Lease) -> Result<Self, Meaningless> {
+        let v1::Lease { edition, lot, attempt } = message;
+        let number = i16::try_from(attempt).ok().filter(|number| *number > 0);
+        let range = || Meaningless::Range { field: "attempt", value: attempt.into() };
+        Ok(Self {
+            lot: LotId { edition: EditionId(edition), number: LotNumber(lot) },
+            attempt: Attempt(number.ok_or_else(range)?),
+        })
+    }
+}
+
+impl From<Option<Forfeit>> for v1::Forfeit {
+    fn from(forfeit: Option<Forfeit>) -> Self {
+        match forfeit {
+            None => Self::Unspecified,
+            Some(Forfeit::Clock) => Self::Clock,
+            Some(Forfeit::Illegal) => Self::Illegal,
+            Some(Forfeit::Gone) => Self::Gone,
+            Some(Forfeit::Flood) => Self::Flood,
+        }
+    }
+}
+
+/// A forfeit, or that there was none.
+///
+/// # Errors
+/// If it is none of those known.
+pub fn forfeit(value: i32) -> Result<Option<Forfeit>, Meaningless> {
+    let range = |_| Meaningless::Range { field: "forfeit", value: value.into() };
+    Ok(match v1::Forfeit::try_from(value).map_err(range)? {
+        v1::Forfeit::Unspecified => None,
+        v1::Forfeit::Clock => Some(Forfeit::Clock),
+        v1::Forfeit::Illegal => Some(Forfeit::Illegal),
+        v1::Forfeit::Gone => Some(Forfeit::Gone),
+        v1::Forfeit::Flood => Some(Forfeit::Flood),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_round_trip_and_attempts_count_from_one() {
+        let lot = LotId { edition: EditionId(3), number: LotNumber(-8) };
+        let lease = Lease { lot, attempt: Attempt(2) };
+        assert_eq!(Lease::try_from(v1::Lease::from(lease)), Ok(lease));
+        for attempt in [0, -1, 40_000] {
+            let message = v1::Lease { attempt, ..lease.into() };
+            let error = Lease::try_from(message).unwrap_err();
+            assert_eq!(error.to_string(), format!("`attempt` cannot be {attempt}"));
+        }
+    }
+
+    #[test]
+    fn forfeits_round_trip() {
+        for known in Forfeit::ALL.into_iter().map(Some).chain([None]) {
+            assert_eq!(forfeit(v1::Forfeit::from(known).into()), Ok(known));
+        }
+        assert!(forfeit(9).is_err());
+    }
+
+    #[test]
+    fn lengths_are_checked() {
+        assert_eq!(seed("seed", &[7; 32]), Ok(Seed([7; 32])));
+        let error = seed("seed", &[7; 31]).unwrap_err();
+        assert_eq!(error.to_string(), "`seed` has 31 bytes, not 32");
+        assert_eq!(given::<u8>("lease", None), Err(Meaningless::Missing("lease")));
+    }
+}

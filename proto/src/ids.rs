@@ -1,0 +1,162 @@
+//! Identities: a type for each, so that none can stand in for another.
+//!
+//! They are numbers given by the database, and signed because its integers are.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Makes a type of a number that identifies a thing.
+macro_rules! id {
+    ($(#[$meaning:meta])* $name:ident($number:ty)) => {
+        $(#[$meaning])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $number);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<$number> for $name {
+            fn from(number: $number) -> Self {
+                Self(number)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIntError> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+id! {
+    /// A tournament.
+    TournamentId(i32)
+}
+id! {
+    /// A bot: a named entrant of an owner in one tournament.
+    BotId(i32)
+}
+id! {
+    /// A version: one submission of a bot.
+    VersionId(i32)
+}
+id! {
+    /// An edition: one complete schedule of a tournament over fixed versions.
+    EditionId(i32)
+}
+id! {
+    /// A version's number in its edition, counted from 0, as schedules number their bots.
+    Entrant(i32)
+}
+id! {
+    /// A match's number in its edition, counted from 0 in the order of the schedule.
+    MatchNumber(i64)
+}
+id! {
+    /// A lot's number in its edition: from 0 as planned; the lot that retries match `m` by itself
+    /// is `-1 - m`.
+    LotNumber(i64)
+}
+id! {
+    /// Which lease of its lot this is, counted from 1. With the lot it is the fencing token: no two
+    /// leases of a lot have the same.
+    Attempt(i16)
+}
+id! {
+    /// A worker.
+    WorkerId(i32)
+}
+id! {
+    /// A token that lets somebody in.
+    TokenId(i32)
+}
+
+/// A lot of an edition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LotId {
+    /// The edition it belongs to.
+    pub edition: EditionId,
+    /// Its number there.
+    pub number: LotNumber,
+}
+
+impl fmt::Display for LotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.edition, self.number)
+    }
+}
+
+/// A match of an edition; as text `EDITION/NUMBER`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MatchId {
+    /// The edition it belongs to.
+    pub edition: EditionId,
+    /// Its number there.
+    pub number: MatchNumber,
+}
+
+impl fmt::Display for MatchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.edition, self.number)
+    }
+}
+
+/// A text that names no match.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` names no match: write EDITION/NUMBER, such as 3/1207")]
+pub struct MatchIdError(pub String);
+
+impl FromStr for MatchId {
+    type Err = MatchIdError;
+
+    fn from_str(text: &str) -> Result<Self, MatchIdError> {
+        let parse = || {
+            let (edition, number) = text.split_once('/')?;
+            Some(Self { edition: edition.parse().ok()?, number: number.parse().ok()? })
+        };
+        parse().ok_or_else(|| MatchIdError(text.to_owned()))
+    }
+}
+
+/// A lease of a lot. It stays good until the lot is reported, given back, failed or overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Lease {
+    /// What is leased.
+    pub lot: LotId,
+    /// Which lease of it this is.
+    pub attempt: Attempt,
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.lot, self.attempt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_named_as_they_are_read() {
+        let id = MatchId { edition: EditionId(3), number: MatchNumber(1207) };
+        assert_eq!(id.to_string(), "3/1207");
+        assert_eq!("3/1207".parse(), Ok(id));
+        for text in ["", "3", "3/", "/7", "a/7", "3/7/1"] {
+            assert_eq!(text.parse::<MatchId>(), Err(MatchIdError(text.to_owned())));
+        }
+    }
+}
