@@ -6,5 +6,6 @@ mod play;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    arbiter_worker::sandbox::enter_if_asked();
     cli::run()
 }

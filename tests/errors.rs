@@ -34,13 +34,29 @@ fn wrong_calls() {
     refuses(&["play", "wojna", good, good, good, good, good], 2, &["not 5", "four"]);
     refuses(&["play", "gomoku", good, good, "--games", "0"], 2, &["--games 0"]);
     refuses(&["play", "gomoku", good, good, "--games", "1000001"], 2, &["1000001", "1000000"]);
-    refuses(&["play", "gomoku", good, good, "--sandbox", "strict"], 3, &["strict", "level D"]);
     refuses(&["play", "gomoku", good, good, "--games", "many"], 2, &["many", "--games"]);
     refuses(&["play", "gomoku", good, good, "--jobs", "0"], 2, &["--jobs 0"]);
     refuses(&["play", "gomoku", good, good, "--clock", "sun"], 2, &["sun", "wall or cpu"]);
     refuses(&["play", "gomoku", good, good, "--sandbox", "no"], 2, &["no", "auto, strict or off"]);
     let calls = ["play", "gomoku", good, good, "--keep-files", "--jobs", "2"];
     refuses(&calls, 2, &["--keep-files", "--jobs 1"]);
+}
+
+#[test]
+fn strict_plays_where_the_doctor_says_so() {
+    let bots = Bots::new();
+    let good = &bots.rascal("good", "honest", 0, "");
+    let doctor = run(&["doctor", "--json"]);
+    let rows = String::from_utf8(doctor.stdout).unwrap();
+    assert!(rows.lines().count() > 10, "{rows}");
+    assert!(rows.lines().all(|row| serde_json::from_str::<serde_json::Value>(row).is_ok()));
+    let strict = ["play", "gomoku", good, good, "--sandbox", "strict"];
+    match doctor.status.code() {
+        Some(0) => drop(support::succeed(&strict)),
+        Some(1) => refuses(&strict, 3, &["strict"]),
+        other => panic!("{other:?}"),
+    }
+    support::succeed(&["play", "gomoku", good, good, "--sandbox", "off"]);
 }
 
 #[test]

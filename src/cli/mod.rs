@@ -4,6 +4,7 @@
 //! could not be finished), 2 usage, 3 cannot reach or not allowed.
 
 mod completions;
+mod doctor;
 mod play;
 mod tournament;
 mod verify;
@@ -32,6 +33,7 @@ enum Command {
     Play(play::Play),
     Verify(verify::Verify),
     Tournament(tournament::Tournament),
+    Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
 
@@ -74,6 +76,7 @@ pub(crate) fn run() -> ExitCode {
             Command::Play(play) => play.run(),
             Command::Verify(verify) => verify.run(),
             Command::Tournament(tournament) => tournament.run(),
+            Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),
         },
         Err(error) => misuse(&error),

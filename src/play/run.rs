@@ -8,7 +8,7 @@ use std::thread;
 use arbiter_games::blackjack::{ANTE, Episode};
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::Host;
+use arbiter_worker::sandbox::{Host, Terms};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::table::{Entrant, Match, Outcome, State};
 
@@ -163,7 +163,8 @@ impl Run<'_> {
             directory.join(format!("{prefix}-{number:06}{within}.jsonl"))
         });
         let entrants = entrants.collect();
-        let planned = Match { params, seed, clock: self.clock, entrants, record };
+        let planned =
+            Match { params, seed, clock: self.clock, terms: Terms::default(), entrants, record };
         let mut attempt = 1;
         loop {
             match planned.play(self.host, &self.stop) {

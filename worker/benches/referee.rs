@@ -19,7 +19,7 @@ use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Micros, Params, Se
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Source};
+use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Ponder, Source, Terms};
 use arbiter_worker::seat::{Framing, MemorySeat, Seat, StdioSeat, Stop};
 
 /// How often both are measured; the median of the ratios counts.
@@ -106,7 +106,9 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     let mut seats: Vec<Box<dyn Seat>> = (0..2)
         .map(|_| {
             let home = Home::fresh(&Source::File(program.to_owned())).expect("a home");
-            let jail = Jail::open(host, home).expect("a jail");
+            // Freezing is the sandbox's price, and measured with it.
+            let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
+            let jail = Jail::open_on(host, home, &terms).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);
             let seat =

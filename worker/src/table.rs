@@ -13,7 +13,7 @@ use crate::bot::{Bot, Protocol};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
-use crate::sandbox::{Home, Host, Jail};
+use crate::sandbox::{Home, Host, Jail, Terms};
 use crate::seat::{ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
 
 /// What happens to the files that a bot leaves.
@@ -52,6 +52,8 @@ pub struct Match {
     pub seed: Seed,
     /// How time is charged.
     pub clock: ClockRules,
+    /// On which terms the bots play.
+    pub terms: Terms,
     /// The bots, seat 1 first.
     pub entrants: Vec<Entrant>,
     /// Where its record goes, if it is wanted; the directory exists.
@@ -140,7 +142,7 @@ impl Match {
                 State::Fresh => Home::fresh(source)?,
                 State::Kept(path) => Home::kept(source, path.clone())?,
             };
-            let jail = Jail::open(host, home)?;
+            let jail = Jail::open_on(host, home, &self.terms)?;
             let mut argv = entrant.bot.run.clone();
             argv.extend(game.launch_arguments(place));
             let stop = Arc::clone(stop);

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Source};
+use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Ponder, Source, Terms};
 use arbiter_worker::seat::{Answer, ExecSeat, Framing, GRACE, Seat, StdioSeat, Stop};
 
 /// Long enough for a process to start and answer on a busy machine.
@@ -45,6 +45,13 @@ fn stop() -> (Arc<Stop>, UnixStream) {
 fn jail() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
     Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap()).unwrap()
+}
+
+/// A jail whose bot may think on, and speak, while it owes nothing.
+fn jail_without_rest() -> Jail {
+    let host = Host::prepare(Policy::Off).unwrap();
+    let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
+    Jail::open_on(&host, Home::fresh(&Source::File(rascal())).unwrap(), &terms).unwrap()
 }
 
 fn argv(mode: &str, at: u32) -> Vec<String> {
@@ -151,7 +158,8 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
     let (stop, _writer) = stop();
     let start = |mode| {
         let stop = Arc::clone(&stop);
-        StdioSeat::start(jail(), &argv(mode, 0), Framing::Line, ClockKind::Wall, stop).unwrap()
+        StdioSeat::start(jail_without_rest(), &argv(mode, 0), Framing::Line, ClockKind::Wall, stop)
+            .unwrap()
     };
     let (mut seat, mut rival) = (start(mode), start("slow"));
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}: the answer counts");

@@ -1,7 +1,9 @@
-//! Control groups: processor time and death of a whole process tree.
+//! Control groups: what a whole process tree may use, what it used, its sleep and its death.
 //!
-//! `cpu.stat` and `cgroup.kill` are files of the cgroup v2 core: they work in any v2 hierarchy
-//! one may write to, whatever controllers it has. The files are written directly.
+//! There are three kinds of machine. Where the v2 hierarchy has its controllers it does
+//! everything. Where v1 hierarchies hold the controllers, an empty v2 hierarchy beside them can
+//! still measure, freeze and kill, since those are files of its core. Where there is v1 alone,
+//! `cpuacct` measures and the old freezer freezes, more slowly. The files are written directly.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,121 +15,368 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 
+use super::limits::{Bytes, Limits};
+use super::places::{self, Place};
 use crate::fault::{Context as _, Fault};
 
 /// How long a killed tree may take to leave its group.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Between two attempts to remove a group whose processes are dying.
+/// How long a tree may take to come to rest: every thread that runs is stopped by its next tick.
+const RESTING: Duration = Duration::from_secs(2);
+
+/// Between two looks at something that is about to happen.
 const RETRY: Duration = Duration::from_micros(200);
 
-/// How the names of our groups begin; a process number and a count follow.
+/// How often a freeze is looked at before the processor is given to whom it may be waiting for.
+const LOOKS: u32 = 20;
+
+/// How every group of ours is called, before the number of the process that made it.
 const PREFIX: &str = "arbiter-";
 
 /// Makes names of groups unique within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The group under which ours are made.
-#[derive(Debug)]
-pub(super) struct CgroupRoot(PathBuf);
+/// Which interface a hierarchy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// One hierarchy for each controller.
+    One,
+    /// One hierarchy for all.
+    Two,
+}
 
-impl CgroupRoot {
-    /// The group of this process in the v2 hierarchy, if groups can be made in it.
-    pub(super) fn find() -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mount = mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ');
-            let (_, path, kind) = (fields.next()?, fields.next()?, fields.next()?);
-            (kind == "cgroup2").then(|| path.to_owned())
-        })?;
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-        let root = Self(Path::new(&mount).join(own));
-        root.sweep();
-        // Permission is proved, not inferred: a group is made, measured and removed.
-        let probe = root.leaf().ok()?;
-        probe.remove().ok()?;
-        Some(root)
+/// Where groups of ours can be made, by what they are for. Places may coincide.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    pub(super) memory: Option<Place>,
+    pub(super) processes: Option<Place>,
+    pub(super) cpu: Option<Place>,
+    pub(super) freezer: Option<Place>,
+}
+
+impl Groups {
+    /// What this process may use. Permission is proved, not inferred: groups are made, and
+    /// removed.
+    pub(super) fn find() -> Self {
+        let found = places::find();
+        let usable = |place: &Place| prove(&place.path).then(|| place.clone());
+        let two = found.two.as_ref().and_then(usable);
+        let choose = |controller: &str, core: bool| {
+            let own = two.as_ref().filter(|two| core || two.has(controller)).cloned();
+            own.or_else(|| found.one(controller).as_ref().and_then(usable))
+        };
+        let groups = Self {
+            memory: choose("memory", false),
+            processes: choose("pids", false),
+            cpu: choose("cpuacct", true),
+            freezer: choose("freezer", true),
+        };
+        groups.sweep();
+        groups
     }
 
-    /// Kills and removes what processes that are gone left behind: one that was killed could not
-    /// clean up.
+    /// The places without repetition.
+    fn places(&self) -> Vec<&Path> {
+        let all = [&self.memory, &self.processes, &self.cpu, &self.freezer];
+        let mut paths: Vec<_> = all.into_iter().flatten().map(|place| &*place.path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Removes groups of processes that were killed before they could.
     fn sweep(&self) {
-        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-            let gone = |pid: &str| !Path::new("/proc").join(pid).exists();
-            if owner.is_some_and(|pid| pid.parse::<u32>().is_ok() && gone(pid)) {
-                drop(fs::write(entry.path().join("cgroup.kill"), "1"));
-                // Its last processes may still be dying; the next one to come along finds it empty.
-                drop(fs::remove_dir(entry.path()));
+        for place in self.places() {
+            let Ok(entries) = fs::read_dir(place) else { continue };
+            for entry in entries.flatten() {
+                let named = entry.file_name().to_str().is_some_and(is_stale);
+                if named && !has_strangers(&entry.path()) {
+                    kill_in(&entry.path());
+                    // Somebody else may have been faster.
+                    drop(remove(&entry.path()));
+                }
             }
         }
     }
 
-    /// A new, empty group.
-    pub(super) fn leaf(&self) -> Result<Cgroup, Fault> {
+    /// A new, empty group with its limits set.
+    pub(super) fn leaf(&self, limits: &Limits) -> Result<Cgroup, Fault> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = self.0.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        fs::create_dir(&path).fault("cannot make a control group")?;
-        let open =
-            |name, write: bool| File::options().read(!write).write(write).open(path.join(name));
-        let opened = open("cpu.stat", false)
-            .and_then(|cpu| Ok((cpu, open("cgroup.procs", true)?, open("cgroup.kill", true)?)));
-        match opened {
-            Ok((cpu, procs, kill)) => Ok(Cgroup { path, cpu, procs, kill }),
-            Err(error) => {
-                fs::remove_dir(&path).fault("cannot remove a control group")?;
-                Err(Fault::new("cannot use a control group", error))
-            }
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let mut cgroup = Cgroup::default();
+        let made = self.make(&name, limits, &mut cgroup);
+        if let Err(error) = made {
+            // The first failure is the one that matters.
+            drop(cgroup.remove());
+            return Err(Fault::new("cannot make a control group", error));
         }
+        Ok(cgroup)
+    }
+
+    fn make(&self, name: &str, limits: &Limits, cgroup: &mut Cgroup) -> io::Result<()> {
+        for place in self.places() {
+            let path = place.join(name);
+            fs::create_dir(&path)?;
+            cgroup.paths.push(path);
+        }
+        if let Some(place) = &self.memory {
+            let path = place.path.join(name);
+            limit_memory(&path, place.version, limits.memory)?;
+            cgroup.memory = Some((place.version, path));
+        }
+        if let Some(place) = &self.processes {
+            // One is the jail's own first process.
+            let most = (limits.processes + 1).to_string();
+            fs::write(place.path.join(name).join("pids.max"), most)?;
+        }
+        if let Some(place) = &self.cpu {
+            let file = if place.version == Version::Two { "cpu.stat" } else { "cpuacct.usage" };
+            cgroup.cpu = Some((place.version, File::open(place.path.join(name).join(file))?));
+        }
+        if let Some(place) = &self.freezer {
+            cgroup.freezer = Some(Freezer::open(place.version, &place.path.join(name))?);
+        }
+        Ok(())
     }
 }
 
-/// The control group of one jail.
+/// Whether a group's name is one of ours, made by a process that is gone.
+fn is_stale(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+    let owner = owner.and_then(|owner| owner.parse::<u32>().ok());
+    owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
+}
+
+/// Whether the group has processes of another process namespace, whose workers we cannot see.
+fn has_strangers(path: &Path) -> bool {
+    let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    processes.lines().any(|pid| pid == "0")
+}
+
+/// Whether groups can be made at `path`, and entered.
+fn prove(path: &Path) -> bool {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let probe = path.join(format!("{PREFIX}{}-{number}", std::process::id()));
+    let made = fs::create_dir(&probe).is_ok();
+    let entered = made && File::options().write(true).open(probe.join("cgroup.procs")).is_ok();
+    made && fs::remove_dir(&probe).is_ok() && entered
+}
+
+fn limit_memory(path: &Path, version: Version, most: Bytes) -> io::Result<()> {
+    let most = most.0.to_string();
+    let (main, swap) = match version {
+        Version::One => ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", &*most)),
+        Version::Two => ("memory.max", ("memory.swap.max", "0")),
+    };
+    fs::write(path.join(main), &most)?;
+    // Not there where the kernel counts no swap; then what is swapped out is not counted.
+    if path.join(swap.0).exists() {
+        fs::write(path.join(swap.0), swap.1)?;
+    }
+    if version == Version::Two {
+        fs::write(path.join("memory.oom.group"), "1")?;
+    }
+    Ok(())
+}
+
+/// Stops a group and lets it go on.
 #[derive(Debug)]
+struct Freezer {
+    version: Version,
+    /// What is written to.
+    order: File,
+    /// What tells when everything has stopped.
+    state: File,
+}
+
+impl Freezer {
+    fn open(version: Version, path: &Path) -> io::Result<Self> {
+        let (order, state) = match version {
+            Version::One => ("freezer.state", "freezer.state"),
+            Version::Two => ("cgroup.freeze", "cgroup.events"),
+        };
+        let order = File::options().write(true).open(path.join(order))?;
+        Ok(Self { version, order, state: File::open(path.join(state))? })
+    }
+
+    fn is_frozen(&self) -> bool {
+        let mut buffer = [0; 64];
+        let read = self.state.read_at(&mut buffer, 0).unwrap_or(0);
+        let text = std::str::from_utf8(&buffer[..read]).unwrap_or_default();
+        match self.version {
+            Version::One => text.trim() == "FROZEN",
+            Version::Two => text.contains("frozen 1"),
+        }
+    }
+
+    fn freeze(&self) -> io::Result<()> {
+        let word = if self.version == Version::One { "FROZEN" } else { "1" };
+        (&self.order).write_all(word.as_bytes())?;
+        let started = Instant::now();
+        for look in 0.. {
+            if self.is_frozen() {
+                return Ok(());
+            }
+            if started.elapsed() > RESTING {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if look > LOOKS {
+                thread::sleep(RETRY);
+            }
+        }
+        Ok(())
+    }
+
+    fn thaw(&self) -> io::Result<()> {
+        let word = if self.version == Version::One { "THAWED" } else { "0" };
+        (&self.order).write_all(word.as_bytes())
+    }
+}
+
+/// The control group of one jail, in as many hierarchies as it takes.
+#[derive(Debug, Default)]
 pub(super) struct Cgroup {
-    path: PathBuf,
-    cpu: File,
-    procs: File,
-    kill: File,
+    paths: Vec<PathBuf>,
+    memory: Option<(Version, PathBuf)>,
+    cpu: Option<(Version, File)>,
+    freezer: Option<Freezer>,
 }
 
 impl Cgroup {
-    /// The file into which a process writes `0` to join.
-    pub(super) fn procs(&self) -> &File {
-        &self.procs
+    /// Moves a process into the group.
+    pub(super) fn enter(&self, pid: libc::pid_t) -> Result<(), Fault> {
+        let number = pid.to_string();
+        for path in &self.paths {
+            fs::write(path.join("cgroup.procs"), &number)
+                .fault("cannot move a process into its control group")?;
+        }
+        Ok(())
     }
 
-    /// Processor time of every process that ever was in the group.
-    pub(super) fn cpu(&self) -> Micros {
+    /// The files into which a process writes `0` to enter.
+    pub(super) fn doors(&self) -> Result<Vec<File>, Fault> {
+        let open = |path: &PathBuf| File::options().write(true).open(path.join("cgroup.procs"));
+        self.paths.iter().map(open).collect::<Result<_, _>>().fault("cannot open a control group")
+    }
+
+    /// Processor time of every process that ever was in the group, if it is measured.
+    pub(super) fn cpu(&self) -> Option<Micros> {
+        let (version, file) = self.cpu.as_ref()?;
         let mut buffer = [0; 64];
-        let read = self.cpu.read_at(&mut buffer, 0).unwrap_or(0);
-        let text = std::str::from_utf8(&buffer[..read]).unwrap_or_default();
-        let usage = text.strip_prefix("usage_usec ").and_then(|rest| rest.lines().next());
-        Micros(usage.and_then(|number| number.parse().ok()).unwrap_or(0))
-    }
-
-    /// Kills every process in the group, at once and together.
-    pub(super) fn kill(&self) {
-        // Fails only if the group is gone already, and then nothing is left to kill.
-        drop((&self.kill).write_all(b"1"));
-    }
-
-    /// Kills what is left and removes the group.
-    pub(super) fn remove(self) -> Result<(), Fault> {
-        self.kill();
-        let started = Instant::now();
-        loop {
-            match fs::remove_dir(&self.path) {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                // The last of the dying has not been reaped yet.
-                Err(error) if started.elapsed() > LEAVING => {
-                    return Err(Fault::new("cannot remove a bot's control group", error));
-                }
-                Err(_) => thread::sleep(RETRY),
+        let read = file.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..read]).ok()?;
+        match version {
+            Version::One => text.trim().parse().ok().map(|nanos: i64| Micros(nanos / 1000)),
+            Version::Two => {
+                let usage = text.strip_prefix("usage_usec ")?.lines().next()?;
+                usage.parse().ok().map(Micros)
             }
+        }
+    }
+
+    /// Whether the group can be stopped.
+    pub(super) fn freezes(&self) -> bool {
+        self.freezer.is_some()
+    }
+
+    /// Stops everything in the group, and waits until it stands.
+    pub(super) fn freeze(&self) -> Result<(), Fault> {
+        self.freezer.as_ref().map_or(Ok(()), Freezer::freeze).fault("cannot freeze a bot")
+    }
+
+    /// Lets it go on.
+    pub(super) fn thaw(&self) -> Result<(), Fault> {
+        self.freezer.as_ref().map_or(Ok(()), Freezer::thaw).fault("cannot thaw a bot")
+    }
+
+    /// The most memory in use at a time, without what the system's files that it read take up;
+    /// nothing where it is not measured. The files are subtracted as they are now.
+    pub(super) fn peak_memory(&self) -> Option<Bytes> {
+        let (version, path) = self.memory.as_ref()?;
+        let (peak, files, shared) = match version {
+            Version::One => ("memory.max_usage_in_bytes", "total_cache", "total_shmem"),
+            Version::Two => ("memory.peak", "file", "shmem"),
+        };
+        let peak: u64 = fs::read_to_string(path.join(peak)).ok()?.trim().parse().ok()?;
+        let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
+        let cached = value(&stat, files)?.saturating_sub(value(&stat, shared).unwrap_or(0));
+        Some(Bytes(peak.saturating_sub(cached)))
+    }
+
+    /// How many processes were killed because the group's memory ran out.
+    pub(super) fn killed_for_memory(&self) -> u64 {
+        let Some((version, path)) = &self.memory else { return 0 };
+        let file = match version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        let text = fs::read_to_string(path.join(file)).unwrap_or_default();
+        value(&text, "oom_kill").unwrap_or(0)
+    }
+
+    /// Kills every process in the group.
+    pub(super) fn kill(&self) {
+        for path in &self.paths {
+            kill_in(path);
+        }
+        self.let_die();
+    }
+
+    /// Lets what was killed die: the old freezer keeps even the dead from it.
+    pub(super) fn let_die(&self) {
+        if self.freezer.as_ref().is_some_and(|freezer| freezer.version == Version::One) {
+            drop(self.thaw());
+        }
+    }
+
+    /// Removes the group, once the last of its processes is gone.
+    pub(super) fn remove(self) -> Result<(), Fault> {
+        self.paths.iter().try_for_each(|path| remove(path))
+    }
+}
+
+/// The number behind `name` in a file of lines of names and numbers.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(key, _)| *key == name).and_then(|(_, number)| number.trim().parse().ok())
+}
+
+/// Kills every process in the group at `path`: together where the kernel can, one by one where
+/// not.
+fn kill_in(path: &Path) {
+    if fs::write(path.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    let started = Instant::now();
+    while started.elapsed() < LEAVING {
+        let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        let mut killed = false;
+        for pid in processes.lines().filter_map(|line| line.parse().ok()) {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                // It may have died by itself in the meantime.
+                let gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                killed |= gone.is_ok();
+            }
+        }
+        if !killed {
+            return;
+        }
+        thread::sleep(RETRY);
+    }
+}
+
+/// Removes the group at `path` as soon as the last of its dying is gone.
+fn remove(path: &Path) -> Result<(), Fault> {
+    let started = Instant::now();
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if started.elapsed() > LEAVING => {
+                return Err(Fault::new("cannot remove a bot's control group", error));
+            }
+            Err(_) => thread::sleep(RETRY),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The directory a bot works in.
+//! A bot's files: where they come from, and where it works on them.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,14 @@ pub enum Source {
 }
 
 impl Source {
-    /// Copies the files into the empty directory `to`.
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path) | Self::File(path) => path,
+        }
+    }
+
+    /// Copies the files into the directory `to`.
     pub(crate) fn copy_into(&self, to: &Path) -> io::Result<()> {
         let _no_fork = WRITING.read().unwrap_or_else(PoisonError::into_inner);
         match self {
@@ -53,44 +60,64 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A bot's own copy of its files, readable and writable, and its working directory.
+/// A bot's files and what becomes of those that it writes.
 #[derive(Debug)]
 pub struct Home {
-    path: PathBuf,
-    /// Removed at the end, unless it is kept for a later match.
+    source: Source,
+    /// Where what it writes is kept for a later match, if it is.
+    kept: Option<PathBuf>,
+    /// The copy that a bot without walls works in, if it is for one match.
     fresh: Option<TempDir>,
 }
 
 impl Home {
-    /// A new copy of `source`, removed at the end of the match.
+    /// The files of `source`, as they are, for one match.
     ///
     /// # Errors
-    /// A fault if the files cannot be copied.
+    /// A fault if the files cannot be found.
     pub fn fresh(source: &Source) -> Result<Self, Fault> {
-        let directory = tempfile::Builder::new().prefix("arbiter-").tempdir();
-        let directory = directory.fault("cannot make a directory for a bot")?;
-        source.copy_into(directory.path()).fault("cannot copy a bot's files")?;
-        Ok(Self { path: directory.path().to_owned(), fresh: Some(directory) })
+        fs::metadata(source.path()).fault("cannot find a bot's files")?;
+        Ok(Self { source: source.clone(), kept: None, fresh: None })
     }
 
-    /// A copy of `source` at `path`, made when it is not there yet, kept from match to match.
+    /// The files of `source` with what the bot wrote in earlier matches, which is kept in the
+    /// directory `path` from match to match.
     ///
     /// # Errors
-    /// A fault if the files cannot be copied.
+    /// A fault if the files cannot be found or the directory cannot be made.
     pub fn kept(source: &Source, path: PathBuf) -> Result<Self, Fault> {
-        if !path.exists() {
-            fs::create_dir_all(&path).fault("cannot make a directory for a bot")?;
-            source.copy_into(&path).fault("cannot copy a bot's files")?;
+        fs::metadata(source.path()).fault("cannot find a bot's files")?;
+        fs::create_dir_all(&path).fault("cannot make a directory for a bot")?;
+        Ok(Self { source: source.clone(), kept: Some(path), fresh: None })
+    }
+
+    /// Where its files come from.
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where what it writes is kept, if it is.
+    pub(super) fn keeps(&self) -> Option<&Path> {
+        self.kept.as_deref()
+    }
+
+    /// Unpacks the files into a directory of their own, for a bot without walls.
+    pub(super) fn unpack(&mut self) -> Result<PathBuf, Fault> {
+        let path = if let Some(path) = &self.kept {
+            path.clone()
+        } else {
+            let directory = tempfile::Builder::new().prefix("arbiter-").tempdir();
+            let directory = directory.fault("cannot make a directory for a bot")?;
+            self.fresh.insert(directory).path().to_owned()
+        };
+        let empty = fs::read_dir(&path).fault("cannot read a bot's directory")?.next().is_none();
+        if empty {
+            self.source.copy_into(&path).fault("cannot copy a bot's files")?;
         }
-        Ok(Self { path, fresh: None })
+        Ok(path)
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Removes it if it was made for one match.
+    /// Removes what was unpacked for one match.
     pub(super) fn remove(&mut self) -> Result<(), Fault> {
         match self.fresh.take() {
             Some(directory) => {

@@ -2,36 +2,91 @@
 //!
 //! # Theory of operation
 //!
-//! A [`Host`] is what this machine can isolate and measure, found out once. A [`Jail`] is one
-//! seat of one match: a home directory, a control group where the machine gives one, and every
-//! process the bot starts. It outlives those processes: a bot that is executed once per decision
-//! runs many times in one jail. A [`Process`] is one running program with its three pipes.
+//! A [`Host`] is what this machine can isolate and measure, found out once, by attacking a jail
+//! from within. A [`Jail`] is one seat of one match: a bot's files, its limits, and every process
+//! it starts. It outlives those processes: a bot that is executed once per decision runs many
+//! times in one jail. A [`Process`] is one running program with its three pipes.
 //!
-//! Whatever happens, [`Jail::close`] kills everything in the jail, waits for it and removes the
-//! home; dropping a jail does the same and keeps silent about failures.
+//! Where the machine allows it a jail has *walls*, and four processes have a part in it:
 //!
-//! The parent-death signal that ties a bot's life to ours follows the *thread* that forked, so a
-//! jail must be opened, used and closed by the one thread that plays the match.
+//! ```text
+//! worker ── its launcher ── the first process of a jail ── the bot and all that it starts
+//! ```
+//!
+//! The launcher is this same program with one thread, in a user and a mount namespace of its own;
+//! it forks the first process of each jail into new namespaces of every kind. That one is moved
+//! into its control groups while it still waits for its first task; it mounts the bot's own part
+//! of the root, gives up its rights, puts itself behind the filter of system calls, and from then
+//! on starts programs and reaps what ends. The worker tells it what to do through a socket; the
+//! socket's end is its own end, and its end is the end of everything in its process namespace. So
+//! a jail cannot outlive its worker, whatever kills that.
+//!
+//! Where there are no walls to be had a *fence* of Landlock rules and the filter is put around
+//! programs that are children of the worker's. With the sandbox off there is neither.
+//!
+//! Whatever happens, [`Jail::close`] kills everything in the jail, waits for it and removes what
+//! was made for it; dropping a jail does the same and keeps silent about failures.
+//!
+//! Without walls the parent's death signal ties a bot's life to ours. It follows the *thread* that
+//! forked, so a jail must be opened, used and closed by the one thread that plays the match.
 
+mod bare;
+mod canary;
 mod cgroup;
+mod doctor;
+mod fence;
+mod filter;
 mod home;
-mod meter;
+mod host;
+mod init;
+mod jail;
+mod keep;
+mod launcher;
+mod limits;
+mod placement;
+mod places;
 mod process;
+mod report;
+mod root;
+mod store;
+mod sys;
+mod walls;
+mod wire;
 
-use std::fmt;
+use std::ffi::OsString;
 use std::str::FromStr;
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use arbiter_games::Micros;
 use thiserror::Error;
 
+pub use doctor::{Checkup, Row};
 pub use home::{Home, Source};
-pub(crate) use process::search_path;
+pub use host::{Host, Refused};
+pub use jail::Jail;
+pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
+pub use placement::cores_of;
 pub use process::{Exit, NoStart, Process, Stdin};
+pub use report::{Finding, Guarantee, Level, SandboxReport, State};
 
-use crate::fault::Fault;
-use cgroup::{Cgroup, CgroupRoot};
-use meter::Meter;
+/// Whether this program can be started as its own launcher.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Becomes the launcher of jails if this process was started as one, and does not return then.
+///
+/// Call it first thing in `main`, before any thread is started. A program that does not cannot
+/// have walls, since starting it as a launcher would run it as itself.
+pub fn enter_if_asked() {
+    if launcher::is_asked() {
+        launcher::run();
+    }
+    canary::run_if_asked();
+    ENTERED.store(true, Ordering::Relaxed);
+}
+
+fn was_entered() -> bool {
+    ENTERED.load(Ordering::Relaxed)
+}
 
 /// Keeps the writing of programs and the forking of processes apart.
 ///
@@ -41,10 +96,21 @@ use meter::Meter;
 /// writing.
 static WRITING: RwLock<()> = RwLock::new(());
 
+/// Where bots find programs: the system's folders first, which hold interpreters themselves and
+/// not the shims of version managers; then, without walls, whatever folders we were given.
+pub(crate) fn search_path() -> OsString {
+    let mut path = OsString::from(init::PATH);
+    if let Some(ours) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(ours);
+    }
+    path
+}
+
 /// How much isolation is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// As much as the machine gives.
+    /// As much as the machine gives, but some.
     #[default]
     Auto,
     /// Everything, or nothing is run.
@@ -68,172 +134,5 @@ impl FromStr for Policy {
             "off" => Ok(Self::Off),
             other => Err(UnknownPolicy(other.to_owned())),
         }
-    }
-}
-
-/// What holds a bot, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Nothing but a process group and, where there is one, a control group to measure and kill.
-    D,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::D => f.pad("D"),
-        }
-    }
-}
-
-/// The machine gives less isolation than was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "sandbox strict: this build isolates at level {0} only, strict asks for level A; \
-     run programs you trust with --sandbox auto"
-)]
-pub struct Refused(Level);
-
-/// What this machine can isolate and measure.
-#[derive(Debug)]
-pub struct Host {
-    level: Level,
-    cgroups: Option<CgroupRoot>,
-}
-
-impl Host {
-    /// Finds out what the machine gives.
-    ///
-    /// # Errors
-    /// [`Refused`] if `policy` asks for more.
-    pub fn prepare(policy: Policy) -> Result<Self, Refused> {
-        let host = Self { level: Level::D, cgroups: CgroupRoot::find() };
-        match policy {
-            Policy::Strict => Err(Refused(host.level)),
-            Policy::Auto | Policy::Off => Ok(host),
-        }
-    }
-
-    /// How well bots are held.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// How well bots are held, in one line for whoever runs them.
-    pub fn announcement(&self) -> String {
-        let level = self.level;
-        format!("sandbox level {level}: bots run with your rights, play only what you trust")
-    }
-
-    /// Whether processor time is measured for whole process trees, exactly.
-    pub fn measures_trees(&self) -> bool {
-        self.cgroups.is_some()
-    }
-}
-
-/// One seat of one match: everything that its bot has and runs.
-#[derive(Debug)]
-pub struct Jail {
-    home: Home,
-    cgroup: Option<Cgroup>,
-    meter: Meter,
-    /// Processes started here and not yet known to have ended.
-    leaders: Vec<libc::pid_t>,
-}
-
-impl Jail {
-    /// Opens a jail around `home`.
-    ///
-    /// # Errors
-    /// A fault if the control group cannot be made.
-    pub fn open(host: &Host, home: Home) -> Result<Self, Fault> {
-        let cgroup = host.cgroups.as_ref().map(CgroupRoot::leaf).transpose()?;
-        Ok(Self { home, cgroup, meter: Meter::default(), leaders: Vec::new() })
-    }
-
-    /// Starts a program in the home directory.
-    ///
-    /// # Errors
-    /// [`NoStart::Bot`] if the program itself cannot be run, otherwise a fault.
-    pub fn start(&mut self, argv: &[String], stdin: Stdin) -> Result<Process, NoStart> {
-        let procs = self.cgroup.as_ref().map(Cgroup::procs);
-        let process = process::start(argv, self.home.path(), stdin, procs)?;
-        self.leaders.push(process.pid());
-        Ok(process)
-    }
-
-    /// The processor time used in this jail so far.
-    pub fn cpu(&self) -> Micros {
-        match &self.cgroup {
-            Some(cgroup) => cgroup.cpu(),
-            None => self.meter.cpu(&self.leaders),
-        }
-    }
-
-    /// The processor time used by the live processes started here: an exact part of
-    /// [`Jail::cpu`] without their children, at a quarter of the price.
-    pub fn cpu_of_leaders(&self) -> Micros {
-        self.leaders.iter().fold(Micros::ZERO, |sum, pid| sum + process::clock(*pid))
-    }
-
-    /// Takes the exit of a process if it has ended.
-    pub fn reap(&mut self, process: &mut Process) -> Option<Exit> {
-        let (exit, used) = process.reap()?;
-        self.retire(process, used);
-        Some(exit)
-    }
-
-    /// Takes note that `process` was reaped, having used so much processor time.
-    fn retire(&mut self, process: &Process, used: Micros) {
-        self.leaders.retain(|pid| *pid != process.pid());
-        self.meter.ended(used);
-    }
-
-    /// Ends one execution: kills whatever still runs here, and waits for the program itself. Tells
-    /// how it ended if it did so before it was killed.
-    pub fn end_process(&mut self, process: &mut Process) -> Option<Exit> {
-        let exit = process.exit().or_else(|| self.reap(process));
-        self.kill();
-        if process.exit().is_none() {
-            let used = process.wait();
-            self.retire(process, used);
-        }
-        exit
-    }
-
-    /// Kills everything that runs here.
-    pub fn kill(&mut self) {
-        if let Some(cgroup) = &self.cgroup {
-            cgroup.kill();
-        }
-        for pid in &self.leaders {
-            process::kill_group(*pid);
-        }
-    }
-
-    /// Kills everything, waits until it is gone, and removes what was made for this jail.
-    ///
-    /// # Errors
-    /// A fault if anything survives or cannot be removed.
-    pub fn close(mut self) -> Result<(), Fault> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), Fault> {
-        self.kill();
-        for pid in self.leaders.drain(..) {
-            process::wait(pid);
-        }
-        if let Some(cgroup) = self.cgroup.take() {
-            cgroup.remove()?;
-        }
-        self.home.remove()
-    }
-}
-
-impl Drop for Jail {
-    fn drop(&mut self) {
-        // A jail that was not closed belongs to a match that already failed; that is reported.
-        drop(self.end());
     }
 }

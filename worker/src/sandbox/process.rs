@@ -1,37 +1,18 @@
-//! One program: started, watched, killed and reaped.
+//! One program: its pipes, and how it ended.
 
-#![expect(
-    unsafe_code,
-    reason = "the steps between fork and exec, and wait4 and the processor clock of another \
-              process, are system calls that the standard library does not offer"
-)]
-
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::PoisonError;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags};
 
-use super::WRITING;
+use super::sys::{self, Ended};
 use crate::fault::Fault;
 
 /// Pipes of a bot never block the referee.
 const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
-
-/// The system's folders of programs.
-const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Closes descriptors when the program is executed: until then the standard library needs one.
-const CLOSE_ON_EXEC: libc::c_int = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
 
 /// Where a program's standard input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +75,19 @@ impl fmt::Display for Exit {
     }
 }
 
+/// How the end of a program is learnt.
+#[derive(Debug)]
+enum Watch {
+    /// It is our child: a descriptor of it, and its number.
+    Child(OwnedFd, libc::pid_t),
+    /// The first process of its jail tells, or is gone itself.
+    Told(File),
+}
+
 /// A running program and our ends of its pipes, which never block.
 #[derive(Debug)]
 pub struct Process {
-    pid: libc::pid_t,
-    ended: OwnedFd,
+    watch: Watch,
     exit: Option<Exit>,
     /// Its standard input, while we hold it open.
     pub stdin: Option<File>,
@@ -108,14 +97,49 @@ pub struct Process {
     pub stderr: Option<File>,
 }
 
+/// Our ends of a program's pipes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
 impl Process {
-    pub(super) fn pid(&self) -> libc::pid_t {
-        self.pid
+    /// Takes over our child `pid` and its pipes.
+    pub(super) fn child(pid: libc::pid_t, pidfd: OwnedFd, pipes: Pipes) -> io::Result<Self> {
+        Self::watched(Watch::Child(pidfd, pid), pipes)
+    }
+
+    /// Takes over a program whose end is told through `notice`.
+    pub(super) fn told(notice: OwnedFd, pipes: Pipes) -> io::Result<Self> {
+        rustix::fs::fcntl_setfl(&notice, NON_BLOCKING)?;
+        Self::watched(Watch::Told(notice.into()), pipes)
+    }
+
+    fn watched(watch: Watch, pipes: Pipes) -> io::Result<Self> {
+        let Pipes { stdin, stdout, stderr } = pipes;
+        for pipe in stdin.iter().chain([&stdout, &stderr]) {
+            rustix::fs::fcntl_setfl(pipe, NON_BLOCKING)?;
+        }
+        let (stdin, stderr) = (stdin.map(File::from), Some(stderr.into()));
+        Ok(Self { watch, exit: None, stdin, stdout: stdout.into(), stderr })
+    }
+
+    /// The number of our child, if it is one.
+    pub(super) fn pid(&self) -> Option<libc::pid_t> {
+        match self.watch {
+            Watch::Child(_, pid) => Some(pid),
+            Watch::Told(_) => None,
+        }
     }
 
     /// Becomes readable when the program has ended.
     pub fn ended(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
+        match &self.watch {
+            Watch::Child(pidfd, _) => pidfd.as_fd(),
+            Watch::Told(notice) => notice.as_fd(),
+        }
     }
 
     /// How the program ended, once that was reaped.
@@ -123,16 +147,16 @@ impl Process {
         self.exit
     }
 
-    /// Waits for the program, which was killed, and reaps it: its processor time and that of the
-    /// children it waited for.
+    /// Waits for the program, which was killed, and reaps it: the processor time of it and of
+    /// the children it waited for.
     pub(super) fn wait(&mut self) -> Micros {
-        let found = wait4(self.pid, 0);
-        self.exit = found.map(|(exit, _)| exit);
-        found.map_or(Micros::ZERO, |(_, used)| used)
+        let mut ended = [PollFd::from_borrowed_fd(self.ended(), PollFlags::IN)];
+        while rustix::event::poll(&mut ended, None) == Err(rustix::io::Errno::INTR) {}
+        self.reap().map_or(Micros::ZERO, |(_, used)| used)
     }
 
     fn has_ended(&self) -> bool {
-        let mut ended = [PollFd::new(&self.ended, PollFlags::IN)];
+        let mut ended = [PollFd::from_borrowed_fd(self.ended(), PollFlags::IN)];
         rustix::event::poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
@@ -142,87 +166,69 @@ impl Process {
         if self.exit.is_some() || !self.has_ended() {
             return None;
         }
-        // Before the number is free again: what it left behind in its group goes with it.
-        kill_group(self.pid);
-        let found = wait4(self.pid, libc::WNOHANG)?;
+        let found = match &mut self.watch {
+            Watch::Child(_, pid) => {
+                // Before the number is free again: what it left in its group goes with it.
+                sys::signal_group(*pid, libc::SIGKILL);
+                let Ended { exit, used, .. } = sys::reap(*pid)?;
+                (exit, used)
+            }
+            Watch::Told(notice) => {
+                let mut bytes = [0; Notice::LENGTH];
+                match notice.read_exact(&mut bytes) {
+                    Ok(()) => Notice::from_bytes(bytes).into_parts(),
+                    // The jail is gone as a whole, killed.
+                    Err(_) => (Exit::Signal(libc::SIGKILL), Micros::ZERO),
+                }
+            }
+        };
         self.exit = Some(found.0);
         Some(found)
     }
 }
 
-/// Starts `argv` in the directory `home`; it joins the control group behind `procs` before it
-/// runs its first instruction of its own.
-#[expect(clippy::disallowed_methods, reason = "this is the sandbox")]
-pub(super) fn start(
-    argv: &[String],
-    home: &Path,
-    stdin: Stdin,
-    procs: Option<&File>,
-) -> Result<Process, NoStart> {
-    let (program, arguments) = argv.split_first().expect("a manifest's command is never empty");
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(home).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.stdin(if stdin == Stdin::Pipe { Stdio::piped() } else { Stdio::null() });
-    command.env_clear().env("HOME", home).env("LANG", "C.UTF-8").env("TMPDIR", home);
-    command.env("PATH", search_path());
-    let procs = procs.map(File::as_raw_fd);
-    // SAFETY: `prelude` makes only async-signal-safe system calls and allocates nothing, as is
-    // due in a child forked from a process with threads. `procs` stays open: the caller's group
-    // outlives the call, and the descriptor is inherited by fork although exec closes it.
-    unsafe { command.pre_exec(move || prelude(procs)) };
-    let spawned = {
-        let _no_writing = WRITING.write().unwrap_or_else(PoisonError::into_inner);
-        command.spawn()
-    };
-    let mut child = spawned.map_err(|error| refusal(program, &error))?;
-    let pid = libc::pid_t::try_from(child.id()).expect("a process number is a pid_t");
-    let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (stdin, Some(stdout), Some(stderr)) = taken else {
-        unreachable!("both pipes were asked for");
-    };
-    adopt(pid, stdin.map(OwnedFd::from), stdout.into(), stderr.into()).map_err(|error| {
-        kill_group(pid);
-        wait(pid);
-        NoStart::Fault(Fault::new("cannot watch a bot's process", error))
-    })
+/// The end of a program, as the first process of a jail tells it: four bytes whether it was a
+/// signal, four bytes the code or the signal, eight bytes processor time, in the machine's order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    exit: Exit,
+    used: Micros,
 }
 
-/// Where bots find programs: the system's folders first, which hold interpreters themselves and
-/// not the shims of version managers; then whatever folders we were given.
-pub(crate) fn search_path() -> OsString {
-    let mut path = OsString::from(SYSTEM_PATH);
-    if let Some(ours) = std::env::var_os("PATH") {
-        path.push(":");
-        path.push(ours);
-    }
-    path
-}
+impl Notice {
+    const LENGTH: usize = 16;
 
-/// Takes over a started program's pipes.
-fn adopt(
-    pid: libc::pid_t,
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-) -> io::Result<Process> {
-    let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
-    let ended = rustix::process::pidfd_open(number, PidfdFlags::empty())?;
-    for pipe in stdin.iter().chain([&stdout, &stderr]) {
-        rustix::fs::fcntl_setfl(pipe, NON_BLOCKING)?;
+    pub(super) fn of(ended: Ended) -> Self {
+        Self { exit: ended.exit, used: ended.used }
     }
-    let stdin = stdin.map(File::from);
-    Ok(Process {
-        pid,
-        ended,
-        exit: None,
-        stdin,
-        stdout: stdout.into(),
-        stderr: Some(stderr.into()),
-    })
+
+    pub(super) fn to_bytes(self) -> [u8; Self::LENGTH] {
+        let (kind, number) = match self.exit {
+            Exit::Code(code) => (0_i32, code),
+            Exit::Signal(signal) => (1, signal),
+        };
+        let used = self.used.0.to_ne_bytes();
+        let parts = [&kind.to_ne_bytes()[..], &number.to_ne_bytes(), &used].concat();
+        parts.try_into().expect("four, four and eight are sixteen")
+    }
+
+    fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
+        let word = |at: usize| {
+            let word = bytes[at..at + 4].first_chunk().expect("four of sixteen bytes");
+            i32::from_ne_bytes(*word)
+        };
+        let used = bytes.last_chunk().expect("eight of sixteen bytes");
+        let exit = if word(0) == 1 { Exit::Signal(word(4)) } else { Exit::Code(word(4)) };
+        Self { exit, used: Micros(i64::from_ne_bytes(*used)) }
+    }
+
+    fn into_parts(self) -> (Exit, Micros) {
+        (self.exit, self.used)
+    }
 }
 
 /// Tells a program that cannot be run from a machine that cannot run programs.
-fn refusal(program: &str, error: &io::Error) -> NoStart {
+pub(super) fn refusal(program: &str, error: &io::Error) -> NoStart {
     let ours = [libc::EAGAIN, libc::EBUSY, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ETXTBSY];
     if error.raw_os_error().is_some_and(|code| ours.contains(&code)) {
         NoStart::Fault(Fault::new(format!("cannot start {program}"), error))
@@ -231,75 +237,15 @@ fn refusal(program: &str, error: &io::Error) -> NoStart {
     }
 }
 
-/// Runs in the child between fork and exec.
-fn prelude(procs: Option<RawFd>) -> io::Result<()> {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls on arguments that live in this frame.
-    unsafe {
-        if let Some(procs) = procs
-            && libc::write(procs, b"0".as_ptr().cast(), 1) != 1
-        {
-            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_arrives_as_it_was_sent() {
+        for exit in [Exit::Code(3), Exit::Signal(9), Exit::Code(255)] {
+            let notice = Notice { exit, used: Micros(0x1234_5678_9ABC) };
+            assert_eq!(Notice::from_bytes(notice.to_bytes()).into_parts(), (exit, notice.used));
         }
-        // A session of its own: no terminal, and a Ctrl-C meant for us does not reach the bot.
-        check(libc::setsid())?;
-        // Whatever our parent left open in us is none of the bot's business.
-        check(libc::close_range(3, libc::c_uint::MAX, CLOSE_ON_EXEC))?;
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-        check(libc::setrlimit(libc::RLIMIT_CORE, &raw const none))
     }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Kills the session's process group that `pid` leads.
-pub(super) fn kill_group(pid: libc::pid_t) {
-    // SAFETY: a system call without pointers; `pid` is a child of ours that was not reaped, so
-    // its number cannot have been given to another process.
-    unsafe { libc::kill(-pid, libc::SIGKILL) };
-}
-
-/// Waits until the killed child `pid` is gone.
-pub(super) fn wait(pid: libc::pid_t) {
-    wait4(pid, 0);
-}
-
-/// Reaps `pid`: how it ended, and the processor time of it and its waited-for children.
-fn wait4(pid: libc::pid_t, options: libc::c_int) -> Option<(Exit, Micros)> {
-    let mut status = 0;
-    // SAFETY: an all-zero rusage is a valid value of that plain structure.
-    let mut usage: libc::rusage = unsafe { mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to live values of this frame.
-        let found = unsafe { libc::wait4(pid, &raw mut status, options, &raw mut usage) };
-        if found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
-            continue;
-        }
-        if found != pid {
-            return None;
-        }
-        break;
-    }
-    let exit = if libc::WIFSIGNALED(status) {
-        Exit::Signal(libc::WTERMSIG(status))
-    } else {
-        Exit::Code(libc::WEXITSTATUS(status))
-    };
-    let micros = |time: libc::timeval| Micros(time.tv_sec * 1_000_000 + time.tv_usec);
-    Some((exit, micros(usage.ru_utime) + micros(usage.ru_stime)))
-}
-
-/// The processor time of the live process `pid` and all its threads.
-pub(super) fn clock(pid: libc::pid_t) -> Micros {
-    let mut clock = 0;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both calls write to live values of this frame; a process that is gone is an error
-    // that they report.
-    let known = unsafe {
-        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
-    };
-    if known { Micros(time.tv_sec * 1_000_000 + time.tv_nsec / 1000) } else { Micros::ZERO }
 }

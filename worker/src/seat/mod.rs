@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::{Forfeit, Micros, Spent};
 
 use crate::fault::Fault;
-use crate::sandbox::Jail;
+use crate::sandbox::{Bytes, Jail};
 
 pub use exec::ExecSeat;
 pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
@@ -60,6 +60,8 @@ pub struct Remains {
     pub stderr_dropped: usize,
     /// Processor time of the whole process tree, in the whole match.
     pub cpu: Micros,
+    /// The most memory it used at a time, where that is measured.
+    pub memory: Option<Bytes>,
 }
 
 /// One place at the table, with a bot on it.
@@ -97,8 +99,8 @@ pub trait Seat {
 
 /// Closes a jail, and gathers what is left.
 fn remains(jail: Jail, stderr: pipes::Tail) -> Result<Remains, Fault> {
-    let cpu = jail.cpu();
+    let (cpu, memory) = (jail.cpu(), jail.peak_memory());
     jail.close()?;
     let (stderr, stderr_dropped) = stderr.finish();
-    Ok(Remains { stderr, stderr_dropped, cpu })
+    Ok(Remains { stderr, stderr_dropped, cpu, memory })
 }

@@ -10,6 +10,9 @@
 //! A program that ended has perhaps answered before it did: what is in its pipe is read to the
 //! end first, and a complete answer counts. Its end itself is noticed through a process
 //! descriptor, since a child that it left behind may hold the pipe open.
+//!
+//! Between its answers a bot rests: it is stopped, unless it may think on its opponent's time. It
+//! is woken before its request is written, and pays for neither.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -106,8 +109,10 @@ impl Conversation {
     /// charged, an answer that was there at once leaves children no time worth that price: theirs
     /// is found with a later one.
     fn measure(&mut self, whole: bool) -> Micros {
-        let tree = whole.then(|| self.jail.cpu());
-        self.cpu.advance(self.jail.cpu_of_leaders(), tree)
+        match self.jail.cpu_of_leaders() {
+            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu())),
+            None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu())),
+        }
     }
 
     /// Reads what was written unasked: nothing but white space may have been.
@@ -241,6 +246,7 @@ impl Conversation {
 
     /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
     fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
+        self.jail.wake()?;
         let start = Instant::now();
         let exit = loop {
             if let Some(exit) = self.process.exit().or_else(|| self.jail.reap(&mut self.process)) {
@@ -254,7 +260,11 @@ impl Conversation {
                 break None;
             }
         };
-        let detail = exit.map_or_else(|| format!("{seen}, but runs on"), |exit| exit.to_string());
+        let mut detail =
+            exit.map_or_else(|| format!("{seen}, but runs on"), |exit| exit.to_string());
+        if let Some(cause) = self.jail.cause_of_death() {
+            detail = format!("{detail}: {cause}");
+        }
         Ok(Failure { forfeit: Forfeit::Gone, detail })
     }
 
@@ -267,11 +277,14 @@ impl Conversation {
             // What it burnt while it owed nothing is not this answer's to pay.
             self.measure(true);
         }
+        self.jail.wake()?;
         let begun = Instant::now();
         let (wall, reply) = match self.deliver(text, limit)? {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
+        // Read while it stands, the account is exact.
+        self.jail.rest()?;
         let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
         let cpu = self.measure(whole);
         Ok(Answer { reply, spent: Spent { wall, cpu } })
@@ -280,6 +293,7 @@ impl Conversation {
     /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
     /// could not end by itself.
     fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
+        self.jail.wake()?;
         let start = Instant::now();
         let mut what = For::Output;
         while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {

@@ -1,0 +1,195 @@
+//! What this machine can isolate and measure, for people: a table, and what to do about it.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::time::ClockId;
+use serde::Serialize;
+
+use super::host::{self, Host, Refused};
+use super::places::{self, Place};
+use super::report::{SandboxReport, State};
+use super::{Policy, fence};
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// What was looked at.
+    pub what: String,
+    /// What was found.
+    pub state: String,
+    /// What is lost by that, if anything is.
+    pub lost: Option<String>,
+    /// What to do about it, if anything is to be done.
+    pub remedy: Option<String>,
+}
+
+/// What was found on this machine.
+#[derive(Clone, Debug)]
+pub struct Checkup {
+    /// What is guaranteed, or why nothing is.
+    pub report: Result<SandboxReport, Refused>,
+    /// Everything that was looked at.
+    pub rows: Vec<Row>,
+}
+
+impl Checkup {
+    /// Looks at the machine, and attacks a jail on it.
+    pub fn make() -> Self {
+        let report = Host::prepare(Policy::Auto).map(|host| host.report().clone());
+        let mut rows = Vec::new();
+        match &report {
+            Ok(report) => {
+                let losses = report.losses().join("; ");
+                rows.push(Row {
+                    what: "sandbox level".to_owned(),
+                    state: report.level.to_string(),
+                    lost: (!losses.is_empty()).then_some(losses),
+                    remedy: None,
+                });
+                rows.extend(guarantees(report));
+            }
+            Err(refused) => rows.push(Row {
+                what: "sandbox level".to_owned(),
+                state: "D".to_owned(),
+                lost: Some(refused.to_string()),
+                remedy: None,
+            }),
+        }
+        rows.extend(machine());
+        Self { report, rows }
+    }
+
+    /// Whether `--sandbox strict` would go ahead.
+    pub fn is_strict(&self) -> bool {
+        self.report.as_ref().is_ok_and(|report| report.level.is_strict())
+    }
+}
+
+fn guarantees(report: &SandboxReport) -> impl Iterator<Item = Row> {
+    report.findings.iter().map(|finding| {
+        let lost = finding.state != State::Enforced;
+        Row {
+            what: finding.guarantee.to_string(),
+            state: format!("{}, by {}", finding.state, finding.by),
+            lost: lost.then(|| format!("{} ({})", finding.guarantee.loss(), finding.evidence)),
+            remedy: lost.then(|| finding.guarantee.remedy().to_owned()),
+        }
+    })
+}
+
+/// What the guarantees rest on.
+fn machine() -> Vec<Row> {
+    let mut rows = vec![
+        fact("kernel", host::kernel()),
+        fact("processors", std::thread::available_parallelism().map_or(1, Into::into).to_string()),
+        clock(),
+        namespaces(),
+    ];
+    rows.extend(groups());
+    let actions = read("/proc/sys/kernel/seccomp/actions_avail");
+    rows.push(judged(
+        "seccomp filters",
+        actions.map(|_| "available".to_owned()),
+        "dangerous system calls cannot be refused",
+        "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets filters be installed",
+    ));
+    rows.push(judged(
+        "Landlock",
+        fence::version().map(|version| format!("version {version}")),
+        "there is no fence to fall back on where namespaces are forbidden",
+        "use Linux 5.13 or later with `landlock` among the kernel's `lsm=`",
+    ));
+    rows
+}
+
+fn fact(what: &str, state: String) -> Row {
+    Row { what: what.to_owned(), state, lost: None, remedy: None }
+}
+
+/// A row about something that is there, or is missed.
+fn judged(what: &str, found: Option<String>, lost: &str, remedy: &str) -> Row {
+    match found {
+        Some(state) => fact(what, state),
+        None => Row {
+            what: what.to_owned(),
+            state: "missing".to_owned(),
+            lost: Some(lost.to_owned()),
+            remedy: Some(remedy.to_owned()),
+        },
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn clock() -> Row {
+    let resolution = rustix::time::clock_getres(ClockId::Monotonic);
+    let nanos = resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec;
+    let found = (nanos <= 1000).then(|| format!("{nanos} ns"));
+    let lost = "times are coarser than the microseconds that bots are charged in";
+    judged("clock resolution", found, lost, "use a kernel with high-resolution timers")
+}
+
+/// Switches that forbid user namespaces to ordinary users, the value that does, and the remedy.
+const SWITCHES: [(&str, &str, &str); 3] = [
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "sysctl user.max_user_namespaces=10000, or run the worker as root",
+    ),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "sysctl kernel.unprivileged_userns_clone=1, or run the worker as root",
+    ),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "install an AppArmor profile with `userns,` for this program, or run the worker as root",
+    ),
+];
+
+fn namespaces() -> Row {
+    let forbidden = SWITCHES
+        .into_iter()
+        .find(|(path, forbids, _)| read(path).is_some_and(|value| value == *forbids));
+    let root = rustix::process::geteuid().is_root();
+    match forbidden {
+        Some((path, value, remedy)) if !root => Row {
+            what: "user namespaces".to_owned(),
+            state: format!("{path} is {value}"),
+            lost: Some("walls cannot be built; a fence is all there is".to_owned()),
+            remedy: Some(remedy.to_owned()),
+        },
+        _ if root => fact("user namespaces", "allowed, with users for bots alone".to_owned()),
+        _ => fact("user namespaces", "allowed, bots are this user inside".to_owned()),
+    }
+}
+
+/// Where control groups are, and whether this process may use them.
+fn groups() -> Vec<Row> {
+    let found = places::find();
+    let lost = "memory, processes, processor time and rest of a whole tree are best effort";
+    let remedy = "systemd: Delegate=cpu memory pids and DelegateSubgroup=worker; containers: a \
+                  writable cgroup; otherwise run the worker as root";
+    let row = |what: &str, place: Option<Place>| {
+        let usable = place.filter(|place| writable(&place.path));
+        judged(what, usable.map(|place| place.path.display().to_string()), lost, remedy)
+    };
+    let mut rows = Vec::new();
+    let two = found.two.clone();
+    let complete = two.as_ref().is_some_and(|two| two.has("memory") && two.has("pids"));
+    rows.push(row("control groups v2", two));
+    if !complete {
+        for controller in ["memory", "pids"] {
+            rows.push(row(&format!("control group v1 {controller}"), found.one(controller)));
+        }
+    }
+    rows
+}
+
+fn writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}

@@ -1,0 +1,328 @@
+//! The first process of a jail: builds its walls from within, starts the bot's programs, and
+//! reaps whatever ends. It does what the worker says and nothing else; when the worker is gone it
+//! ends, and everything in the jail with it.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use arbiter_games::Micros;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, Gid, Uid};
+
+use super::limits::Limits;
+use super::process::Notice;
+use super::sys::{self, Patience};
+use super::wire::{self, Answer, Settlement, Task};
+use super::{canary, filter, root};
+
+/// Where programs are looked for.
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The user that a bot is, inside.
+const BOT: u32 = 1000;
+
+/// The user that builds the jail, inside, where it is another.
+const BUILDER: u32 = 0;
+
+/// The stack a program may ask for, in bytes.
+const LARGEST_STACK: u64 = 256 << 20;
+
+/// The stack a program begins with, in bytes.
+const USUAL_STACK: u64 = 8 << 20;
+
+/// What is kept for one user by the kernel at a bot's cost: locked memory and message queues, in
+/// bytes, and signals that wait.
+const LOCKED: u64 = 64 << 10;
+const QUEUES: u64 = 64 << 10;
+const SIGNALS: u64 = 256;
+
+/// The exit code of the first process when it cannot go on.
+const GAVE_UP: i32 = 1;
+
+/// A program that was started and has not ended.
+struct Running {
+    pid: libc::pid_t,
+    /// Where its end is told.
+    notice: File,
+}
+
+/// The first process at work.
+struct Init {
+    socket: OwnedFd,
+    children: OwnedFd,
+    null: File,
+    environment: Vec<CString>,
+    /// The user that programs become, if another.
+    user: Option<u32>,
+    running: Vec<Running>,
+    /// Whether the walls stand.
+    settled: bool,
+}
+
+/// Runs the first process of a jail, which hears the worker through `socket`.
+pub(super) fn run(socket: OwnedFd) -> ! {
+    let served = Init::begin(socket).and_then(|mut init| init.serve());
+    sys::exit(if served.is_ok() { 0 } else { GAVE_UP })
+}
+
+impl Init {
+    fn begin(socket: OwnedFd) -> io::Result<Self> {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        sys::reset_signals(libc::SIG_DFL);
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let children = sys::ended_children()?;
+        let (environment, running) = (Vec::new(), Vec::new());
+        Ok(Self { socket, children, null, environment, user: None, running, settled: false })
+    }
+
+    /// Serves until the worker is gone.
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            match rustix::event::poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other?,
+            };
+            let [asked, ended] = fds.map(|fd| !fd.revents().is_empty());
+            if ended {
+                // The signals say only that somebody ended; who did is asked below.
+                let mut signals = [0; 1024];
+                let _read = rustix::io::read(&self.children, &mut signals);
+                self.reap(Patience::Look);
+            }
+            if asked {
+                let Some((task, descriptors)) = wire::receive(&self.socket)? else {
+                    return Ok(());
+                };
+                self.perform(task, descriptors)?;
+            }
+        }
+    }
+
+    fn perform(&mut self, task: Task, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        let answer = match task {
+            Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
+            Task::Settle(_) => Answer::Failed("settled already".to_owned()),
+            Task::Start { argv } => self.start(&argv, descriptors),
+            Task::Attack(plan) => self.attack(&plan, descriptors),
+            Task::Measure => Answer::Used(self.used().0),
+            Task::Clear => {
+                self.clear();
+                Answer::Done
+            }
+            Task::Stop => {
+                sys::signal_all(libc::SIGSTOP);
+                Answer::Done
+            }
+            Task::Continue => {
+                sys::signal_all(libc::SIGCONT);
+                Answer::Done
+            }
+        };
+        wire::send(&self.socket, &answer, &[])
+    }
+
+    /// Builds the walls; afterwards this process, too, is behind them.
+    fn settle(&mut self, settlement: &Settlement) -> io::Result<()> {
+        let settled = self.build(settlement);
+        let (answer, written) = match settled {
+            Ok((None, written)) => (Answer::Done, written),
+            Ok((Some(without), written)) => (Answer::Without(without), written),
+            Err(error) => (Answer::Failed(error.to_string()), None),
+        };
+        let descriptors: Vec<_> = written.iter().map(AsFd::as_fd).collect();
+        wire::send(&self.socket, &answer, &descriptors)
+    }
+
+    fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Option<OwnedFd>)> {
+        let Settlement { program, limits, cores, two_users, alone, keeps_files } = settlement;
+        let builder = if *two_users { BUILDER } else { BOT };
+        rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
+        rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
+        let furniture = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
+        rustix::system::sethostname(b"bot")?;
+        std::env::set_current_dir(root::WORK)?;
+        if !cores.is_empty() {
+            let mut set = CpuSet::new();
+            for core in cores {
+                set.set(*core);
+            }
+            rustix::thread::sched_setaffinity(None, &set)?;
+        }
+        restrict(limits, *two_users, *alone)?;
+        drop_rights(*two_users)?;
+        filter::install(filter::Lacks { freezer: *alone, namespaces: false })?;
+        self.environment = environment(limits);
+        self.user = two_users.then_some(BOT);
+        self.settled = true;
+        Ok((furniture.without, furniture.written))
+    }
+
+    /// Starts a program with the streams given: input unless it has none, output, error, and
+    /// where its end is told.
+    fn start(&mut self, argv: &[String], mut descriptors: Vec<OwnedFd>) -> Answer {
+        let notice = descriptors.pop();
+        let (Some(notice), [rest @ .., stdout, stderr]) = (notice, &descriptors[..]) else {
+            return Answer::Failed("a program was to start without its streams".to_owned());
+        };
+        let Ok(argv) = argv.iter().map(|word| CString::new(word.as_bytes())).collect() else {
+            return Answer::NotStarted(libc::EINVAL);
+        };
+        let argv: Vec<CString> = argv;
+        let stdin = rest.first().map_or(self.null.as_fd(), AsFd::as_fd);
+        let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
+        match self.launch(&argv, streams) {
+            Ok(pid) => {
+                self.running.push(Running { pid, notice: notice.into() });
+                Answer::Started(pid)
+            }
+            Err(error) => Answer::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+
+    fn launch(&self, argv: &[CString], streams: [BorrowedFd<'_>; 3]) -> io::Result<libc::pid_t> {
+        let environment = &self.environment;
+        sys::Launch { argv, environment, streams, user: self.user }.start()
+    }
+
+    /// Attacks the walls in a child that is what a bot would be.
+    fn attack(&mut self, plan: &canary::Plan, mut descriptors: Vec<OwnedFd>) -> Answer {
+        let (Some(notice), Some(output)) = (descriptors.pop(), descriptors.into_iter().next())
+        else {
+            return Answer::Failed("an attack was ordered without its streams".to_owned());
+        };
+        match sys::fork_plainly() {
+            Ok(0) => {
+                if let Some(user) = self.user
+                    && sys::become_user(user).is_err()
+                {
+                    sys::exit(GAVE_UP);
+                }
+                canary::attack(plan, File::from(output))
+            }
+            Ok(pid) => {
+                self.running.push(Running { pid, notice: notice.into() });
+                Answer::Started(pid)
+            }
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+
+    /// The processor time of what ended and of the programs that run, as far as it is known.
+    fn used(&self) -> Micros {
+        let ended = sys::used_by_ended_children();
+        self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid))
+    }
+
+    /// Kills everything but this process, and waits until it is gone.
+    fn clear(&mut self) {
+        sys::signal_all(libc::SIGKILL);
+        self.reap(Patience::Wait);
+    }
+
+    /// Reaps what ended, and tells the ends of programs that the worker started.
+    fn reap(&mut self, patience: Patience) {
+        while let Some(ended) = sys::reap_any(patience) {
+            let found = self.running.iter().position(|running| running.pid == ended.pid);
+            if let Some(index) = found {
+                let mut running = self.running.swap_remove(index);
+                // A worker that does not listen any more learns nothing.
+                drop(running.notice.write_all(&Notice::of(ended).to_bytes()));
+            }
+        }
+    }
+}
+
+fn uid(number: u32) -> Uid {
+    Uid::from_raw(number)
+}
+
+fn gid(number: u32) -> Gid {
+    Gid::from_raw(number)
+}
+
+/// Sets limits that hold for one process or one user.
+fn restrict(limits: &Limits, two_users: bool, alone: bool) -> io::Result<()> {
+    let mut most = vec![
+        (Resource::Core, 0),
+        (Resource::Nofile, limits.descriptors),
+        (Resource::Fsize, limits.disk.0),
+        (Resource::Memlock, LOCKED),
+        (Resource::Msgqueue, QUEUES),
+        (Resource::Sigpending, SIGNALS),
+        (Resource::Nice, 0),
+        (Resource::Rtprio, 0),
+        // This process counts where it is the same user.
+        (Resource::Nproc, u64::from(limits.processes) + u64::from(!two_users)),
+    ];
+    if alone {
+        most.push((Resource::Data, limits.memory.0));
+    }
+    for (resource, most) in most {
+        // What is lower already stays.
+        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
+        rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    let stack = Rlimit { current: Some(USUAL_STACK), maximum: Some(LARGEST_STACK) };
+    rustix::process::setrlimit(Resource::Stack, stack)?;
+    Ok(())
+}
+
+/// Gives up every right but those to change programs' users and to kill them.
+fn drop_rights(two_users: bool) -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    for number in 0..64 {
+        let right = CapabilitySet::from_bits_retain(1 << number);
+        if rustix::thread::remove_capability_from_bounding_set(right).is_err() {
+            break;
+        }
+    }
+    let kept = if two_users {
+        CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL
+    } else {
+        CapabilitySet::empty()
+    };
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// What a program finds in its environment. Runtimes that size themselves by the machine are
+/// told what they may have.
+fn environment(limits: &Limits) -> Vec<CString> {
+    let memory = limits.memory.mebibytes();
+    // A runtime needs room besides its heap.
+    let heap = memory * 5 / 8;
+    let variables = [
+        format!("PATH={PATH}"),
+        format!("HOME={}", root::WORK),
+        format!("PWD={}", root::WORK),
+        "TMPDIR=/tmp".to_owned(),
+        "LANG=C.UTF-8".to_owned(),
+        "USER=bot".to_owned(),
+        "PYTHONDONTWRITEBYTECODE=1".to_owned(),
+        format!("JAVA_TOOL_OPTIONS=-Xmx{heap}m -XX:+UseSerialGC -XX:-UsePerfData"),
+        format!("GOMEMLIMIT={heap}MiB"),
+        format!("NODE_OPTIONS=--max-old-space-size={heap}"),
+        format!("DOTNET_GCHeapHardLimit={:#x}", heap << 20),
+    ];
+    variables.map(|line| CString::new(line).expect("no zero byte")).to_vec()
+}
+
+/// Lets go of everything that a freshly forked first process inherited, but for its socket.
+pub(super) fn keep_only(socket: &OwnedFd) -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    drop(null);
+    sys::close_all_but(socket.as_raw_fd())
+}

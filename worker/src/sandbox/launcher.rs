@@ -1,0 +1,156 @@
+//! The launcher: a process of ours with a single thread, from which every jail is forked.
+//!
+//! A process with threads may only fork to run another program, and a parent's death signal
+//! follows the thread that forked, not the process. The launcher is small, so that forking it is
+//! cheap, it holds no descriptor of the worker that could leak, and it lives in the root that
+//! jails begin with, where nothing of the machine is to be seen but what bots see.
+//!
+//! Making namespaces takes longer than all the rest of a jail, so the launcher keeps some ready:
+//! first processes that have their namespaces and wait for their first task. It replaces each as
+//! soon as it was handed over.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::process::DumpableBehavior;
+use rustix::thread::{Gid, Uid};
+
+use super::sys::{self, Fork};
+use super::wire::{self, Order, Report};
+use super::{init, root};
+
+/// The name by which this program is called as the launcher.
+const NAME: &str = "arbiter-launcher";
+
+/// How many jails are kept ready: the seats of a match.
+const KEPT_READY: usize = 4;
+
+/// The name of the launcher.
+pub(super) fn name() -> &'static str {
+    NAME
+}
+
+/// Whether this process was started as the launcher.
+pub(super) fn is_asked() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == NAME)
+}
+
+/// Runs the launcher, which hears the worker through its standard input.
+pub(super) fn run() -> ! {
+    let served = serve(&io::stdin());
+    // The worker, if it lives, sees the end of the socket; the reason was sent before.
+    sys::exit(i32::from(served.is_err()))
+}
+
+fn serve(worker: &io::Stdin) -> io::Result<()> {
+    let worker = worker.as_fd();
+    // Jails are reaped by the kernel.
+    sys::reset_signals(libc::SIG_IGN);
+    let left = sys::leave_namespaces();
+    let report =
+        left.as_ref().map_or_else(failed("cannot leave the namespaces"), |()| Report::Apart);
+    wire::send(worker, &report, &[])?;
+    left?;
+    let Some((Order::Build { store, users }, _)) = wire::receive(worker)? else { return Ok(()) };
+    let built = build(&store).and_then(|()| Ready::fill(users));
+    let report = built.as_ref().map_or_else(failed("cannot build a root"), |_| Report::Ready);
+    wire::send(worker, &report, &[])?;
+    let mut ready = built?;
+    while let Some((Order::Open, _)) = wire::receive(worker)? {
+        match ready.take() {
+            Ok(Jail { pid, user, pidfd, socket }) => {
+                let report = Report::Opened { pid, user };
+                wire::send(worker, &report, &[pidfd.as_fd(), socket.as_fd()])?;
+            }
+            Err(error) => wire::send(worker, &failed("cannot fork a jail")(&error), &[])?,
+        }
+        ready.replace();
+    }
+    Ok(())
+}
+
+fn failed(what: &str) -> impl Fn(&io::Error) -> Report {
+    move |error| Report::Failed(format!("{what}: {error}"))
+}
+
+/// Becomes the user who owns the root, and builds it.
+fn build(store: &Path) -> io::Result<()> {
+    let store = root::open_store(store)?;
+    let (user, group) = (Uid::from_raw(0), Gid::from_raw(0));
+    rustix::thread::set_thread_res_gid(group, group, group)?;
+    rustix::thread::set_thread_res_uid(user, user, user)?;
+    // Whoever changes users is hidden from them; but the launcher maps the users of its jails,
+    // through files of theirs that are then its own.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    root::build(&store)
+}
+
+/// A jail that waits for its first task.
+struct Jail {
+    pid: i32,
+    user: u32,
+    pidfd: OwnedFd,
+    /// The end of the socket that is the worker's.
+    socket: OwnedFd,
+}
+
+/// Jails that are ready.
+struct Ready {
+    jails: VecDeque<Jail>,
+    /// How many users there are for bots; none if they are the worker's own.
+    users: u32,
+    /// How many jails were made.
+    made: u32,
+}
+
+impl Ready {
+    fn fill(users: u32) -> io::Result<Self> {
+        let mut ready = Self { jails: VecDeque::new(), users, made: 0 };
+        for _ in 0..KEPT_READY {
+            let jail = ready.make()?;
+            ready.jails.push_back(jail);
+        }
+        Ok(ready)
+    }
+
+    fn take(&mut self) -> io::Result<Jail> {
+        self.jails.pop_front().map_or_else(|| self.make(), Ok)
+    }
+
+    /// Makes up for one that was taken. What fails now is told when it is missed.
+    fn replace(&mut self) {
+        let jail = self.make();
+        self.jails.extend(jail);
+    }
+
+    fn make(&mut self) -> io::Result<Jail> {
+        let user = if self.users == 0 { 0 } else { 1 + self.made % self.users };
+        self.made = self.made.wrapping_add(1);
+        fork(user)
+    }
+}
+
+/// Forks a jail whose bot is `user`.
+fn fork(user: u32) -> io::Result<Jail> {
+    let (socket, theirs) = wire::pair()?;
+    match sys::fork_apart()? {
+        Fork::Child => {
+            if init::keep_only(&theirs).is_ok() {
+                init::run(theirs);
+            }
+            sys::exit(1)
+        }
+        Fork::Parent(pid, pidfd) => {
+            let map = match user {
+                0 => "1000 0 1\n".to_owned(),
+                user => format!("0 0 1\n1000 {user} 1\n"),
+            };
+            for file in ["uid_map", "gid_map"] {
+                std::fs::write(format!("/proc/{pid}/{file}"), &map)?;
+            }
+            Ok(Jail { pid, user, pidfd, socket })
+        }
+    }
+}

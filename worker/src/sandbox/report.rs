@@ -1,0 +1,213 @@
+//! What holds a bot on this machine, and what does not: proved, named and told.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What holds a bot, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    /// Every guarantee, by namespaces and control groups of version 2.
+    A,
+    /// Every guarantee; memory and processes by groups of version 1, the rest by version 2.
+    #[serde(rename = "A'")]
+    A1,
+    /// Every guarantee, by groups of version 1 alone: stopping a bot takes longer.
+    #[serde(rename = "A''")]
+    A2,
+    /// Namespaces without control groups: memory, processor time and stopping are best effort.
+    B,
+    /// Landlock and a filter of system calls: no disk limit, and names of files can be seen.
+    C,
+    /// Nothing but a process group and, where there is one, a control group to measure and kill.
+    D,
+}
+
+impl Level {
+    /// Whether official matches may be played: everything is guaranteed.
+    pub fn is_strict(self) -> bool {
+        self <= Self::A2
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::A => "A",
+            Self::A1 => "A'",
+            Self::A2 => "A''",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+        })
+    }
+}
+
+/// Something that a bot cannot do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guarantee {
+    /// Read or change a file that is not its own.
+    Files,
+    /// Reach the network, or a socket of another process.
+    Network,
+    /// See, signal or inspect a process that is not its own.
+    Others,
+    /// Gain rights, or use dangerous parts of the kernel.
+    Kernel,
+    /// Start more processes than it may.
+    Processes,
+    /// Use more memory than it may, in however many processes.
+    Memory,
+    /// Fill the disk, by size or by number of files.
+    Disk,
+    /// Hide processor time from its account.
+    Cpu,
+    /// Run while it owes nothing.
+    Freeze,
+    /// Outlive its match.
+    Kill,
+}
+
+impl Guarantee {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Files,
+        Self::Network,
+        Self::Others,
+        Self::Kernel,
+        Self::Processes,
+        Self::Memory,
+        Self::Disk,
+        Self::Cpu,
+        Self::Freeze,
+        Self::Kill,
+    ];
+
+    /// Whether a jail without this one is no jail with walls at all.
+    pub(super) fn is_wall(self) -> bool {
+        !matches!(self, Self::Memory | Self::Cpu | Self::Freeze)
+    }
+
+    /// What is lost without it.
+    pub fn loss(self) -> &'static str {
+        match self {
+            Self::Files => "a bot can read or change files that are not its own",
+            Self::Network => "a bot can talk to the network or to other programs",
+            Self::Others => "a bot can see or disturb other programs",
+            Self::Kernel => "a bot can reach dangerous parts of the kernel",
+            Self::Processes => "a bot can start processes without end",
+            Self::Memory => "a bot can use more memory than it may",
+            Self::Disk => "a bot can fill the disk",
+            Self::Cpu => "a bot can hide processor time, so the wall clock is charged",
+            Self::Freeze => "a bot may think on its opponent's time",
+            Self::Kill => "a bot's processes may outlive its match",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Files | Self::Network | Self::Others | Self::Kernel | Self::Disk => {
+                "allow user namespaces (sysctl user.max_user_namespaces, on Ubuntu an AppArmor \
+                 profile with `userns,`; Kubernetes: procMount Unmasked and seccompProfile \
+                 Unconfined), or run the worker as root"
+            }
+            Self::Processes | Self::Memory | Self::Cpu | Self::Freeze | Self::Kill => {
+                "delegate a control group (systemd: Delegate=cpu memory pids and \
+                 DelegateSubgroup=worker; Kubernetes: a writable cgroup), or run the worker as \
+                 root"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Files => "files",
+            Self::Network => "network",
+            Self::Others => "others",
+            Self::Kernel => "kernel",
+            Self::Processes => "processes",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Cpu => "cpu",
+            Self::Freeze => "freeze",
+            Self::Kill => "kill",
+        })
+    }
+}
+
+/// How far a guarantee holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// An attack on it was made and failed.
+    Enforced,
+    /// Something is done for it, and can be evaded.
+    BestEffort,
+    /// Nothing is done for it.
+    None,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Enforced => "enforced",
+            Self::BestEffort => "best effort",
+            Self::None => "none",
+        })
+    }
+}
+
+/// One guarantee on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which.
+    pub guarantee: Guarantee,
+    /// How far it holds.
+    pub state: State,
+    /// What it rests on.
+    pub by: String,
+    /// What the attacks on it met, or why none was made.
+    pub evidence: String,
+}
+
+/// What this machine guarantees, kept with every match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxReport {
+    /// All in one word.
+    pub level: Level,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Every guarantee.
+    pub findings: Vec<Finding>,
+    /// Why nothing better could be had, and what is out of the ordinary.
+    pub warnings: Vec<String>,
+}
+
+impl SandboxReport {
+    /// How far `guarantee` holds.
+    pub fn state(&self, guarantee: Guarantee) -> State {
+        let found = self.findings.iter().find(|finding| finding.guarantee == guarantee);
+        found.map_or(State::None, |finding| finding.state)
+    }
+
+    /// What is lost, in words, if anything is.
+    pub fn losses(&self) -> Vec<&'static str> {
+        let lost = |finding: &&Finding| finding.state != State::Enforced;
+        self.findings.iter().filter(lost).map(|finding| finding.guarantee.loss()).collect()
+    }
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sandbox level {}", self.level)?;
+        let losses = self.losses();
+        if !losses.is_empty() {
+            write!(f, ": {}", losses.join("; "))?;
+        }
+        Ok(())
+    }
+}

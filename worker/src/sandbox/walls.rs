@@ -1,0 +1,314 @@
+//! Jails with walls, as the worker sees them: it asks its launcher for each, tells the jail's
+//! first process what to do, and outlives both.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::pipe::PipeFlags;
+use rustix::process::Signal;
+
+use super::cgroup::Cgroup;
+use super::process::{NoStart, Pipes, Process, Stdin, refusal};
+use super::store::Store;
+use super::wire::{self, Answer, Order, Report, Settlement, Task};
+use super::{canary, init, launcher};
+use crate::fault::{Context as _, Fault};
+
+/// How long our own processes may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a killed jail may take to be empty.
+const EMPTYING: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// The first of the users that bots are, where the worker may choose: no system gives these
+/// numbers to anybody. It is the one who builds jails.
+pub(super) const FIRST_USER: u32 = 0x7000_0000;
+
+/// How many users there are for bots; each jail has another, until they begin anew.
+pub(super) const USERS: u32 = 60_000;
+
+/// The launcher, and what every jail needs.
+#[derive(Debug)]
+pub(super) struct Walls {
+    launcher: Mutex<Launcher>,
+    store: Store,
+    /// Whether bots are users of their own, and not the worker's.
+    two_users: bool,
+}
+
+#[derive(Debug)]
+struct Launcher {
+    process: Child,
+    socket: OwnedFd,
+}
+
+impl Walls {
+    /// Starts the launcher: with users of their own for bots, if `two_users`.
+    ///
+    /// # Errors
+    /// Which step the machine does not allow, and why.
+    pub(super) fn raise(two_users: bool) -> Result<Self, String> {
+        let explain = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| format!("{what}: {error}")
+        };
+        let store = Store::new(two_users.then_some(FIRST_USER))
+            .map_err(explain("cannot make a store of programs"))?;
+        let (socket, theirs) = pair().map_err(explain("cannot make a socket"))?;
+        let process = spawn(theirs).map_err(explain("cannot start the launcher"))?;
+        let launcher = Launcher { process, socket };
+        launcher.expect_apart()?;
+        launcher.map_users(two_users).map_err(explain("cannot map users"))?;
+        launcher.build(&store, if two_users { USERS } else { 0 })?;
+        Ok(Self { launcher: Mutex::new(launcher), store, two_users })
+    }
+
+    /// Where programs are kept for jails.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether bots are users of their own.
+    pub(super) fn two_users(&self) -> bool {
+        self.two_users
+    }
+
+    /// Opens a jail in the control group `group`.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        group: &Cgroup,
+        settlement: Settlement,
+    ) -> Result<Cell, Fault> {
+        let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = launcher.open();
+        drop(launcher);
+        let Opened { pid, user, pidfd, socket } = opened?;
+        // Neither side waits for ever for the other.
+        sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))
+            .and_then(|()| sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)))
+            .fault("cannot set up a socket")?;
+        let user = self.two_users.then_some(FIRST_USER + user);
+        let mut cell = Cell { socket, pidfd, written: None, user, _walls: Arc::clone(self) };
+        group.enter(pid)?;
+        cell.settle(settlement)?;
+        Ok(cell)
+    }
+}
+
+/// A pair of sockets; ours does not wait for ever.
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = wire::pair()?;
+    sockopt::set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))?;
+    sockopt::set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
+    Ok((ours, theirs))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the sandbox")]
+fn spawn(socket: OwnedFd) -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .arg0(launcher::name())
+        .env_clear()
+        .env("PATH", init::PATH)
+        .current_dir("/")
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .spawn()
+}
+
+impl Launcher {
+    fn hear(&self) -> Result<Report, Fault> {
+        let heard = wire::receive(&self.socket).fault("cannot hear the launcher of jails")?;
+        let gone = || Fault::new("cannot hear the launcher of jails", "it is gone");
+        heard.map(|(report, _)| report).ok_or_else(gone)
+    }
+
+    fn expect_apart(&self) -> Result<(), String> {
+        match self.hear().map_err(|fault| fault.to_string())? {
+            Report::Apart => Ok(()),
+            Report::Failed(why) => Err(why),
+            other => Err(format!("the launcher said {other:?}")),
+        }
+    }
+
+    /// Maps users of the launcher's namespace: many, or this process's own.
+    fn map_users(&self, two_users: bool) -> io::Result<()> {
+        let process = format!("/proc/{}", self.process.id());
+        let write = |file: &str, text: String| fs::write(format!("{process}/{file}"), text);
+        if two_users {
+            let map = format!("0 {FIRST_USER} {}\n", USERS + 1);
+            write("uid_map", map.clone())?;
+            return write("gid_map", map);
+        }
+        write("setgroups", "deny".to_owned())?;
+        write("uid_map", format!("0 {} 1\n", rustix::process::geteuid().as_raw()))?;
+        write("gid_map", format!("0 {} 1\n", rustix::process::getegid().as_raw()))
+    }
+
+    fn build(&self, store: &Store, users: u32) -> Result<(), String> {
+        let order = Order::Build { store: store.path(), users };
+        wire::send(&self.socket, &order, &[]).map_err(|error| error.to_string())?;
+        match self.hear().map_err(|fault| fault.to_string())? {
+            Report::Ready => Ok(()),
+            Report::Failed(why) => Err(why),
+            other => Err(format!("the launcher said {other:?}")),
+        }
+    }
+
+    fn open(&self) -> Result<Opened, Fault> {
+        let what = "cannot open a jail";
+        wire::send(&self.socket, &Order::Open, &[]).fault("the launcher of jails is gone")?;
+        match wire::receive(&self.socket).fault(what)? {
+            Some((Report::Opened { pid, user }, descriptors)) => {
+                let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
+                let [pidfd, socket] = descriptors
+                    .map_err(|_| Fault::new(what, "a descriptor is missing; is there room?"))?;
+                Ok(Opened { pid, user, pidfd, socket })
+            }
+            Some((Report::Failed(why), _)) => Err(Fault::new(what, why)),
+            other => Err(Fault::new(what, format!("heard {other:?}"))),
+        }
+    }
+}
+
+/// A jail as the launcher hands it over.
+struct Opened {
+    pid: libc::pid_t,
+    user: u32,
+    pidfd: OwnedFd,
+    socket: OwnedFd,
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        // Every jail has ended: each holds the walls.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A jail with walls, from outside.
+#[derive(Debug)]
+pub(super) struct Cell {
+    socket: OwnedFd,
+    pidfd: OwnedFd,
+    /// What the bot writes in its working directory, where the worker keeps it.
+    written: Option<OwnedFd>,
+    /// The user that the bot is to the machine, if not the worker's own.
+    user: Option<u32>,
+    /// The launcher outlives its jails.
+    _walls: Arc<Walls>,
+}
+
+impl Cell {
+    fn settle(&mut self, settlement: Settlement) -> Result<(), Fault> {
+        let task = Task::Settle(Box::new(settlement));
+        wire::send(&self.socket, &task, &[]).fault("cannot build a jail")?;
+        match wire::receive(&self.socket).fault("cannot build a jail")? {
+            Some((Answer::Done | Answer::Without(_), written)) => {
+                self.written = written.into_iter().next();
+                Ok(())
+            }
+            Some((Answer::Failed(why), _)) => Err(Fault::new("cannot build a jail", why)),
+            other => Err(Fault::new("cannot build a jail", format!("heard {other:?}"))),
+        }
+    }
+
+    /// The directory with what the bot wrote, if it is kept, and whose it is.
+    pub(super) fn written(&self) -> Option<(&OwnedFd, Option<u32>)> {
+        Some((self.written.as_ref()?, self.user))
+    }
+
+    /// Has a task done; none is the answer of a jail that was killed.
+    pub(super) fn ask(&self, task: &Task) -> Result<Option<Answer>, Fault> {
+        self.ask_with(task, &[])
+    }
+
+    fn ask_with(&self, task: &Task, beside: &[BorrowedFd<'_>]) -> Result<Option<Answer>, Fault> {
+        match wire::send(&self.socket, task, beside) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
+            Err(error) => return Err(Fault::new("cannot reach a jail", error)),
+        }
+        let answer = wire::receive(&self.socket).fault("cannot hear a jail")?;
+        Ok(answer.map(|(answer, _)| answer))
+    }
+
+    /// Starts a program.
+    pub(super) fn start(&self, argv: &[String], stdin: Stdin) -> Result<Process, NoStart> {
+        let system = |error| NoStart::Fault(Fault::new("cannot make a pipe for a bot", error));
+        let (pipes, notice, theirs) = pipes(stdin).map_err(system)?;
+        let task = Task::Start { argv: argv.to_vec() };
+        let beside: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
+        match self.ask_with(&task, &beside) {
+            Err(Fault::System { cause, .. }) if cause.contains("os error 7") => {
+                Err(refusal(&argv[0], &io::Error::from_raw_os_error(libc::E2BIG)))
+            }
+            Err(fault) => Err(NoStart::Fault(fault)),
+            Ok(Some(Answer::Started(_))) => Process::told(notice, pipes).map_err(system),
+            Ok(Some(Answer::NotStarted(number))) => {
+                Err(refusal(&argv[0], &io::Error::from_raw_os_error(number)))
+            }
+            Ok(None) => Err(NoStart::Bot("its sandbox was killed before".to_owned())),
+            Ok(other) => {
+                let heard = format!("heard {other:?}");
+                Err(NoStart::Fault(Fault::new("cannot start a bot", heard)))
+            }
+        }
+    }
+
+    /// Attacks the walls from within; the results come from the process's output.
+    pub(super) fn attack(&self, plan: canary::Plan) -> Result<Process, Fault> {
+        let made = pipes(Stdin::Null).fault("cannot make a pipe")?;
+        let (pipes, notice, theirs) = made;
+        let beside: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
+        match self.ask_with(&Task::Attack(Box::new(plan)), &beside)? {
+            Some(Answer::Started(_)) => Process::told(notice, pipes).fault("cannot watch a canary"),
+            other => Err(Fault::new("cannot start a canary", format!("heard {other:?}"))),
+        }
+    }
+
+    /// Kills the first process, and with it everything in its namespace.
+    pub(super) fn kill(&self) {
+        let _dead_already = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Waits until the first process is gone, which is the last to go.
+    pub(super) fn wait(&self) -> Result<(), Fault> {
+        let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        loop {
+            match rustix::event::poll(&mut gone, Some(&EMPTYING)) {
+                Ok(0) => return Err(Fault::new("cannot empty a jail", "its processes live on")),
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("cannot wait for a jail", error)),
+            }
+        }
+    }
+}
+
+/// Pipes for a program: our ends, where its end is told, and its ends in the order of a task.
+fn pipes(stdin: Stdin) -> io::Result<(Pipes, OwnedFd, Vec<OwnedFd>)> {
+    let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
+    let mut theirs = Vec::with_capacity(4);
+    let stdin = if stdin == Stdin::Pipe {
+        let (read, write) = pipe()?;
+        theirs.push(read);
+        Some(write)
+    } else {
+        None
+    };
+    let (stdout, write) = pipe()?;
+    theirs.push(write);
+    let (stderr, write) = pipe()?;
+    theirs.push(write);
+    let (notice, write) = pipe()?;
+    theirs.push(write);
+    Ok((Pipes { stdin, stdout, stderr }, notice, theirs))
+}

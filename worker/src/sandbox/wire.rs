@@ -1,0 +1,187 @@
+//! Messages between the worker, its launcher and the first process of each jail.
+//!
+//! Every message is one JSON text in one packet of a `SOCK_SEQPACKET` socket, so that messages
+//! keep their borders and the end of either side is seen by the other, with descriptors beside.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limits;
+
+/// The longest message, in bytes. What sets it is the longest command line of a bot.
+const LONGEST: usize = 160 * 1024;
+
+/// The most descriptors beside one message: three pipes and a notice of the end.
+const MOST_DESCRIPTORS: usize = 4;
+
+/// What the worker asks of its launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Its users are mapped; build the room that jails begin in.
+    Build {
+        /// Where programs are stored.
+        store: PathBuf,
+        /// How many users there are for bots; none if they are the worker's own.
+        users: u32,
+    },
+    /// Hand over a jail.
+    Open,
+}
+
+/// What the launcher says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// It has left the worker's namespaces and waits for its users to be mapped.
+    Apart,
+    /// It is ready for orders.
+    Ready,
+    /// A jail, with a descriptor of its first process and the socket that this one hears.
+    Opened {
+        /// The number of its first process.
+        pid: i32,
+        /// The user that the bot is to be, as the launcher counts users.
+        user: u32,
+    },
+    /// Something failed: what, and why.
+    Failed(String),
+}
+
+/// What the worker asks of a jail's first process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// Build the walls. Comes first, and once.
+    Settle(Box<Settlement>),
+    /// Start a program with the pipes beside this message.
+    Start {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
+    /// Prove the walls: attack them from within, as a bot would.
+    Attack(Box<super::canary::Plan>),
+    /// Say how much processor time was used, as far as you know.
+    Measure,
+    /// Kill everything but yourself.
+    Clear,
+    /// Stop everything but yourself, by signals.
+    Stop,
+    /// Let it run again.
+    Continue,
+}
+
+/// How a jail is built.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Settlement {
+    /// Where the bot's program lies, in the store; none for an empty directory.
+    pub(super) program: Option<String>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// The processors it may run on; any if there are none.
+    pub(super) cores: Vec<usize>,
+    /// Whether the bot is another user than the jail's first process.
+    pub(super) two_users: bool,
+    /// Whether no control group watches over memory and freezes.
+    pub(super) alone: bool,
+    /// Whether the worker wants to reach what the bot writes.
+    pub(super) keeps_files: bool,
+}
+
+/// What a jail's first process answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// It was done.
+    Done,
+    /// It was done, but for this.
+    Without(String),
+    /// So many microseconds of processor time were used.
+    Used(i64),
+    /// The program runs, with this number in the jail.
+    Started(i32),
+    /// The program could not be started: the error's number.
+    NotStarted(i32),
+    /// Something of ours failed: what, and why.
+    Failed(String),
+}
+
+/// A pair of connected sockets.
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let pair = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_socket_send_buffer_size(&pair.0, 2 * LONGEST)?;
+    Ok(pair)
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// If the other side is gone, or the message is too long.
+pub(super) fn send(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > LONGEST {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "space for four");
+    }
+    // Without the flag a program that ignores no SIGPIPE would die of the other side's death.
+    let flags = SendFlags::NOSIGNAL;
+    retry(|| rustix::net::sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags)).map(drop)
+}
+
+/// Waits for a message; none comes when the other side is gone.
+///
+/// # Errors
+/// If it cannot be read or understood.
+pub(super) fn receive<T: DeserializeOwned>(
+    socket: impl AsFd,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; LONGEST];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = retry(|| {
+        let into = &mut [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(&socket, into, &mut control, flags)
+    });
+    let length = match received {
+        Ok(received) if received.bytes > 0 => received.bytes,
+        Ok(_) => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    Ok(Some((serde_json::from_slice(&bytes[..length])?, descriptors)))
+}
+
+/// Repeats a system call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+"""What the hostile programs of this directory share.
+
+A program prints a line that begins with `breach` for everything that it got and should not have,
+and `done` at its end. What it is to end with stands in its first lines.
+"""
+
+import ctypes
+import os
+import sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+SECRET, WORKER, PORT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def breach(*words):
+    say("breach:", *words)
+
+
+def refused(what, act, *arguments):
+    """Does something that must fail."""
+    try:
+        got = act(*arguments)
+    except (OSError, ValueError, OverflowError) as error:
+        say(what, "refused:", error)
+        return
+    breach(what, "gave", repr(got)[:200])
+
+
+def call(number, *arguments):
+    """A bare system call; its failure is an OSError."""
+    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) for a in arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def must_fail(what, number, *arguments):
+    """A bare system call that must be refused before the kernel looks at its arguments."""
+    try:
+        got = call(number, *arguments)
+    except OSError as error:
+        if error.errno in (14, 9):
+            breach(what, "was let through:", error)
+        else:
+            say(what, "refused:", error)
+        return
+    breach(what, "gave", got)
+
+
+def done():
+    say("done")
+    sys.stdout.flush()
+    os._exit(0)

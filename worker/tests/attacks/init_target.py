@@ -1,0 +1,11 @@
+# ends: by itself
+# Exhausts the first process of its namespace: its children, its signals, its attention.
+import os, signal
+from attack import done
+for _ in range(2000):
+    for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGIO, signal.SIGRTMIN):
+        try:
+            os.kill(1, number)
+        except OSError:
+            pass
+done()

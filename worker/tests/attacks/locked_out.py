@@ -1,0 +1,10 @@
+# ends: by itself
+# Takes away every right from its own files and directories.
+import os
+from attack import done
+os.mkdir("locked")
+open("locked/file", "w").close()
+os.chmod("locked", 0)
+os.chmod(".", 0)
+os.chmod("/tmp", 0) if os.access("/tmp", os.W_OK) else None
+done()

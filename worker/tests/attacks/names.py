@@ -1,0 +1,11 @@
+# ends: by itself
+# Gives its files names that break those who list them.
+import os
+from attack import done
+for name in (b"\n", b"a\nb", b"\xff\xfe", b"-rf", b"x" * 255, b"; reboot", b"\x1b[2J", b" ", b"..."):
+    with open(name, "wb") as file:
+        file.write(b"x")
+os.mkdir(b"\xff")
+os.chmod(b"\xff", 0)
+os.chmod("a\nb", 0)
+done()

@@ -1,0 +1,28 @@
+# ends: by itself
+# Makes thousands of orphans, which the first process has to reap, and zombies, which it has not.
+import os
+from attack import breach, done, say
+made = 0
+for _ in range(1500):
+    try:
+        child = os.fork()
+    except OSError as error:
+        # A brake on orphans is no breach; waiting makes room.
+        os.waitpid(-1, 0)
+        continue
+    if child == 0:
+        try:
+            os.fork()
+        except OSError:
+            pass
+        os._exit(0)
+    made += 1
+    if made % 16 == 0:
+        while True:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    break
+            except ChildProcessError:
+                break
+say(made, "children")
+done()

@@ -1,0 +1,349 @@
+//! What a jail promises to honest callers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arbiter_games::{ClockKind, Micros};
+use arbiter_worker::sandbox::{
+    Bytes, Guarantee, Home, Host, Jail, Limits, Policy, Ponder, Source, Stdin, Terms,
+};
+use arbiter_worker::seat::{ExecSeat, Framing, Seat, StdioSeat, Stop};
+
+use super::Test;
+use super::lab::{Lab, command, converse, descendants, groups, listen, start};
+
+/// Within this a jail is to be closed.
+const CLOSING: Duration = Duration::from_millis(50);
+
+/// How many jails are open at once in the test of that.
+const MANY: usize = 200;
+
+/// How many jails come one after the other.
+const SUCCESSION: usize = 200;
+
+/// How long a bot thinks on its opponent's time, if it can.
+const REST: Duration = Duration::from_millis(200);
+
+/// What a stopped bot may seem to have used.
+const NOTHING: Micros = Micros::from_millis(2);
+
+/// The same where clocks of processes tell, which are late by a tick each.
+const A_FEW_TICKS: Micros = Micros::from_millis(30);
+
+/// The argument of this test's program as a worker that is to be killed.
+pub(crate) const KILLED: &str = "--worker-to-be-killed";
+
+/// A bot that spins between its answers.
+const PONDERER: &str = "
+import sys, threading
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+for line in sys.stdin: print('ok', flush=True)
+";
+
+/// A promise, and the function that tries it.
+type Promise = (&'static str, fn(&Lab));
+
+const PROMISES: [Promise; 11] = [
+    ("a bot rests while it owes nothing", rests),
+    ("a bot may think on if that is allowed", thinks_on),
+    ("one execution after the other in one jail", executes),
+    ("what is left of an execution dies with it", leaves_nothing_running),
+    ("files are kept from match to match", keeps_files),
+    ("files are fresh otherwise", forgets_files),
+    ("limits are those of the terms", obeys_terms),
+    ("a jail runs on its own processors", stays_on_its_cores),
+    ("closing takes less than fifty milliseconds", closes_quickly),
+    ("many jails at once and one after the other", leaks_nothing),
+    ("a worker that is killed takes its bots with it", dies_with_its_worker),
+];
+
+pub(crate) fn all() -> Vec<Test> {
+    let tests = PROMISES.into_iter();
+    tests.map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
+}
+
+/// A source with these files.
+fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let source = Source::Directory(directory.path().to_owned());
+    (directory, source)
+}
+
+fn stop() -> (Arc<Stop>, UnixStream) {
+    let (reader, writer) = UnixStream::pair().unwrap();
+    (Arc::new(Stop::new(OwnedFd::from(reader))), writer)
+}
+
+/// The processor time of a bot that spins through a pause between two answers, as its seat
+/// charges it.
+fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
+    let (_directory, source) = source(&[("bot.py", PONDERER)]);
+    let terms = Terms { ponder, ..Terms::default() };
+    let jail = lab.jail(&source, &terms);
+    let (stop, _writer) = stop();
+    let argv = ["python3", "bot.py"].map(str::to_owned);
+    let mut seat = StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).unwrap();
+    let mut ask = || {
+        let answer = seat.ask("?", Micros::from_millis(20_000)).unwrap();
+        assert_eq!(answer.reply.unwrap(), b"ok");
+        answer.spent.cpu
+    };
+    ask();
+    std::thread::sleep(REST);
+    let used = ask();
+    Box::new(seat).close().unwrap();
+    used
+}
+
+fn rests(lab: &Lab) {
+    let used = used_between_answers(lab, Ponder::Freeze);
+    // Between waking and answering it spins for as long as its two threads take to take turns.
+    assert!(used < Micros::from_millis(60), "{used}");
+    let (_directory, source) = source(&[("bot.py", PONDERER)]);
+    let mut jail = lab.jail(&source, &Terms::default());
+    let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
+    assert_eq!(converse(&mut process, "?"), "ok");
+    jail.freeze().unwrap();
+    let before = jail.cpu();
+    std::thread::sleep(REST);
+    let (used, exact) = (jail.cpu() - before, lab.holds(Guarantee::Freeze));
+    assert!(used < if exact { NOTHING } else { A_FEW_TICKS }, "{used}");
+    jail.thaw().unwrap();
+    assert_eq!(converse(&mut process, "?"), "ok");
+    jail.close().unwrap();
+}
+
+fn thinks_on(lab: &Lab) {
+    let used = used_between_answers(lab, Ponder::Allow);
+    assert!(used > Micros::from_millis(20), "{used}");
+}
+
+fn executes(lab: &Lab) {
+    let text = "import sys\nprint(sum(map(int, sys.argv[1:])))\n";
+    let (_directory, source) = source(&[("bot.py", text)]);
+    let (stop, _writer) = stop();
+    let before = lab.settled_census();
+    let argv = vec!["python3".to_owned(), "bot.py".to_owned()];
+    let mut seat = ExecSeat::new(lab.jail(&source, &Terms::default()), argv, Arc::clone(&stop));
+    for number in 0..20 {
+        let answer = seat.ask(&format!("{number} 1"), Micros::from_millis(20_000)).unwrap();
+        assert_eq!(answer.reply.unwrap(), (number + 1).to_string().into_bytes());
+        assert!(answer.spent.cpu > Micros::from_millis(1), "{:?}", answer.spent);
+    }
+    let remains = Box::new(seat).close().unwrap();
+    assert!(remains.cpu > Micros::from_millis(20));
+    lab.assert_nothing_left(&before);
+}
+
+fn leaves_nothing_running(lab: &Lab) {
+    let text =
+        "import os, time\nprint('done', flush=True)\nif os.fork() == 0:\n    time.sleep(99)\n";
+    let (_directory, source) = source(&[("bot.py", text)]);
+    let mut jail = lab.jail(&source, &Terms::default());
+    let before = lab.settled_census();
+    for _ in 0..5 {
+        let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+        assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "done");
+        jail.end_process(&mut process);
+        drop(process);
+        lab.assert_nothing_left(&before);
+    }
+    jail.close().unwrap();
+}
+
+/// A bot that counts its matches in a file.
+const COUNTER: &str = "
+import os
+os.makedirs('state', exist_ok=True)
+old = open('state/count').read() if os.path.exists('state/count') else '0'
+open('state/count', 'w').write(str(int(old) + 1))
+os.symlink('/etc/shadow', f'link{old}')
+print(int(old) + 1)
+";
+
+fn keeps_files(lab: &Lab) {
+    let (directory, source) = source(&[("bot.py", COUNTER)]);
+    let kept = directory.path().with_extension("kept");
+    for expected in ["1", "2", "3"] {
+        let home = Home::kept(&source, kept.clone()).unwrap();
+        let mut jail = Jail::open(&lab.host, home).unwrap();
+        let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+        assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), expected);
+        jail.close().unwrap();
+    }
+    assert_eq!(fs::read_to_string(kept.join("state/count")).unwrap(), "3");
+    let links =
+        fs::read_dir(&kept).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_symlink());
+    assert!(links.count() == 0 || !lab.holds(Guarantee::Disk));
+    fs::remove_dir_all(kept).unwrap();
+}
+
+fn forgets_files(lab: &Lab) {
+    let (directory, source) = source(&[("bot.py", COUNTER)]);
+    for _ in 0..2 {
+        let mut jail = lab.jail(&source, &Terms::default());
+        let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+        assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "1");
+        jail.close().unwrap();
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    // What its author changes is seen in the next match.
+    fs::write(directory.path().join("bot.py"), "print('changed')").unwrap();
+    let mut jail = lab.jail(&source, &Terms::default());
+    let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+    assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "changed");
+    jail.close().unwrap();
+}
+
+fn obeys_terms(lab: &Lab) {
+    let text = "
+import os
+def count(make):
+    made = 0
+    try:
+        while made < 3000:
+            make(made)
+            made += 1
+    except OSError:
+        pass
+    return made
+def fork(number):
+    if os.fork() == 0:
+        import time
+        time.sleep(9)
+        os._exit(0)
+print('files', count(lambda n: open(f'f{n}', 'w').close()))
+print('descriptors', count(lambda n: os.open('/dev/null', 0)))
+print('processes', count(fork))
+";
+    let (_directory, source) = source(&[("bot.py", text)]);
+    let limits = Limits {
+        processes: 10,
+        files: 100,
+        descriptors: 40,
+        disk: Bytes::megabytes(5),
+        ..Limits::OFFICIAL
+    };
+    let seen = lab.run(
+        &source,
+        &["python3", "bot.py"],
+        &Terms { limits, ..Terms::default() },
+        Duration::from_secs(20),
+    );
+    let words = seen.output.lines().filter_map(|line| line.split_once(' '));
+    let found: BTreeMap<_, u64> = words.map(|(word, n)| (word, n.parse().unwrap())).collect();
+    let files = (80..=100).contains(&found["files"]);
+    assert!(files || !lab.holds(Guarantee::Disk), "{found:?}");
+    assert!((30..40).contains(&found["descriptors"]), "{found:?}");
+    assert!((5..=10).contains(&found["processes"]), "{found:?}");
+}
+
+fn stays_on_its_cores(lab: &Lab) {
+    let text = "import os\nprint(sorted(os.sched_getaffinity(0)))\n";
+    let (_directory, source) = source(&[("bot.py", text)]);
+    let terms = Terms { cores: vec![0], ..Terms::default() };
+    let seen = lab.run(&source, &["python3", "bot.py"], &terms, Duration::from_secs(20));
+    assert_eq!(seen.output.trim(), "[0]");
+}
+
+/// The middle of several measurements: others use the machine, too.
+fn closes_quickly(lab: &Lab) {
+    let source = lab.program("deaf.py");
+    let mut times: Vec<_> = (0..9)
+        .map(|_| {
+            let argv = ["python3", "deaf.py"];
+            lab.run(&source, &argv, &Terms::default(), Duration::from_millis(80)).closing
+        })
+        .collect();
+    times.sort();
+    println!("  from {:?} to {:?}", times[0], times[8]);
+    assert!(times[4] < CLOSING, "{times:?}");
+}
+
+fn leaks_nothing(lab: &Lab) {
+    let source = lab.program("honest.py");
+    lab.next_match();
+    let before = lab.settled_census();
+    let started = Instant::now();
+    let mut jails: Vec<_> = (0..MANY).map(|_| lab.jail(&source, &Terms::default())).collect();
+    let mut processes: Vec<_> =
+        jails.iter_mut().map(|jail| start(jail, &["cat"], Stdin::Pipe)).collect();
+    for process in &mut processes {
+        assert_eq!(converse(process, "here"), "here");
+    }
+    println!("  {MANY} open after {:?}", started.elapsed());
+    drop(processes);
+    for jail in jails {
+        jail.close().unwrap();
+    }
+    lab.assert_nothing_left(&before);
+    let started = Instant::now();
+    for _ in 0..SUCCESSION {
+        let mut jail = lab.jail(&source, &Terms::default());
+        let mut process = start(&mut jail, &["true"], Stdin::Null);
+        listen(&mut process, Duration::from_secs(10));
+        jail.close().unwrap();
+    }
+    println!("  {SUCCESSION} more after {:?}", started.elapsed());
+    lab.assert_nothing_left(&before);
+    assert!(lab.holds(Guarantee::Kill));
+}
+
+/// Another worker, which opens a jail with a bot that spins, and waits to be killed.
+pub(crate) fn be_a_worker_to_be_killed() -> ! {
+    let lab = Lab::open();
+    let source = lab.program("deaf.py");
+    let mut jail = lab.jail(&source, &Terms::default());
+    let _process = start(&mut jail, &["python3", "deaf.py"], Stdin::Null);
+    jail.freeze().unwrap();
+    println!("ready");
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn dies_with_its_worker(lab: &Lab) {
+    let before = lab.settled_census();
+    let program = std::env::current_exe().unwrap();
+    let mut worker =
+        command(&program.display().to_string()).arg(KILLED).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(worker.stdout.take().unwrap());
+    let mut line = String::new();
+    while line.trim() != "ready" {
+        line.clear();
+        assert_ne!(output.read_line(&mut line).unwrap(), 0);
+    }
+    let tree = descendants(worker.id());
+    // The bot and the rival, besides what holds them.
+    assert!(tree.len() >= 2, "{tree:?}");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let started = Instant::now();
+    while tree.iter().any(|pid| is_alive(*pid)) {
+        assert!(started.elapsed() < Duration::from_secs(2), "something lives on");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    println!("  all gone after {:?}", started.elapsed());
+    drop(output);
+    lab.assert_nothing_left(&before);
+    // Its control groups are empty, and the next worker to start removes them.
+    Host::prepare(Policy::Off).unwrap();
+    assert!(groups(worker.id()).is_empty(), "{:?}", groups(worker.id()));
+}
+
+/// Whether a process is there, and no zombie that its parent has not reaped yet.
+fn is_alive(pid: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}

@@ -1,0 +1,336 @@
+//! A machine with jails on it, things in it that bots must not reach, and a count of all that a
+//! jail could leave behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use arbiter_games::Micros;
+use arbiter_worker::sandbox::{
+    Bytes, Exit, Guarantee, Home, Host, Jail, NoStart, Policy, Process, Source, State, Stdin, Terms,
+};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use tempfile::TempDir;
+
+/// Long enough for any honest program on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Set, this makes the tests run with a fence in place of walls.
+const FENCE: &str = "ARBITER_TEST_FENCE";
+
+/// How much of a program's output is kept, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// What a jail could leave behind, and what it could disturb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Census {
+    processes: usize,
+    groups: Vec<PathBuf>,
+    directories: usize,
+    descriptors: usize,
+    mounts: usize,
+    launcher_descriptors: usize,
+    launcher_mounts: usize,
+}
+
+/// The machine.
+pub(crate) struct Lab {
+    pub(crate) host: Host,
+    /// Where everything temporary is.
+    directory: TempDir,
+    pub(crate) secret: PathBuf,
+    listener: TcpListener,
+    _abstract_socket: UnixListener,
+    /// A bot that sits in another jail all the time, with things that others look for.
+    rival: Mutex<Option<(Jail, Process)>>,
+}
+
+/// What became of a program.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) output: String,
+    /// How it ended; it was killed at its deadline if it did not.
+    pub(crate) exit: Option<Exit>,
+    pub(crate) cause: Option<String>,
+    pub(crate) cpu: Micros,
+    pub(crate) memory: Option<Bytes>,
+    /// How long it took until nothing was left.
+    pub(crate) closing: Duration,
+}
+
+impl Lab {
+    pub(crate) fn open() -> Self {
+        let directory = tempfile::Builder::new().prefix("lab-").tempdir().unwrap();
+        tempfile::env::override_temp_dir(directory.path()).unwrap();
+        let secret = directory.path().join("secret");
+        fs::write(&secret, "the worker's token").unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let name = SocketAddr::from_abstract_name("arbiter-test-worker");
+        let socket = UnixListener::bind_addr(&name.unwrap());
+        // Another run of this test may have it; any listener will do.
+        let fallback = || UnixListener::bind(directory.path().join("socket")).unwrap();
+        let abstract_socket = socket.unwrap_or_else(|_| fallback());
+        let fence = std::env::var_os(FENCE).is_some();
+        let host = if fence { Host::prepare_fence() } else { Host::prepare(Policy::Auto) };
+        let host = host.unwrap();
+        let rival = Mutex::new(None);
+        let lab =
+            Self { host, directory, secret, listener, _abstract_socket: abstract_socket, rival };
+        let source = lab.program("rival.py");
+        let mut jail = lab.jail(&source, &Terms::default());
+        let mut process = start(&mut jail, &["python3", "rival.py"], Stdin::Pipe);
+        assert_eq!(converse(&mut process, "hello"), "alive");
+        *lab.rival.lock().unwrap() = Some((jail, process));
+        lab
+    }
+
+    /// Asks whether the rival is well, and takes everything down.
+    pub(crate) fn close(self) {
+        let (jail, mut process) = self.rival.lock().unwrap().take().unwrap();
+        assert_eq!(converse(&mut process, "still there?"), "alive");
+        jail.close().unwrap();
+    }
+
+    pub(crate) fn holds(&self, guarantee: Guarantee) -> bool {
+        self.host.report().state(guarantee) == State::Enforced
+    }
+
+    /// The attacks' program `name`, compiled if it is C, in a directory with what it needs.
+    pub(crate) fn program(&self, name: &str) -> Source {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
+        let target = self.directory.path().join(format!("program-{name}"));
+        fs::create_dir_all(&target).unwrap();
+        if let Some(stem) = name.strip_suffix(".c") {
+            let compiled = command("cc")
+                .args(["-w", "-O0", "-o"])
+                .arg(target.join(stem))
+                .arg(folder.join(name))
+                .status();
+            assert!(compiled.unwrap().success(), "{name} does not compile");
+        } else {
+            fs::copy(folder.join(name), target.join(name)).unwrap();
+            fs::copy(folder.join("attack.py"), target.join("attack.py")).unwrap();
+        }
+        Source::Directory(target)
+    }
+
+    pub(crate) fn jail(&self, source: &Source, terms: &Terms) -> Jail {
+        Jail::open_on(&self.host, Home::fresh(source).unwrap(), terms).unwrap()
+    }
+
+    /// Runs `argv` in a jail of its own, and tells it what it might attack.
+    pub(crate) fn run(
+        &self,
+        source: &Source,
+        argv: &[&str],
+        terms: &Terms,
+        deadline: Duration,
+    ) -> Seen {
+        let mut jail = self.jail(source, terms);
+        let targets = [
+            self.secret.display().to_string(),
+            std::process::id().to_string(),
+            self.listener.local_addr().unwrap().port().to_string(),
+        ];
+        let argv: Vec<_> = argv.iter().copied().chain(targets.iter().map(|word| &**word)).collect();
+        let mut process = start(&mut jail, &argv, Stdin::Pipe);
+        let output = listen(&mut process, deadline);
+        let exit = jail.reap(&mut process);
+        let (cause, cpu, memory) = (jail.cause_of_death(), jail.cpu(), jail.peak_memory());
+        let started = Instant::now();
+        jail.close().unwrap();
+        let closing = started.elapsed();
+        Seen { output, exit, cause, cpu, memory, closing }
+    }
+
+    /// Plays what could be the next match in the same place.
+    pub(crate) fn next_match(&self) {
+        let source = self.program("honest.py");
+        let mut jail = self.jail(&source, &Terms::default());
+        let mut process = start(&mut jail, &["python3", "honest.py"], Stdin::Pipe);
+        assert_eq!(converse(&mut process, "2 3"), "5");
+        jail.freeze().unwrap();
+        jail.thaw().unwrap();
+        assert_eq!(converse(&mut process, "40 2"), "42");
+        jail.close().unwrap();
+    }
+
+    /// Counts what is there when nothing comes or goes any more: a jail that was taken is replaced
+    /// in its own time.
+    pub(crate) fn settled_census(&self) -> Census {
+        let mut last = self.census();
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.census();
+            if now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+
+    /// Counts what is there now.
+    pub(crate) fn census(&self) -> Census {
+        let own = std::process::id();
+        let processes = descendants(own);
+        let launcher = processes.iter().find(|pid| parents().get(pid) == Some(&own));
+        let launcher = launcher.map_or_else(|| "self".to_owned(), u32::to_string);
+        let lines = |path: String| fs::read_to_string(path).unwrap_or_default().lines().count();
+        let entries = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
+        Census {
+            processes: processes.len(),
+            groups: groups(own),
+            directories: fs::read_dir(self.directory.path())
+                .unwrap()
+                .filter(|entry| {
+                    entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("arbiter")
+                })
+                .count(),
+            descriptors: entries("/proc/self/fd".to_owned()),
+            mounts: lines("/proc/self/mounts".to_owned()),
+            launcher_descriptors: entries(format!("/proc/{launcher}/fd")),
+            launcher_mounts: lines(format!("/proc/{launcher}/mountinfo")),
+        }
+    }
+
+    /// Waits until the machine is as it was: what the kernel takes down it takes down in time.
+    pub(crate) fn assert_nothing_left(&self, before: &Census) {
+        let started = Instant::now();
+        while self.census() != *before && started.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(self.census(), *before);
+    }
+}
+
+/// A process's children, theirs, and so on.
+pub(crate) fn descendants(ancestor: u32) -> BTreeSet<u32> {
+    let parents = parents();
+    let mut found = BTreeSet::new();
+    // Generation by generation.
+    loop {
+        let known = |pid: &u32| *pid == ancestor || found.contains(pid);
+        let born = parents.iter().filter(|(_, parent)| known(parent)).map(|(pid, _)| *pid);
+        let grown: BTreeSet<_> = born.collect();
+        if grown == found {
+            return found;
+        }
+        found = grown;
+    }
+}
+
+/// The parent of every process.
+fn parents() -> BTreeMap<u32, u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok());
+    let parent = |pid: u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        text.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+    };
+    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
+}
+
+/// Control groups that a worker made.
+pub(crate) fn groups(worker: u32) -> Vec<PathBuf> {
+    let prefix = format!("arbiter-{worker}-");
+    let mut found = Vec::new();
+    let mut rest = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = rest.pop() {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in
+            entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        {
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                found.push(entry.path());
+            }
+            rest.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[expect(clippy::disallowed_methods, reason = "compilers are run, not bots")]
+pub(crate) fn command(program: &str) -> Command {
+    Command::new(program)
+}
+
+pub(crate) fn start(jail: &mut Jail, argv: &[&str], stdin: Stdin) -> Process {
+    let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
+    match jail.start(&argv, stdin) {
+        Ok(process) => process,
+        Err(NoStart::Bot(why)) => panic!("{why}"),
+        Err(NoStart::Fault(fault)) => panic!("{fault}"),
+    }
+}
+
+/// Says a line to a program, and returns the line that it answers.
+pub(crate) fn converse(process: &mut Process, line: &str) -> String {
+    writeln!(process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    let mut answer = Vec::new();
+    let started = Instant::now();
+    while !answer.ends_with(b"\n") {
+        assert!(started.elapsed() < PATIENCE, "no answer to {line}");
+        let mut ready = [
+            PollFd::new(&process.stdout, PollFlags::IN),
+            PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+        ];
+        rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
+        let mut byte = [0];
+        match process.stdout.read(&mut byte) {
+            Ok(0) => panic!("it closed its output after {:?}", String::from_utf8_lossy(&answer)),
+            Ok(_) => answer.push(byte[0]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    }
+    String::from_utf8_lossy(&answer).trim_end().to_owned()
+}
+
+/// Reads what a program writes until it ends, or until its deadline.
+pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
+    let started = Instant::now();
+    let mut output = Vec::new();
+    let mut buffer = vec![0; 65536];
+    loop {
+        let left = deadline.saturating_sub(started.elapsed());
+        let left = Timespec {
+            tv_sec: left.as_secs().try_into().unwrap(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut ready = vec![
+            PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+            PollFd::new(&process.stdout, PollFlags::IN),
+        ];
+        ready.extend(process.stderr.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        rustix::event::poll(&mut ready, Some(&left)).unwrap();
+        let ended = !ready[0].revents().is_empty();
+        let mut idle = true;
+        if let Ok(count @ 1..) = process.stdout.read(&mut buffer) {
+            output.extend_from_slice(&buffer[..count]);
+            output.truncate(KEPT);
+            idle = false;
+        }
+        if let Some(stderr) = &mut process.stderr {
+            match stderr.read(&mut buffer) {
+                Ok(0) => process.stderr = None,
+                Ok(count) => {
+                    // A traceback tells what a test could not.
+                    output.extend_from_slice(&buffer[..count]);
+                    output.truncate(KEPT);
+                    idle = false;
+                }
+                Err(_) => {}
+            }
+        }
+        if (ended && idle) || started.elapsed() > deadline {
+            return String::from_utf8_lossy(&output).into_owned();
+        }
+    }
+}

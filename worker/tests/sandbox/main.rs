@@ -1,0 +1,49 @@
+//! Hostile and honest programs in real jails, and what is left of them.
+//!
+//! This test has a `main` of its own, since a program that opens jails must be able to become its
+//! own launcher before anything else happens. Arguments choose tests by parts of their names.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod attacks;
+mod guarantees;
+mod lab;
+mod languages;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use arbiter_worker::sandbox;
+use lab::Lab;
+
+/// A test: its name, and what it does.
+type Test = (String, Box<dyn Fn(&Lab)>);
+
+fn main() -> ExitCode {
+    sandbox::enter_if_asked();
+    if std::env::args().any(|word| word == guarantees::KILLED) {
+        guarantees::be_a_worker_to_be_killed();
+    }
+    let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let lab = Lab::open();
+    println!("{}", lab.host.report());
+    let tests = [attacks::all(), guarantees::all(), languages::all()].into_iter().flatten();
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
+    let mut failed = Vec::new();
+    let mut passed = 0;
+    for (name, test) in tests.filter(|(name, _)| chosen(name)) {
+        let started = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| test(&lab)));
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("test {name} ... {word} ({} ms)", started.elapsed().as_millis());
+        if outcome.is_ok() {
+            passed += 1;
+        } else {
+            failed.push(name);
+        }
+    }
+    println!("test result: {passed} passed; {} failed: {}", failed.len(), failed.join(", "));
+    lab.close();
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
