@@ -17,7 +17,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use battle::{Battle, Forces};
@@ -28,7 +27,7 @@ pub use board::{
 pub use order::{Order, Sign};
 
 use crate::bank::Bank;
-use crate::clock::Micros;
+use crate::clock::{Micros, some_time};
 use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
 use crate::gtp;
 
@@ -58,7 +57,7 @@ pub struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Rounds>,
     /// Each bot's time for the whole game, all commands counted.
-    #[serde(deserialize_with = "some_time")]
+    #[serde(deserialize_with = "bank")]
     pub bank: Micros,
 }
 
@@ -70,12 +69,8 @@ impl Default for Params {
 }
 
 /// Reads a bank that is not empty.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    let bank = Micros::deserialize(deserializer)?;
-    if bank > Micros::ZERO {
-        return Ok(bank);
-    }
-    Err(D::Error::custom(format!("bank cannot be {bank}: a bot needs some time, as in 3min")))
+fn bank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    some_time(deserializer, "bank", "3min")
 }
 
 /// Something to be done before the next division is chosen.

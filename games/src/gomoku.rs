@@ -16,13 +16,12 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
 
-use crate::clock::Micros;
+use crate::clock::{Micros, some_time};
 use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
 use crate::name::BotName;
 use crate::seed::Seed;
@@ -58,7 +57,7 @@ pub struct Params {
     /// The number of the first prompt of the game phase.
     pub first_number: FirstNumber,
     /// The time for an answer.
-    #[serde(deserialize_with = "some_time")]
+    #[serde(deserialize_with = "move_limit")]
     pub move_limit: Micros,
 }
 
@@ -73,14 +72,8 @@ impl Default for Params {
 }
 
 /// Reads a limit that leaves some time.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    let limit = Micros::deserialize(deserializer)?;
-    if limit > Micros::ZERO {
-        return Ok(limit);
-    }
-    Err(D::Error::custom(format!(
-        "move_limit cannot be {limit}: a bot needs some time, as in 500ms"
-    )))
+fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    some_time(deserializer, "move_limit", "500ms")
 }
 
 /// The number of the first prompt of the game phase; the source's example fits both.

@@ -21,6 +21,7 @@ pub mod gomoku;
 mod gtp;
 mod name;
 mod params;
+mod quote;
 mod seed;
 pub mod tricks;
 pub mod wojna;

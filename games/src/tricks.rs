@@ -18,15 +18,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
 pub use table::{Player, TRICKS, Table};
 
-use crate::clock::Micros;
+use crate::clock::{Micros, some_time};
 use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::quote::quote;
 use crate::seed::Seed;
 
 /// The official number of tables.
@@ -38,8 +38,6 @@ const MOVE_LIMIT: Micros = Micros::from_millis(2000);
 
 /// What may stand before the cards of an answer.
 const KEY: &str = "move=";
-/// How much of a bad answer is quoted, in characters.
-const QUOTED: usize = 24;
 
 /// The parameters and their meanings.
 pub const PARAMETERS: &[(&str, &str)] = &[
@@ -54,7 +52,7 @@ pub struct Params {
     /// How many tables are played at once.
     pub tables: TableCount,
     /// The time for an answer for all tables.
-    #[serde(deserialize_with = "some_time")]
+    #[serde(deserialize_with = "move_limit")]
     pub move_limit: Micros,
 }
 
@@ -65,12 +63,8 @@ impl Default for Params {
 }
 
 /// Reads a limit that leaves some time.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    let limit = Micros::deserialize(deserializer)?;
-    if limit > Micros::ZERO {
-        return Ok(limit);
-    }
-    Err(D::Error::custom(format!("move_limit cannot be {limit}: a bot needs some time, as in 2s")))
+fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    some_time(deserializer, "move_limit", "2s")
 }
 
 /// A number of tables: even, for they come in pairs, from 2 to 200.
@@ -235,13 +229,6 @@ fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
         )));
     }
     Ok(words)
-}
-
-/// The start of a text in quotes, with everything unprintable escaped.
-fn quote(text: &str) -> String {
-    let start: String = text.chars().take(QUOTED).collect();
-    let more = if start.len() < text.len() { "…" } else { "" };
-    format!("{start:?}{more}")
 }
 
 impl Game for Match {

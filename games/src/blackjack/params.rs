@@ -12,7 +12,7 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::clock::Micros;
+use crate::clock::{Micros, some_time};
 use crate::game::StartError;
 
 /// How many bots a table has.
@@ -49,7 +49,7 @@ pub struct Params {
     /// How many bad answers each bot has given earlier in the episode.
     pub bad_answers: PerSeat,
     /// The time for a decision.
-    #[serde(deserialize_with = "some_time")]
+    #[serde(deserialize_with = "move_limit")]
     pub move_limit: Micros,
 }
 
@@ -66,12 +66,8 @@ impl Default for Params {
 }
 
 /// Reads a limit that leaves some time.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    let limit = Micros::deserialize(deserializer)?;
-    if limit > Micros::ZERO {
-        return Ok(limit);
-    }
-    Err(D::Error::custom(format!("move_limit cannot be {limit}: a bot needs some time, as in 2s")))
+fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
+    some_time(deserializer, "move_limit", "2s")
 }
 
 /// A number from 1 to `MOST`.

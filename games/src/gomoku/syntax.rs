@@ -9,9 +9,7 @@ use alloc::vec::Vec;
 
 use super::board::{Colour, SIDE, Square};
 use crate::game::Illegal;
-
-/// How much of a bad answer is quoted, in characters.
-const QUOTED: usize = 24;
+use crate::quote::quote;
 
 /// A part of an answer.
 enum Item {
@@ -68,13 +66,6 @@ pub(super) fn stone(answer: &str) -> Result<Square, Illegal> {
 
 fn undue(due: &str, answer: &str) -> Illegal {
     Illegal(format!("{due} expected, found {}", quote(answer)))
-}
-
-/// The start of a text in quotes, with everything unprintable escaped.
-fn quote(text: &str) -> String {
-    let start: String = text.chars().take(QUOTED).collect();
-    let more = if start.len() < text.len() { "…" } else { "" };
-    format!("{start:?}{more}")
 }
 
 /// All the parts of an answer.

@@ -138,11 +138,6 @@ impl Host {
         }
     }
 
-    /// Whether processor time is measured for whole process trees, exactly.
-    pub fn measures_trees(&self) -> bool {
-        self.groups.cpu.is_some()
-    }
-
     /// No isolation: groups measure and kill, and limit nothing.
     fn unguarded() -> Self {
         let groups = Groups { memory: None, processes: None, ..Groups::find() };
