@@ -7,7 +7,7 @@ use std::time::Instant;
 use arbiter_games::{Forfeit, Micros, Spent};
 
 use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Buffer, Drained, For, Stop, Tail};
+use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
 use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
@@ -97,6 +97,14 @@ impl Seat for ExecSeat {
             Err(NoStart::Fault(fault)) => return Err(fault),
         };
         let listened = self.listen(&mut process, start, limit);
+        if matches!(&listened, Ok((_, Ok(output))) if output.is_empty()) {
+            // Its pipe closes a moment before a dying program can be reaped: whether it crashed
+            // must not depend on which is seen first. An answer has this time for nothing.
+            let closed = Instant::now();
+            while pipes::wait(&process, For::End, &self.stop, closed, ENDING)?.stderr {
+                self.stderr.drain(&mut process, &mut self.buffer)?;
+            }
+        }
         self.stderr.drain(&mut process, &mut self.buffer)?;
         let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;

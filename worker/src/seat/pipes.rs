@@ -14,6 +14,9 @@ use crate::sandbox::Process;
 /// How much of a bot's standard error is kept, in bytes.
 const TAIL: usize = 64 * 1024;
 
+/// How long a bot that closed its output may take to end, so that its exit can be told.
+pub(super) const ENDING: Micros = Micros::from_millis(50);
+
 /// How much is read at once, in bytes: the size of a pipe.
 const CHUNK: usize = 64 * 1024;
 

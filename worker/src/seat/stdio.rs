@@ -22,13 +22,10 @@ use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
 use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Buffer, Drained, For, Stop, Tail, micros, since};
+use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros, since};
 use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Jail, NoStart, Process, Stdin};
-
-/// How long a bot that closed its output may take to end, so that its exit can be told.
-const ENDING: Micros = Micros::from_millis(50);
 
 /// How long an answer takes before the whole process tree's time is measured.
 const WORTH_MEASURING: Micros = Micros::from_millis(1);
