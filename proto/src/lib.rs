@@ -5,6 +5,9 @@
 
 pub mod convert;
 pub mod ids;
+pub mod level;
+pub mod limits;
+pub mod settings;
 
 /// The first version of the protocol, as generated.
 pub mod v1 {

@@ -2,46 +2,8 @@
 
 use std::fmt;
 
+pub use arbiter_proto::level::Level;
 use serde::{Deserialize, Serialize};
-
-/// What holds a bot, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Level {
-    /// Every guarantee, by namespaces and control groups of version 2.
-    A,
-    /// Every guarantee; memory and processes by groups of version 1, the rest by version 2.
-    #[serde(rename = "A'")]
-    A1,
-    /// Every guarantee, by groups of version 1 alone: stopping a bot takes longer.
-    #[serde(rename = "A''")]
-    A2,
-    /// Namespaces without control groups: memory, processor time and stopping are best effort.
-    B,
-    /// Landlock and a filter of system calls: no disk limit, and names of files can be seen.
-    C,
-    /// Nothing but a process group and, where there is one, a control group to measure and kill.
-    D,
-}
-
-impl Level {
-    /// Whether official matches may be played: everything is guaranteed.
-    pub fn is_strict(self) -> bool {
-        self <= Self::A2
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::A => "A",
-            Self::A1 => "A'",
-            Self::A2 => "A''",
-            Self::B => "B",
-            Self::C => "C",
-            Self::D => "D",
-        })
-    }
-}
 
 /// Something that a bot cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

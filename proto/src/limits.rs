@@ -1,0 +1,146 @@
+//! What a bot may use, and how it is treated between its turns: `[limits]` and `ponder` of a tournament
+//! file.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// An amount of memory or disk. As text a whole number with a unit: `400MB`, `64MiB`, `1GB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// Units of an amount as text, in bytes, larger and rounder ones first.
+const UNITS: [(&str, u64); 7] = [
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1000),
+    ("B", 1),
+];
+
+impl Bytes {
+    /// So many millions of bytes.
+    pub const fn megabytes(number: u64) -> Self {
+        Self(number * 1_000_000)
+    }
+
+    /// Whole mebibytes, rounded down.
+    pub const fn mebibytes(self) -> u64 {
+        self.0 >> 20
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, size) = UNITS
+            .into_iter()
+            .find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size))
+            .unwrap_or(("B", 1));
+        write!(f, "{} {unit}", self.0 / size)
+    }
+}
+
+/// A text that is no amount of memory or disk.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not an amount: write a whole number and a unit, as in 400MB, 64MiB or 1GB")]
+pub struct BytesError(String);
+
+impl FromStr for Bytes {
+    type Err = BytesError;
+
+    fn from_str(text: &str) -> Result<Self, BytesError> {
+        let error = || BytesError(text.to_owned());
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let (_, size) =
+            UNITS.into_iter().find(|(name, _)| *name == unit.trim_start()).ok_or_else(error)?;
+        let number: u64 = number.parse().map_err(|_| error())?;
+        number.checked_mul(size).map(Self).ok_or_else(error)
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The most that all processes of one bot may use together, in one match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Memory, with shared memory and what they keep in files.
+    pub memory: Bytes,
+    /// Processes and threads at a time.
+    pub processes: u32,
+    /// What files may hold: in the working directory, in `/tmp` and in `/dev/shm`.
+    pub disk: Bytes,
+    /// Files and directories, in the same places.
+    pub files: u64,
+    /// Descriptors that one process may hold open.
+    pub descriptors: u64,
+    /// Processors that it may use at a time.
+    pub cpus: usize,
+}
+
+impl Limits {
+    /// What official matches are played with. A Java machine alone has some twenty threads.
+    pub const OFFICIAL: Self = Self {
+        memory: Bytes::megabytes(400),
+        processes: 64,
+        disk: Bytes::megabytes(64),
+        files: 4096,
+        descriptors: 256,
+        cpus: 1,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::OFFICIAL
+    }
+}
+
+/// What a bot may do while it owes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ponder {
+    /// Nothing: it is stopped.
+    #[default]
+    Freeze,
+    /// Think on.
+    Allow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_as_text() {
+        for (text, bytes) in [("400MB", 400_000_000), ("64 MiB", 64 << 20), ("0B", 0)] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        assert_eq!(Bytes(400_000_000).to_string(), "400 MB");
+        for wrong in ["", "MB", "400", "-1MB", "1.5GB", "99999999999999999999B", "18446744074GB"] {
+            assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn official_limits_are_the_default() {
+        assert_eq!(serde_json::from_str::<Limits>("{}").unwrap(), Limits::OFFICIAL);
+        assert!(serde_json::from_str::<Limits>("{\"memroy\": \"1GB\"}").is_err());
+    }
+}
