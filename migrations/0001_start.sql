@@ -18,6 +18,8 @@ CREATE TYPE lot_state AS ENUM (
     'aside',      -- failed too often: an organiser decides
     'cancelled'
 );
+-- How much a worker's machine isolates, as `arbiter doctor` says it.
+CREATE TYPE sandbox_level AS ENUM ('A', 'A''', 'A''''', 'B', 'C', 'D');
 CREATE TYPE role AS ENUM ('admin', 'organiser', 'player', 'worker');
 
 -- Refuses to change a row of a table of plans, results or history.
@@ -135,6 +137,14 @@ CREATE TABLE matches (
     -- What each seat brings from earlier matches of its episode, as part of the first number of
     -- its score: counted there already.
     carried bigint[] CHECK (cardinality(carried) = cardinality(seats)),
+    -- For each seat the match whose files it begins with; nothing if it begins without, and nothing
+    -- at all where files do not pass from match to match.
+    files_from bigint[] CHECK (
+        files_from IS NULL OR (
+            cardinality(files_from) = cardinality(seats)
+            AND number > ALL (array_remove(files_from, NULL))
+        )
+    ),
     -- Parameters that differ from the tournament's.
     params jsonb CHECK (jsonb_typeof(params) = 'object'),
     PRIMARY KEY (edition, number),
@@ -216,6 +226,8 @@ CREATE TABLE results (
     wall_ms integer NOT NULL CHECK (wall_ms >= 0),
     -- Every seat's score in a row, seat 1 first.
     scores bigint[] NOT NULL CHECK (cardinality(scores) > 0),
+    -- The sandbox it was played in.
+    level sandbox_level NOT NULL,
     -- BLAKE3 of what was said.
     transcript bytea NOT NULL CHECK (octet_length(transcript) = 32),
     -- For each seat 0 (none), 1 (clock), 2 (illegal), 3 (gone) or 4 (flood); nothing if nobody
@@ -238,6 +250,26 @@ CREATE TABLE records (
 );
 ALTER TABLE records ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE TRIGGER records_stay BEFORE UPDATE ON records EXECUTE FUNCTION refuse_change();
+
+-- What bots left in their directories, each stored once however often it is left.
+CREATE TABLE snapshots (
+    -- BLAKE3 of the bytes.
+    digest bytea PRIMARY KEY CHECK (octet_length(digest) = 32),
+    -- A compressed tar archive.
+    bytes bytea NOT NULL CHECK (octet_length(bytes) > 0)
+);
+ALTER TABLE snapshots ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TRIGGER snapshots_stay BEFORE UPDATE ON snapshots EXECUTE FUNCTION refuse_change();
+
+-- Who left what in a match; nothing for those who left nothing.
+CREATE TABLE files (
+    number bigint NOT NULL,
+    edition integer NOT NULL,
+    seat smallint NOT NULL CHECK (seat BETWEEN 1 AND 4),
+    digest bytea NOT NULL,
+    PRIMARY KEY (edition, number, seat)
+);
+CREATE TRIGGER files_stay BEFORE UPDATE ON files EXECUTE FUNCTION refuse_change();
 
 -- Attempts that ended without results.
 CREATE TABLE faults (

@@ -33,6 +33,7 @@ if ! command -v cargo >/dev/null 2>&1; then
 fi
 need cc gcc libc6-dev
 need python3 python3
+need perl perl
 if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
     missing+=(postgresql)
 fi

@@ -13,15 +13,18 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgExecutor, PgPool};
 
 pub mod audit;
 pub mod bots;
 mod copy;
 pub mod editions;
+pub mod entrants;
 pub mod faults;
+pub mod files;
 pub mod lots;
 pub mod matches;
+pub mod played;
 pub mod records;
 pub mod results;
 pub mod standings;
@@ -62,12 +65,35 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
     pool.connect_with(options.options(SESSION)).await
 }
 
+/// Lets the statements of a transaction take as long as they take: a plan may have millions of
+/// rows.
+///
+/// # Errors
+/// If the database fails.
+pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
+    sqlx::query("SET LOCAL statement_timeout = 0").execute(db).await.map(drop)
+}
+
 /// Brings the tables up to date. Several coordinators may do so at once.
 ///
 /// # Errors
 /// If the database was made by a newer version, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     MIGRATIONS.run(pool).await
+}
+
+/// The major version of the server.
+///
+/// # Errors
+/// If the database fails.
+pub async fn server_version(pool: &PgPool) -> Result<i32, Error> {
+    let statement = "SELECT current_setting('server_version_num')::int / 10000";
+    sqlx::query_scalar(statement).fetch_one(pool).await
+}
+
+/// Whether something was refused because there is one like it already.
+pub fn is_duplicate(error: &Error) -> bool {
+    matches!(error, Error::Database(error) if error.is_unique_violation())
 }
 
 /// Whether trying again may help: the database was busy with itself (a deadlock, class 40), or

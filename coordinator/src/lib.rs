@@ -2,10 +2,16 @@
 //! they report. The only crate that names Postgres.
 //!
 //! [`schedule`] and [`ranking`] are pure: the same input gives the same output, whoever asks and
-//! whenever. Everything else goes through [`db`].
+//! whenever. Everything else goes through [`db`]; [`tournament`] makes editions of files, and lots of
+//! editions.
 
+pub mod access;
+pub mod boards;
+pub mod coordinator;
 pub mod db;
 pub mod postgres;
 pub mod queue;
 pub mod ranking;
+pub mod rpc;
 pub mod schedule;
+pub mod tournament;

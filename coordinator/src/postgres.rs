@@ -12,7 +12,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -117,6 +117,8 @@ fn run(program: &Path) -> Command {
 /// A running cluster. Dropped, it is stopped as [`Postgres::stop`] does.
 #[derive(Debug)]
 pub struct Postgres {
+    directory: PathBuf,
+    durability: Durability,
     pid: Pid,
     ended: Mutex<Receiver<io::Result<ExitStatus>>>,
     stopped: bool,
@@ -137,18 +139,34 @@ impl Postgres {
             place.create(&binaries)?;
         }
         let (socket, short) = place.socket()?;
-        let deadline = Instant::now() + START_LIMIT;
-        loop {
-            let (pid, ended) = place.spawn(&binaries, &socket, durability)?;
-            match place.wait_ready(pid, &ended, deadline)? {
-                Start::Ready => {
-                    let ended = Mutex::new(ended);
-                    return Ok(Self { pid, ended, stopped: false, socket, _short: short });
-                }
-                // A server that was killed with our predecessor may take a moment to go.
-                Start::Occupied => thread::sleep(LOOK * 10),
-            }
+        let (pid, ended) = launch(&place, &binaries, &socket, durability)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            durability,
+            pid,
+            ended: Mutex::new(ended),
+            stopped: false,
+            socket,
+            _short: short,
+        })
+    }
+
+    /// Starts the server again, on the same socket, if it has ended though nobody stopped it;
+    /// whether it had.
+    ///
+    /// # Errors
+    /// If it cannot be started; it may be tried again.
+    pub fn revive(&mut self) -> Result<bool, PostgresError> {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {
+            return Ok(false);
         }
+        let place = Place::prepare(&self.directory)?;
+        let binaries = Binaries::find(&place.cluster)?;
+        let (pid, ended) = launch(&place, &binaries, &self.socket, self.durability)?;
+        self.pid = pid;
+        self.ended = Mutex::new(ended);
+        Ok(true)
     }
 
     /// How to reach a database of this cluster.
@@ -189,6 +207,24 @@ impl Postgres {
             if !matches!(ended.recv_timeout(STOP_LIMIT), Err(RecvTimeoutError::Timeout)) {
                 return;
             }
+        }
+    }
+}
+
+/// Starts the server of a cluster, and waits until it is ready.
+fn launch(
+    place: &Place,
+    binaries: &Binaries,
+    socket: &Path,
+    durability: Durability,
+) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let (pid, ended) = place.spawn(binaries, socket, durability)?;
+        match place.wait_ready(pid, &ended, deadline)? {
+            Start::Ready => return Ok((pid, ended)),
+            // A server that was killed with our predecessor may take a moment to go.
+            Start::Occupied => thread::sleep(LOOK * 10),
         }
     }
 }

@@ -34,8 +34,8 @@ mod reporter;
 mod upkeep;
 
 pub use check::Difference;
-pub use dispatch::{Allocator, Dispatcher, Work};
-pub use report::Report;
+pub use dispatch::{Allocator, Dispatcher, Due, Work};
+pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
 pub use upkeep::{Clock, Round, Upkeep};
 
@@ -146,17 +146,7 @@ impl Queue {
     {
         let failed = |cause| PlanError::Database { edition, cause };
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        let db = &mut *transaction;
-        let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
-        lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
-        lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
-        if !editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing)
-            .await
-            .map_err(failed)?
-        {
-            let reason = "it takes no more matches".to_owned();
-            return Err(PlanError::Nonsense { edition, reason });
-        }
+        let matches = add(&mut transaction, edition, plan).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(matches)
     }
@@ -168,16 +158,11 @@ impl Queue {
     /// fails.
     pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
         let failed = |cause| PlanError::Database { edition, cause };
-        lots::analyze(&self.pool).await.map_err(failed)?;
-        if let Some(reason) = lots::misplanned(&self.pool, edition).await.map_err(failed)? {
-            return Err(PlanError::Nonsense { edition, reason });
-        }
-        let stranger = matches::seats_a_stranger(&self.pool, edition).await.map_err(failed)?;
-        if let Some(number) = stranger {
-            let reason = format!("match {number} seats somebody who is no entrant");
-            return Err(PlanError::Nonsense { edition, reason });
-        }
-        editions::start(&self.pool, edition).await.map_err(failed)
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        make_ready(&mut transaction, edition).await?;
+        let started = editions::start(&mut *transaction, edition).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+        Ok(started)
     }
 
     /// Leases at most so many lots of an edition, those with the longest expected play first.
@@ -302,6 +287,45 @@ impl Queue {
     /// If the database fails.
     pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
         editions::complete(&self.pool, edition, now).await
+    }
+}
+
+/// Adds matches to an edition, in a transaction of the caller's; it may take as long as it takes.
+pub(crate) async fn add<M, L, O>(
+    db: &mut PgConnection,
+    edition: EditionId,
+    plan: Plan<M, L, O>,
+) -> Result<u64, PlanError>
+where
+    M: Iterator<Item = matches::Match>,
+    L: Iterator<Item = NewLot>,
+    O: Iterator<Item = Order>,
+{
+    let failed = |cause| PlanError::Database { edition, cause };
+    db::be_patient(&mut *db).await.map_err(failed)?;
+    let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
+    lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
+    lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
+    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing);
+    if !grown.await.map_err(failed)? {
+        let reason = "it takes no more matches".to_owned();
+        return Err(PlanError::Nonsense { edition, reason });
+    }
+    Ok(matches)
+}
+
+/// Looks whether the plan of an edition makes sense, in a transaction of the caller's.
+pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
+    let failed = |cause| PlanError::Database { edition, cause };
+    db::be_patient(&mut *db).await.map_err(failed)?;
+    lots::analyze(&mut *db).await.map_err(failed)?;
+    let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
+    let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
+    let stranger =
+        stranger.map(|number| format!("match {number} seats somebody who is no entrant"));
+    match wrong.or(stranger) {
+        Some(reason) => Err(PlanError::Nonsense { edition, reason }),
+        None => Ok(()),
     }
 }
 

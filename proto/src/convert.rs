@@ -1,5 +1,7 @@
 //! From messages to types that can hold nothing else, and back.
 
+use std::str::FromStr;
+
 use arbiter_games::{Forfeit, Seed};
 use thiserror::Error;
 
@@ -20,6 +22,14 @@ pub enum Meaningless {
         /// What it was.
         value: i64,
     },
+    /// A word is not one that the field can have.
+    #[error("`{field}` cannot be {value:?}")]
+    Word {
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        value: String,
+    },
     /// Bytes of the wrong length.
     #[error("`{field}` has {length} bytes, not {due}")]
     Length {
@@ -38,6 +48,14 @@ pub enum Meaningless {
 /// If it is not.
 pub fn given<T>(field: &'static str, value: Option<T>) -> Result<T, Meaningless> {
     value.ok_or(Meaningless::Missing(field))
+}
+
+/// One of a few words.
+///
+/// # Errors
+/// If it is none of them.
+pub fn word<T: FromStr>(field: &'static str, value: &str) -> Result<T, Meaningless> {
+    value.parse().map_err(|_| Meaningless::Word { field, value: value.to_owned() })
 }
 
 /// A hash, a digest or a seed.

@@ -1,5 +1,6 @@
 //! Progress bars, and results in the order of their numbers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const TICK: Duration = Duration::from_millis(250);
 
 /// A progress bar on a terminal's standard error, and nothing elsewhere.
-pub(crate) fn bar(length: usize, what: &'static str) -> ProgressBar {
+pub(crate) fn bar(length: usize, what: impl Into<Cow<'static, str>>) -> ProgressBar {
     let template = "{msg} {pos}/{len} [{bar:30}] {elapsed} gone, {eta} to go";
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
     let bar = ProgressBar::new(length as u64).with_style(style).with_message(what);

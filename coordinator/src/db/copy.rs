@@ -76,6 +76,22 @@ impl Rows {
         self.array(INT8, values, i64::to_be_bytes)
     }
 
+    /// Numbers of which some are not there.
+    pub(super) fn some_int8s(&mut self, values: &[Option<i64>]) -> &mut Self {
+        let there = values.iter().flatten().count();
+        self.length(20 + values.len() * 4 + there * 8);
+        for word in [1, 1, INT8, small(values.len()), 1] {
+            self.put(&word.to_be_bytes());
+        }
+        for value in values {
+            match value {
+                Some(value) => self.int8(*value),
+                None => self.null(),
+            };
+        }
+        self
+    }
+
     /// An array of one dimension, numbered from 1: dimensions, whether something is missing in it,
     /// its type, then length and first number of the dimension, then the elements.
     fn array<T: Copy, const WIDTH: usize>(

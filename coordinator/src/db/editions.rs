@@ -19,6 +19,18 @@ pub enum EditionState {
     Cancelled,
 }
 
+impl EditionState {
+    /// The word for it, as in the database.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// An edition.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Edition {
@@ -125,6 +137,21 @@ pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Editio
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
+/// The edition of this number in a tournament.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    number: i32,
+) -> Result<Option<Edition>, Error> {
+    let statement = "
+        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
+        WHERE e.tournament = $1 AND e.number = $2";
+    sqlx::query_as(statement).bind(tournament.0).bind(number).fetch_optional(db).await
+}
+
 /// The editions of a tournament, the newest first.
 ///
 /// # Errors
@@ -180,6 +207,35 @@ pub async fn grow(
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
+/// How many matches an edition has, if all of them are counted and more are to be planned.
+///
+/// # Errors
+/// If the database fails.
+pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>, Error> {
+    let statement = "
+        SELECT e.matches FROM editions e JOIN progress p ON p.edition = e.id
+        WHERE e.id = $1 AND e.state = 'running' AND e.growing AND p.counted = e.matches";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_optional(db).await
+}
+
+/// Locks a growing edition that runs and has so many matches, until the transaction ends; whether
+/// there is one.
+///
+/// # Errors
+/// If the database fails.
+pub async fn lock(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    matches: i64,
+) -> Result<bool, Error> {
+    let statement = "
+        SELECT id FROM editions
+        WHERE id = $1 AND matches = $2 AND state = 'running' AND growing FOR NO KEY UPDATE";
+    let locked: Option<i32> =
+        sqlx::query_scalar(statement).bind(edition.0).bind(matches).fetch_optional(db).await?;
+    Ok(locked.is_some())
+}
+
 /// Lets the matches of a planned edition be played; whether it was being planned.
 ///
 /// # Errors
@@ -228,6 +284,15 @@ pub async fn cancel(
 pub async fn count(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<(), Error> {
     let statement = "UPDATE progress SET counted = counted + $2 WHERE edition = $1";
     sqlx::query(statement).bind(edition.0).bind(matches).execute(db).await.map(drop)
+}
+
+/// How many matches are in the standings of an edition.
+///
+/// # Errors
+/// If there is no such edition, or the database fails.
+pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64, Error> {
+    let statement = "SELECT counted FROM progress WHERE edition = $1";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
 }
 
 /// The game of an edition.

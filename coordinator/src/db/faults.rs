@@ -1,6 +1,6 @@
 //! Attempts that ended without results, through no bot's fault.
 
-use arbiter_proto::ids::{Attempt, EditionId, LotNumber};
+use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber};
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
 
@@ -28,4 +28,15 @@ pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fau
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1
         ORDER BY id DESC LIMIT 1000";
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// The faults of a lot, the newest first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>, Error> {
+    let statement = "
+        SELECT lot, attempt, reason, at FROM faults WHERE edition = $1 AND lot = $2
+        ORDER BY attempt DESC";
+    sqlx::query_as(statement).bind(lot.edition.0).bind(lot.number.0).fetch_all(db).await
 }

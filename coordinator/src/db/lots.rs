@@ -51,6 +51,23 @@ pub enum LotState {
     Cancelled,
 }
 
+impl LotState {
+    /// The word for it, as in the database.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Pending => "pending",
+            Self::Leased => "leased",
+            Self::Reported => "reported",
+            Self::Counted => "counted",
+            Self::Delayed => "delayed",
+            Self::Split => "split",
+            Self::Aside => "aside",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// A lot as planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewLot {
@@ -393,6 +410,16 @@ pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<C
         SELECT state, count(*) AS lots, sum(count)::bigint AS matches
         FROM lots WHERE edition = $1 GROUP BY state ORDER BY state";
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// The first match of a lot.
+///
+/// # Errors
+/// If there is no such lot, or the database fails.
+pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber, Error> {
+    let statement = "SELECT first FROM lots WHERE edition = $1 AND number = $2";
+    let query = sqlx::query_scalar(statement).bind(lot.edition.0).bind(lot.number.0);
+    query.fetch_one(db).await.map(MatchNumber)
 }
 
 /// How many lots of each running edition may be leased or are being played: what workers are

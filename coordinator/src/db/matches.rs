@@ -23,6 +23,9 @@ pub struct Match {
     /// What each seat brings from earlier matches of its episode, as part of the first number of
     /// its score: counted there already.
     pub carried: Option<Vec<i64>>,
+    /// For each seat the match whose files it begins with, if it begins with any; nothing at all
+    /// where files do not pass from match to match.
+    pub files_from: Option<Vec<Option<i64>>>,
     /// Parameters that differ from the tournament's.
     pub params: Option<Value>,
 }
@@ -39,11 +42,11 @@ impl From<Vec<i32>> for Seats {
 
 impl Row for Match {
     const COPY: &'static str = "
-        COPY matches (number, deal, edition, board, seats, carried, params)
+        COPY matches (number, deal, edition, board, seats, carried, files_from, params)
         FROM STDIN (FORMAT binary)";
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
-        rows.row(7).int8(self.number.0).int8(self.deal).int4(edition.0);
+        rows.row(8).int8(self.number.0).int8(self.deal).int4(edition.0);
         match self.board {
             Some(board) => rows.int2(board),
             None => rows.null(),
@@ -52,6 +55,10 @@ impl Row for Match {
         rows.int4s(&seats);
         match &self.carried {
             Some(carried) => rows.int8s(carried),
+            None => rows.null(),
+        };
+        match &self.files_from {
+            Some(matches) => rows.some_int8s(matches),
             None => rows.null(),
         };
         match &self.params {
@@ -84,7 +91,7 @@ pub async fn range(
     count: i32,
 ) -> Result<Vec<Match>, Error> {
     let statement = "
-        SELECT number, deal, board, seats, carried, params FROM matches
+        SELECT number, deal, board, seats, carried, files_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
     sqlx::query_as(statement).bind(edition.0).bind(first.0).bind(count).fetch_all(db).await
@@ -100,7 +107,7 @@ pub async fn of_lots(
     lots: &[Leased],
 ) -> Result<Vec<Match>, Error> {
     let statement = "
-        SELECT m.number, m.deal, m.board, m.seats, m.carried, m.params
+        SELECT m.number, m.deal, m.board, m.seats, m.carried, m.files_from, m.params
         FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first, count, place)
         CROSS JOIN LATERAL (
             SELECT * FROM matches

@@ -2,6 +2,7 @@
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::level::Level;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 
 use super::copy::{Rows, send};
@@ -29,10 +30,12 @@ pub struct MatchResult {
 #[derive(Debug)]
 pub struct Batch(Rows);
 
-impl<'a> FromIterator<(EditionId, &'a MatchResult)> for Batch {
-    fn from_iter<I: IntoIterator<Item = (EditionId, &'a MatchResult)>>(results: I) -> Self {
+impl<'a> FromIterator<(EditionId, Level, &'a MatchResult)> for Batch {
+    fn from_iter<I: IntoIterator<Item = (EditionId, Level, &'a MatchResult)>>(results: I) -> Self {
         let mut rows = Rows::new();
-        results.into_iter().for_each(|(edition, result)| write(&mut rows, edition, result));
+        for (edition, level, result) in results {
+            write(&mut rows, edition, level, result);
+        }
         Self(rows)
     }
 }
@@ -43,14 +46,14 @@ impl<'a> FromIterator<(EditionId, &'a MatchResult)> for Batch {
 /// If one is there already or makes no sense, or the database fails.
 pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64, Error> {
     let statement = "
-        COPY results (number, edition, wall_ms, scores, transcript, forfeits, bad_answers)
+        COPY results (number, edition, wall_ms, level, scores, transcript, forfeits, bad_answers)
         FROM STDIN (FORMAT binary)";
     send(connection, statement, batch.0).await
 }
 
-fn write(rows: &mut Rows, edition: EditionId, result: &MatchResult) {
-    rows.row(7).int8(result.number.0).int4(edition.0).int4(result.wall_ms);
-    rows.int8s(&result.scores).bytes(&result.transcript);
+fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult) {
+    rows.row(8).int8(result.number.0).int4(edition.0).int4(result.wall_ms);
+    rows.bytes(level.word().as_bytes()).int8s(&result.scores).bytes(&result.transcript);
     if result.forfeits.iter().any(Option::is_some) {
         let codes: Vec<_> = result.forfeits.iter().map(|forfeit| code(*forfeit)).collect();
         rows.int2s(&codes);

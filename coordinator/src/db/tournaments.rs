@@ -1,7 +1,7 @@
 //! Tournaments: a game with its settings, its seed and its state.
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::TournamentId;
+use arbiter_proto::ids::{EditionId, TournamentId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
@@ -17,6 +17,17 @@ pub enum TournamentState {
     Closed,
     /// It was given up.
     Cancelled,
+}
+
+impl TournamentState {
+    /// The word for it, as in the database.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A tournament to be made.
@@ -115,6 +126,26 @@ pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tourname
 pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
     let statement = "SELECT * FROM tournaments WHERE id = $1";
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+}
+
+/// The tournament with this identity, locked until the transaction ends: whoever begins or ends
+/// something in it waits. Bots may be submitted meanwhile.
+///
+/// # Errors
+/// If the database fails.
+pub async fn lock(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
+    let statement = "SELECT * FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
+    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+}
+
+/// The tournament of an edition.
+///
+/// # Errors
+/// If there is no such edition, or the database fails.
+pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament, Error> {
+    let statement = "
+        SELECT t.* FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
+    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
 }
 
 /// All tournaments, the newest first.

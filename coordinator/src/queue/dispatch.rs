@@ -4,17 +4,17 @@
 //! moment, by one task. Nothing is leased before somebody wants it: a lease that lay about here
 //! would expire without anybody's fault.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::EditionId;
-use sqlx::Error;
+use sqlx::{Error, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::{Clock, Leased, Queue};
 use crate::db::matches::{self, Match};
-use crate::db::{editions, lots};
+use crate::db::{editions, files, lots};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
@@ -28,7 +28,17 @@ pub struct Work {
     /// The lot.
     pub lot: Leased,
     /// Its matches, in order.
-    pub matches: Vec<Match>,
+    pub matches: Vec<Due>,
+}
+
+/// A match that is to be played now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Due {
+    /// The match.
+    pub planned: Match,
+    /// What each seat begins with, seat 1 first: a compressed tar archive, empty for those who
+    /// left nothing. Nothing at all where files do not pass from match to match.
+    pub files: Vec<Vec<u8>>,
 }
 
 /// Whom a lot goes to.
@@ -135,7 +145,7 @@ impl Allocator {
     /// Gives lots to those who wait; what nobody wants any more is given back.
     async fn hand_out(&mut self, edition: EditionId, lots: Vec<Leased>) -> Result<(), Error> {
         let mut left = Vec::new();
-        let mut planned = matches::of_lots(self.queue.pool(), edition, &lots).await?.into_iter();
+        let mut planned = due(self.queue.pool(), edition, &lots).await?.into_iter();
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let mut work = Work { lot, matches: planned.by_ref().take(count).collect() };
@@ -155,4 +165,22 @@ impl Allocator {
         }
         Ok(())
     }
+}
+
+/// The matches of leased lots, those of the first lot first, and what their seats begin with.
+async fn due(pool: &PgPool, edition: EditionId, lots: &[Leased]) -> Result<Vec<Due>, Error> {
+    let planned = matches::of_lots(pool, edition, lots).await?;
+    let mut begins: HashMap<_, _> = HashMap::new();
+    if planned.iter().any(|planned| planned.files_from.is_some()) {
+        for begin in files::of_lots(pool, edition, lots).await? {
+            begins.insert((begin.number, begin.seat), begin.bytes);
+        }
+    }
+    let due = planned.into_iter().map(|planned| {
+        let seats = if planned.files_from.is_some() { planned.seats.0.len() } else { 0 };
+        let begin = |(seat, _)| begins.remove(&(planned.number, seat)).unwrap_or_default();
+        let files = (1..).zip(0..seats).map(begin).collect();
+        Due { planned, files }
+    });
+    Ok(due.collect())
 }

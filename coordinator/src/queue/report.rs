@@ -1,14 +1,23 @@
 //! Reports: their form, and the transaction that stores them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter::once;
 
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
+use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
 
 use super::{Queue, again};
+use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
 use crate::db::records;
 use crate::db::results::{self, MatchResult};
+
+/// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
+/// keep to it, so a report with more is not one of theirs.
+pub const MOST_FILES: usize = 1 << 20;
+/// Seats at the largest table.
+const MOST_SEATS: u8 = 4;
 
 /// What a worker delivers for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +30,11 @@ pub struct Report {
     pub results: Vec<MatchResult>,
     /// Compressed records of some of them, in order.
     pub records: Vec<(MatchNumber, Vec<u8>)>,
+    /// The sandbox they were played in.
+    pub level: Level,
+    /// What seats, numbered from 1, left for their next matches, in the order of matches and
+    /// seats; nothing for those who left nothing.
+    pub files: Vec<(MatchNumber, u8, Vec<u8>)>,
 }
 
 impl Report {
@@ -40,15 +54,30 @@ impl Report {
             count: i32::try_from(self.results.len()).ok()?,
             width: i16::try_from(width).ok()?,
         };
-        (in_form && self.records_are_in_form()).then_some(claim)
+        (in_form && self.records_are_in_form() && self.files_are_in_form()).then_some(claim)
     }
 
     /// Whether each record is that of another match of the report, and none is empty.
     fn records_are_in_form(&self) -> bool {
         let ascending = self.records.is_sorted_by(|(a, _), (b, _)| a < b);
-        let played = |number| self.results.binary_search_by_key(&number, |result| result.number);
-        let ours = |(number, bytes): &(_, Vec<u8>)| played(*number).is_ok() && !bytes.is_empty();
+        let ours = |(number, bytes): &(_, Vec<u8>)| self.tells_of(*number) && !bytes.is_empty();
         ascending && self.records.iter().all(ours)
+    }
+
+    /// Whether files were left by seats in matches of the report, each once, and are not too many.
+    fn files_are_in_form(&self) -> bool {
+        let ascending = self.files.is_sorted_by(|(a, one, _), (b, other, _)| (a, one) < (b, other));
+        let ours = |(number, seat, bytes): &(_, u8, Vec<u8>)| {
+            self.tells_of(*number)
+                && (1..=MOST_SEATS).contains(seat)
+                && (1..=MOST_FILES).contains(&bytes.len())
+        };
+        ascending && self.files.iter().all(ours)
+    }
+
+    /// Whether a match is one of the report's.
+    fn tells_of(&self, number: MatchNumber) -> bool {
+        self.results.binary_search_by_key(&number, |result| result.number).is_ok()
     }
 }
 
@@ -123,6 +152,10 @@ async fn store(
     if let Some(records) = records {
         records::copy_in(&mut *db, records).await?;
     }
+    let left: Vec<_> = stored(reports, tried, &accepted).flat_map(left).collect();
+    if !left.is_empty() {
+        files::keep(&mut *db, &left).await?;
+    }
     let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
     for (lease, _) in flipped.iter().filter(|(_, feeds)| **feeds) {
         feeding.entry(lease.lot.edition).or_default().push(lease.lot.number.0);
@@ -133,21 +166,38 @@ async fn store(
     Ok(accepted)
 }
 
+/// The accepted reports, each with its edition.
+fn stored<'a>(
+    reports: &'a [Report],
+    tried: &[(usize, Claim)],
+    accepted: &HashSet<usize>,
+) -> impl Iterator<Item = (EditionId, &'a Report)> + Clone {
+    let accepted = tried.iter().filter(|(index, _)| accepted.contains(index));
+    accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index]))
+}
+
 /// The rows of accepted reports: results, and records if there are any.
 fn rows(
     reports: &[Report],
     tried: &[(usize, Claim)],
     accepted: &HashSet<usize>,
 ) -> (results::Batch, Option<records::Batch>) {
-    let accepted = tried.iter().filter(|(index, _)| accepted.contains(index));
-    let stored: Vec<_> =
-        accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index])).collect();
-    let results = stored
-        .iter()
-        .flat_map(|(edition, report)| report.results.iter().map(|result| (*edition, result)));
-    let mut records = stored.iter().flat_map(|(edition, report)| {
-        report.records.iter().map(|(number, bytes)| (*edition, *number, bytes.as_slice()))
+    let stored = stored(reports, tried, accepted);
+    let results = stored.clone().flat_map(|(edition, report)| {
+        report.results.iter().map(move |result| (edition, report.level, result))
     });
-    let recorded = stored.iter().any(|(_, report)| !report.records.is_empty());
-    (results.collect(), recorded.then(|| records.by_ref().collect()))
+    let mut records = stored.flat_map(|(edition, report)| {
+        report.records.iter().map(move |(number, bytes)| (edition, *number, bytes.as_slice()))
+    });
+    (results.collect(), records.next().map(|first| once(first).chain(records).collect()))
+}
+
+/// What the seats of a report left.
+fn left((edition, report): (EditionId, &Report)) -> impl Iterator<Item = Left<'_>> {
+    report.files.iter().map(move |(number, seat, bytes)| Left {
+        edition,
+        number: *number,
+        seat: *seat,
+        bytes,
+    })
 }

@@ -1,5 +1,5 @@
-//! What has to happen again and again: leases expire, results are counted, editions become
-//! complete.
+//! What has to happen again and again: leases expire, results are counted, rounds of episodes are
+//! planned, editions become complete.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
 use crate::db::editions;
+use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
 
 /// How often results are brought into the standings.
@@ -31,6 +32,8 @@ pub struct Round {
     pub expired: Expired,
     /// Matches that came into standings.
     pub counted: i64,
+    /// Editions whose next round was planned.
+    pub grown: Vec<EditionId>,
     /// Editions that became complete.
     pub complete: Vec<EditionId>,
 }
@@ -66,10 +69,21 @@ impl Upkeep {
                 }
                 round.counted += counted;
             }
+            if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
+                round.grown.push(edition);
+            }
             if self.queue.complete(edition, now).await? {
                 round.complete.push(edition);
             }
         }
         Ok(round)
+    }
+}
+
+/// What kept a round from being planned, as upkeep tells it.
+fn passed_on(error: GrowError) -> Error {
+    match error {
+        GrowError::Database { cause, .. } => cause,
+        GrowError::Nonsense { .. } => Error::Decode(Box::new(error)),
     }
 }

@@ -36,7 +36,7 @@ pub struct RoundRobin {
 
 /// Who is in seat 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Sides {
     /// Both, in two matches on each board and in each leg; chance decides who is first at first.
     Both,
@@ -77,6 +77,14 @@ impl FromStr for Sides {
 
     fn from_str(word: &str) -> Result<Self, UnknownSides> {
         Self::ALL.into_iter().find(|sides| sides.word() == word).ok_or(UnknownSides)
+    }
+}
+
+impl TryFrom<String> for Sides {
+    type Error = UnknownSides;
+
+    fn try_from(word: String) -> Result<Self, UnknownSides> {
+        word.parse()
     }
 }
 

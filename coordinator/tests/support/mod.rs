@@ -18,6 +18,7 @@ use arbiter_proto::ids::{
     EditionId, Entrant, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId,
 };
 use serde_json::json;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
@@ -67,7 +68,8 @@ impl Cluster {
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) pool: PgPool,
-    _cluster: Arc<Cluster>,
+    name: String,
+    cluster: Arc<Cluster>,
 }
 
 impl Database {
@@ -79,7 +81,12 @@ impl Database {
         cluster.command(&format!("CREATE DATABASE {name} TEMPLATE model")).await;
         drop(making);
         let pool = db::connect(cluster.postgres.options(&name), 16).await.unwrap();
-        Self { pool, _cluster: cluster }
+        Self { pool, name, cluster }
+    }
+
+    /// How to reach it.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.cluster.postgres.options(&self.name)
     }
 
     /// Its queue, under the usual terms.

@@ -1,0 +1,245 @@
+//! The running coordinator: the database, what goes on beside it, and the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Error, PgPool};
+use thiserror::Error as ThisError;
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::access::{self, Role, Secret};
+use crate::boards::Boards;
+use crate::db;
+use crate::db::lots::LotState;
+use crate::db::tokens;
+use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep};
+use crate::rpc::{self, Changes, ServeError, Shared, Tls};
+use crate::tournament::handout::Handout;
+
+/// The oldest version of Postgres that our statements are tried with.
+const OLDEST_POSTGRES: i32 = 14;
+
+/// How long a coordinator that stops waits for its last reports to be stored.
+const LAST_REPORTS: Duration = Duration::from_secs(10);
+
+/// How a coordinator is run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How connections are encrypted, if they are.
+    pub tls: Option<Tls>,
+    /// The rules of leasing.
+    pub terms: Terms,
+    /// Connections to the database at most.
+    pub connections: u32,
+}
+
+/// Why a coordinator does not start.
+#[derive(Debug, ThisError)]
+pub enum StartError {
+    /// The database cannot be reached.
+    #[error("cannot reach the database {database}: {cause}; is it running, and may we enter it?")]
+    Unreachable {
+        /// Where it should be, without its password.
+        database: String,
+        /// Why.
+        cause: Error,
+    },
+    /// The database is too old.
+    #[error(
+        "the database {database} runs PostgreSQL {version}; this needs {OLDEST_POSTGRES} or later"
+    )]
+    Old {
+        /// Where it is, without its password.
+        database: String,
+        /// Its version.
+        version: i32,
+    },
+    /// Its tables are those of a later version of ours.
+    #[error(
+        "the tables in {database} were made by a later version of arbiter (migration {migration}); \
+        install that version"
+    )]
+    Later {
+        /// Where it is, without its password.
+        database: String,
+        /// A migration that is not known here.
+        migration: i64,
+    },
+    /// Its tables cannot be made or brought up to date.
+    #[error("cannot prepare the tables in {database}: {cause}")]
+    Migrate {
+        /// Where it is, without its password.
+        database: String,
+        /// Why.
+        cause: MigrateError,
+    },
+}
+
+/// A coordinator that is ready to serve.
+#[derive(Debug)]
+pub struct Coordinator {
+    shared: Shared,
+    allocator: Allocator,
+    collector: Collector,
+    config: Config,
+    /// Where the database is, for people.
+    database: String,
+}
+
+impl Coordinator {
+    /// Opens a database and brings its tables up to date.
+    ///
+    /// # Errors
+    /// If the database cannot be used.
+    pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
+        let database = place(&options);
+        let pool = open(options, config.connections).await?;
+        let clock = OffsetDateTime::now_utc;
+        let queue = Queue::new(pool.clone(), config.terms);
+        let (dispatcher, allocator) = Dispatcher::new(queue.clone(), clock);
+        let (reporter, collector) = Reporter::new(queue.clone());
+        let shared = Shared {
+            boards: Boards::new(pool.clone()),
+            handout: Arc::new(Handout::new(pool.clone())),
+            changes: Changes::default(),
+            terms: config.terms,
+            pool,
+            queue,
+            dispatcher,
+            reporter,
+            clock,
+        };
+        Ok(Self { shared, allocator, collector, config, database })
+    }
+
+    /// Whether nobody has been let in yet.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
+        let tokens = tokens::list(&self.shared.pool).await;
+        Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
+    }
+
+    /// Whether a token lets somebody in.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
+        let found = access::find(&self.shared.pool, secret).await;
+        Ok(found.map_err(|cause| self.failed(cause))?.is_some())
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
+        let made = access::create(&self.shared.pool, role, name, (self.shared.clock)()).await;
+        made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
+    }
+
+    fn failed(&self, cause: Error) -> StartError {
+        StartError::Unreachable { database: self.database.clone(), cause }
+    }
+
+    /// Serves until `stop`. Reports that came in until then are stored.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let Self { shared, allocator, collector, config, .. } = self;
+        let mut background = JoinSet::new();
+        background
+            .spawn(allocator.run(|error| tracing::warn!(%error, "cannot lease; trying again")));
+        let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
+        let (changes, dispatcher) = (shared.changes.clone(), shared.dispatcher.clone());
+        background.spawn(async move {
+            upkeep.run(|round| tell(round, &changes, &dispatcher)).await;
+        });
+        let collecting = tokio::spawn(collector.run());
+        let served = rpc::serve(shared, listener, config.tls.as_ref(), stop).await;
+        background.shutdown().await;
+        // Ends when nobody can report any more; calls that are cut off let go of their reporters.
+        if tokio::time::timeout(LAST_REPORTS, collecting).await.is_err() {
+            tracing::warn!("some reports were not stored; their workers will repeat them");
+        }
+        served
+    }
+}
+
+/// Says what a round of upkeep did, and lets those know who wait for it.
+fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher) {
+    let round = match round {
+        Ok(round) => round,
+        Err(error) => {
+            tracing::warn!(%error, "upkeep failed; trying again");
+            return;
+        }
+    };
+    for failed in &round.expired.failed {
+        let state = failed.state.word();
+        tracing::warn!(lease = %failed.lease, state, "a lease ran out");
+        if failed.state == LotState::Aside {
+            tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");
+        }
+    }
+    for edition in &round.complete {
+        tracing::info!(%edition, "complete: its leaderboard is the official one now");
+    }
+    if round != Round::default() {
+        changes.tell();
+        dispatcher.news();
+    }
+}
+
+/// Reads the address of a database.
+///
+/// # Errors
+/// If it is none.
+pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
+    url.parse().map_err(|error: Error| UrlError(error.to_string()))
+}
+
+/// A text that is no address of a database.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("the database's address cannot be read: {0}; write postgres://USER@HOST/NAME")]
+pub struct UrlError(String);
+
+/// Opens a database, looks whether it fits, and brings its tables up to date.
+///
+/// # Errors
+/// If it cannot be reached, is too old, or has tables of a later version.
+pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool, StartError> {
+    let database = place(&options);
+    let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
+    let pool = db::connect(options, connections).await.map_err(unreachable)?;
+    let version = db::server_version(&pool).await.map_err(unreachable)?;
+    if version < OLDEST_POSTGRES {
+        return Err(StartError::Old { database, version });
+    }
+    match db::migrate(&pool).await {
+        Ok(()) => Ok(pool),
+        Err(MigrateError::VersionMissing(migration) | MigrateError::VersionMismatch(migration)) => {
+            Err(StartError::Later { database, migration })
+        }
+        Err(cause) => Err(StartError::Migrate { database, cause }),
+    }
+}
+
+/// Where a database is, for people: without its password.
+fn place(options: &PgConnectOptions) -> String {
+    let name = options.get_database().unwrap_or("postgres");
+    match options.get_socket() {
+        Some(socket) => format!("{name} at {}", socket.display()),
+        None => format!("{name} at {}:{}", options.get_host(), options.get_port()),
+    }
+}

@@ -1,0 +1,105 @@
+//! What bots leave in their directories for later matches.
+
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+
+use super::copy::{Rows, send};
+use super::lots::Leased;
+
+/// What a seat left in a match.
+#[derive(Clone, Copy, Debug)]
+pub struct Left<'a> {
+    /// The edition of the match.
+    pub edition: EditionId,
+    /// The match.
+    pub number: MatchNumber,
+    /// Who left it, from 1.
+    pub seat: u8,
+    /// A compressed tar archive.
+    pub bytes: &'a [u8],
+}
+
+/// Keeps what was left.
+///
+/// # Errors
+/// If something is there already or makes no sense, or the database fails.
+pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<(), Error> {
+    let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
+    let mut rows = Rows::new();
+    for (left, digest) in left.iter().zip(&digests) {
+        rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
+    }
+    let statement = "COPY files (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
+    send(&mut *connection, statement, rows).await?;
+    // In the order of their digests, so that those who store the same wait for each other in turn.
+    let mut snapshots: Vec<_> =
+        digests.iter().map(<[u8; 32]>::as_slice).zip(left.iter().map(|left| left.bytes)).collect();
+    snapshots.sort_unstable();
+    snapshots.dedup();
+    let (digests, bytes): (Vec<_>, Vec<_>) = snapshots.into_iter().unzip();
+    let statement = "
+        INSERT INTO snapshots (digest, bytes)
+        SELECT u.digest, u.bytes
+        FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS u (digest, bytes, place)
+        WHERE NOT EXISTS (SELECT FROM snapshots s WHERE s.digest = u.digest)
+        ORDER BY u.place ON CONFLICT (digest) DO NOTHING";
+    sqlx::query(statement).bind(digests).bind(bytes).execute(connection).await.map(drop)
+}
+
+/// What a seat of a match begins with.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Begin {
+    /// The match.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// The seat, from 1.
+    pub seat: i32,
+    /// A compressed tar archive.
+    pub bytes: Vec<u8>,
+}
+
+/// What the seats of leased lots begin with, where that is something.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_lots(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    lots: &[Leased],
+) -> Result<Vec<Begin>, Error> {
+    // A bot sat somewhere else in the match whose files it takes up.
+    let statement = "
+        SELECT m.number, from_seat.seat::int, s.bytes
+        FROM unnest($2::bigint[], $3::int[]) AS lot (first, count)
+        CROSS JOIN LATERAL (
+            SELECT number, seats, files_from FROM matches
+            WHERE edition = $1 AND number >= lot.first AND number < lot.first + lot.count
+              AND files_from IS NOT NULL OFFSET 0
+        ) AS m
+        CROSS JOIN LATERAL unnest(m.seats, m.files_from) WITH ORDINALITY
+            AS from_seat (entrant, number, seat)
+        JOIN matches before ON before.edition = $1 AND before.number = from_seat.number
+        JOIN files f ON f.edition = $1 AND f.number = from_seat.number
+            AND f.seat = array_position(before.seats, from_seat.entrant)
+        JOIN snapshots s ON s.digest = f.digest";
+    let (firsts, counts): (Vec<_>, Vec<_>) =
+        lots.iter().map(|lot| (lot.first.0, lot.count)).unzip();
+    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(counts).fetch_all(db).await
+}
+
+/// What a seat left in a match.
+///
+/// # Errors
+/// If the database fails.
+pub async fn left(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    number: MatchNumber,
+    seat: u8,
+) -> Result<Option<Vec<u8>>, Error> {
+    let statement = "
+        SELECT s.bytes FROM files f JOIN snapshots s USING (digest)
+        WHERE f.edition = $1 AND f.number = $2 AND f.seat = $3";
+    let query = sqlx::query_scalar(statement).bind(edition.0).bind(number.0);
+    query.bind(i16::from(seat)).fetch_optional(db).await
+}

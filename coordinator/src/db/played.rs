@@ -1,0 +1,194 @@
+//! Matches as people ask for them: who sat there, and what it came to.
+
+use arbiter_games::Forfeit;
+use arbiter_proto::ids::{BotId, EditionId, Entrant, LotNumber, MatchId, MatchNumber};
+use serde_json::Value;
+use sqlx::{Error, FromRow, PgExecutor};
+
+use super::lots::LotState;
+use super::matches::Seats;
+use super::results::Forfeits;
+
+/// Who takes part in an edition, by name: entrant 0 first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roster(Vec<Named>);
+
+/// An entrant by name.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Named {
+    /// The bot.
+    #[sqlx(try_from = "i32")]
+    pub bot: BotId,
+    /// Its name.
+    pub name: String,
+    /// The number of the version that plays.
+    pub version: i32,
+    /// The token of its owner; none owns a house bot.
+    pub owner: Option<i32>,
+}
+
+impl Roster {
+    /// Who takes part in this edition.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self, Error> {
+        let statement = "
+            SELECT b.id AS bot, b.name, v.number AS version, b.owner
+            FROM entrants e JOIN versions v ON v.id = e.version JOIN bots b ON b.id = e.bot
+            WHERE e.edition = $1 ORDER BY e.entrant";
+        sqlx::query_as(statement).bind(edition.0).fetch_all(db).await.map(Self)
+    }
+
+    /// An entrant by name; every entrant in a match of the edition is on its roster.
+    pub fn get(&self, entrant: Entrant) -> Option<&Named> {
+        usize::try_from(entrant.0).ok().and_then(|index| self.0.get(index))
+    }
+
+    /// All of them, entrant 0 first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Entrant, &Named)> {
+        let numbered =
+            |(number, named)| (Entrant(i32::try_from(number).unwrap_or(i32::MAX)), named);
+        self.0.iter().enumerate().map(numbered)
+    }
+
+    /// The entrant whose bot has this name.
+    pub fn find(&self, name: &str) -> Option<Entrant> {
+        self.iter().find(|(_, named)| named.name == name).map(|(entrant, _)| entrant)
+    }
+}
+
+/// A match of an edition that was played.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct PlayedMatch {
+    /// Its number in the edition.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// The entrants, seat 1 first.
+    #[sqlx(try_from = "Vec<i32>")]
+    pub seats: Seats,
+    /// Parameters that differ from the tournament's.
+    pub params: Option<Value>,
+    /// Every seat's score in a row, seat 1 first.
+    pub scores: Vec<i64>,
+    /// Each seat's forfeit, or nothing at all if nobody forfeited.
+    #[sqlx(try_from = "Option<Vec<i16>>")]
+    pub forfeits: Forfeits,
+    /// Each seat's bad answers, or nothing at all if there were none.
+    pub bad_answers: Option<Vec<i32>>,
+    /// BLAKE3 of what was said.
+    pub transcript: Vec<u8>,
+    /// How long it took on the wall, in milliseconds.
+    pub wall_ms: i32,
+    /// The level of the sandbox it was played in.
+    pub level: String,
+}
+
+impl PlayedMatch {
+    /// The score of a seat, from 0, the most important number first.
+    pub fn score(&self, seat: usize) -> &[i64] {
+        let components = self.scores.len() / self.seats.0.len().max(1);
+        self.scores.chunks(components.max(1)).nth(seat).unwrap_or_default()
+    }
+
+    /// How a seat, from 0, forfeited, if it did.
+    pub fn forfeit(&self, seat: usize) -> Option<Forfeit> {
+        self.forfeits.0.get(seat).copied().flatten()
+    }
+
+    /// The bad answers of a seat, from 0.
+    pub fn bad_answers(&self, seat: usize) -> i32 {
+        self.bad_answers.as_ref().and_then(|counts| counts.get(seat)).copied().unwrap_or(0)
+    }
+}
+
+/// The played matches of an edition after the match `after`, in order: at most 1000 of them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn page(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    after: MatchNumber,
+) -> Result<Vec<PlayedMatch>, Error> {
+    let statement = "
+        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
+            r.wall_ms, r.level::text
+        FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000";
+    sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
+}
+
+/// A match of an edition, if it was played.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
+    let statement = "
+        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
+            r.wall_ms, r.level::text
+        FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 AND number = $2";
+    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+}
+
+/// Where the lot of a match stands.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Standing {
+    /// The lot.
+    #[sqlx(try_from = "i64")]
+    pub lot: LotNumber,
+    /// Where it stands.
+    pub state: LotState,
+    /// The name of the worker that reported it.
+    pub worker: Option<String>,
+}
+
+/// The lot that a match is in: its own, if it is tried by itself.
+///
+/// # Errors
+/// If the database fails.
+pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>, Error> {
+    // The lot as planned is the last that begins with the match or before it.
+    let statement = "
+        SELECT l.number AS lot, l.state, w.name AS worker
+        FROM (
+            (SELECT * FROM lots WHERE edition = $1 AND number = -1 - $2)
+            UNION ALL
+            (SELECT * FROM lots WHERE edition = $1 AND number >= 0 AND first <= $2
+                AND first + count > $2)
+        ) AS l
+        LEFT JOIN workers w ON w.id = l.worker
+        ORDER BY l.number LIMIT 1";
+    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+}
+
+/// The editions in which a bot takes part, the newest first, and its number in each.
+///
+/// # Errors
+/// If the database fails.
+pub async fn editions_of(
+    db: impl PgExecutor<'_>,
+    bot: BotId,
+) -> Result<Vec<(EditionId, Entrant)>, Error> {
+    let statement = "SELECT edition, entrant FROM entrants WHERE bot = $1 ORDER BY edition DESC";
+    let found: Vec<(i32, i32)> = sqlx::query_as(statement).bind(bot.0).fetch_all(db).await?;
+    Ok(found.into_iter().map(|(edition, entrant)| (EditionId(edition), Entrant(entrant))).collect())
+}
+
+/// The played matches of one entrant, the last first: at most 1000 of them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_entrant(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    entrant: Entrant,
+) -> Result<Vec<PlayedMatch>, Error> {
+    let statement = "
+        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
+            r.wall_ms, r.level::text
+        FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 AND $2 = ANY (m.seats) ORDER BY number DESC LIMIT 1000";
+    sqlx::query_as(statement).bind(edition.0).bind(entrant.0).fetch_all(db).await
+}

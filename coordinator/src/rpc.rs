@@ -1,0 +1,179 @@
+//! What workers and clients call: the gRPC services `arbiter.v1`.
+//!
+//! Rankings, tournaments and bots may be looked at by everybody; every other call is checked for
+//! the role that it needs, by the token it brings as `authorization: Bearer TOKEN`. Whatever
+//! changes something is noted in the audit log. A message that means nothing is refused here, and
+//! what goes on inwards are types that mean something.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::TokenId;
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use tokio::sync::watch;
+use tokio_stream::Stream;
+use tonic::{Request, Status};
+
+mod bot;
+mod matches;
+mod ranking;
+mod serve;
+mod status;
+mod token;
+mod tournament;
+mod worker;
+
+pub use serve::{ServeError, Tls, serve};
+
+use crate::access::{self, Role, Secret};
+use crate::boards::Boards;
+use crate::db::tournaments::Tournament;
+use crate::db::{audit, bots, tournaments};
+use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
+use crate::tournament::handout::Handout;
+use status::{database, missing};
+
+/// How often those who watch something look at it although nobody has said that it changed:
+/// another coordinator may have changed it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A stream of answers.
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
+
+/// What all services share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// The database.
+    pub pool: PgPool,
+    /// Its queue.
+    pub queue: Queue,
+    /// The rules of leasing.
+    pub terms: Terms,
+    /// Where workers ask for lots.
+    pub dispatcher: Dispatcher,
+    /// Where they report them.
+    pub reporter: Reporter,
+    /// Leaderboards.
+    pub boards: Boards,
+    /// What becomes of lots on their way to a worker.
+    pub handout: Arc<Handout>,
+    /// Says when something changed.
+    pub changes: Changes,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+/// Which edition is meant where none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    /// The official one, or the newest if there is none yet.
+    Official,
+    /// The newest.
+    Newest,
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Who {
+    /// With which token.
+    id: TokenId,
+    /// What it allows.
+    role: Role,
+}
+
+impl Who {
+    /// Whether a bot is the caller's to look after: organisers look after all.
+    fn owns(&self, bot: &bots::Bot) -> bool {
+        self.role.covers(Role::Organiser) || bot.owner == Some(self.id.0)
+    }
+}
+
+/// Tells those who watch that something changed.
+#[derive(Clone, Debug)]
+pub struct Changes(watch::Sender<()>);
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self(watch::Sender::new(()))
+    }
+}
+
+impl Changes {
+    /// Something changed.
+    pub fn tell(&self) {
+        self.0.send_replace(());
+    }
+
+    /// Somebody wants to know.
+    fn watch(&self) -> Watching {
+        Watching(self.0.subscribe())
+    }
+}
+
+/// Somebody who wants to know when something changes.
+#[derive(Debug)]
+struct Watching(watch::Receiver<()>);
+
+impl Watching {
+    /// Waits until it is worth while to look again; whether that was before `gone`.
+    async fn next_unless(&mut self, gone: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            () = gone => false,
+            _ = self.0.changed() => true,
+            () = tokio::time::sleep(LOOK) => true,
+        }
+    }
+}
+
+impl Shared {
+    /// The time.
+    fn now(&self) -> OffsetDateTime {
+        (self.clock)()
+    }
+
+    /// Who calls, if that token allows what `role` is needed for.
+    async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Who, Status> {
+        let secret = secret(request)
+            .ok_or_else(|| Status::unauthenticated(format!("this needs a token of role {role}")))?;
+        self.admit_secret(&secret, role).await
+    }
+
+    /// Whose token this is, if it allows what `role` is needed for.
+    async fn admit_secret(&self, secret: &Secret, role: Role) -> Result<Who, Status> {
+        let found = access::find(&self.pool, secret).await.map_err(database)?;
+        let token = found.ok_or_else(|| {
+            Status::unauthenticated("the token is not known here, or was revoked")
+        })?;
+        if !token.role.covers(role) {
+            let error = format!("this needs a token of role {role}, not {}", token.role);
+            return Err(Status::permission_denied(error));
+        }
+        Ok(Who { id: token.id, role: token.role })
+    }
+
+    /// Notes who changed what.
+    async fn note(&self, who: &Who, action: &str, subject: &str) -> Result<(), Status> {
+        tracing::info!(token = %who.id, action, subject, "changed");
+        let noted = audit::write(&self.pool, Some(who.id), action, subject, None, self.now());
+        noted.await.map_err(database)
+    }
+
+    /// The tournament of this name.
+    async fn tournament(&self, name: &str) -> Result<Tournament, Status> {
+        let found = tournaments::find(&self.pool, name).await.map_err(database)?;
+        found.ok_or_else(|| missing("tournament", name))
+    }
+}
+
+/// The token that a call brings.
+fn secret<T>(request: &Request<T>) -> Option<Secret> {
+    let header = request.metadata().get("authorization")?.to_str().ok()?;
+    header.strip_prefix("Bearer ").map(|text| Secret::from(text.to_owned()))
+}
+
+/// A time as messages carry it: microseconds since 1970.
+fn micros(time: OffsetDateTime) -> i64 {
+    i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
+}

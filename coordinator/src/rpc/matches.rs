@@ -1,0 +1,172 @@
+//! Single matches: where they stand, what they came to, and their records.
+
+use std::sync::Arc;
+
+use arbiter_proto::ids::{EditionId, Entrant, LotId, MatchId, MatchNumber};
+use arbiter_proto::v1::{self, ListMatchesRequest, MatchSeat, MatchStatus, RecordPiece};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::status::{database, missing};
+use super::{Answers, Shared, Which, Who};
+use crate::access::Role;
+use crate::db::played::{self, PlayedMatch, Roster};
+use crate::db::{editions, faults, matches, records, tournaments};
+
+/// Bytes in a piece of a record.
+const PIECE: usize = 256 << 10;
+
+impl Shared {
+    /// Where a match stands.
+    pub(super) async fn status_of(&self, id: MatchId) -> Result<MatchStatus, Status> {
+        let edition = editions::get(&self.pool, id.edition).await.map_err(database)?;
+        let edition = edition.ok_or_else(|| missing("match", id))?;
+        let tournament =
+            tournaments::get(&self.pool, edition.tournament).await.map_err(database)?;
+        let planned = matches::range(&self.pool, id.edition, id.number, 1).await;
+        let planned = planned.map_err(database)?.into_iter().next();
+        let planned = planned.ok_or_else(|| missing("match", id))?;
+        let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
+        let mut status = match played::find(&self.pool, id).await.map_err(database)? {
+            Some(played) => result(id.edition, &roster, &played),
+            None => MatchStatus {
+                r#match: id.to_string(),
+                seats: planned.seats.0.iter().map(|entrant| seat(&roster, *entrant)).collect(),
+                params: planned.params.map(|params| params.to_string()).unwrap_or_default(),
+                ..MatchStatus::default()
+            },
+        };
+        status.tournament = tournament.map(|found| found.name).unwrap_or_default();
+        if let Some(standing) = played::lot(&self.pool, id).await.map_err(database)? {
+            let lot = LotId { edition: id.edition, number: standing.lot };
+            let failed = faults::of_lot(&self.pool, lot).await.map_err(database)?;
+            standing.state.word().clone_into(&mut status.state);
+            status.worker = standing.worker.unwrap_or_default();
+            status.faults = failed.into_iter().map(|fault| fault.reason).collect();
+        }
+        Ok(status)
+    }
+
+    /// The played matches of an edition, as they are asked for.
+    pub(super) async fn matches(
+        &self,
+        asked: ListMatchesRequest,
+    ) -> Result<Answers<MatchStatus>, Status> {
+        let ListMatchesRequest { tournament, edition, bot, after, limit } = asked;
+        let board = v1::Board { tournament: tournament.clone(), edition };
+        let (edition, _) = self.edition_of(Some(board), Which::Official).await?;
+        let roster = Arc::new(Roster::of(&self.pool, edition.id).await.map_err(database)?);
+        let only = match bot.as_str() {
+            "" => None,
+            name => Some(roster.find(name).ok_or_else(|| missing("bot", name))?),
+        };
+        let limit = if limit == 0 { usize::MAX } else { limit as usize };
+        let (sender, answers) = mpsc::channel(64);
+        let listing =
+            Listing { shared: self.clone(), edition: edition.id, roster, only, tournament };
+        let first = MatchNumber(after.unwrap_or(-1));
+        tokio::spawn(async move {
+            if let Err(status) = listing.send(first, limit, &sender).await {
+                // Whoever has left needs no reason.
+                drop(sender.send(Err(status)).await);
+            }
+        });
+        Ok(Box::pin(ReceiverStream::new(answers)))
+    }
+
+    /// The record of a match, for organisers and for the owners of its bots.
+    pub(super) async fn record(
+        &self,
+        who: &Who,
+        id: MatchId,
+    ) -> Result<Answers<RecordPiece>, Status> {
+        let found = matches::range(&self.pool, id.edition, id.number, 1).await.map_err(database)?;
+        let planned = found.into_iter().next().ok_or_else(|| missing("match", id))?;
+        let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
+        let owns = |entrant: &Entrant| {
+            roster.get(*entrant).is_some_and(|named| named.owner == Some(who.id.0))
+        };
+        if !who.role.covers(Role::Organiser) && !planned.seats.0.iter().any(owns) {
+            let error = format!("no bot of yours plays in match {id}");
+            return Err(Status::permission_denied(error));
+        }
+        let record = records::find(&self.pool, id).await.map_err(database)?;
+        let record = record
+            .ok_or_else(|| Status::failed_precondition(format!("match {id} has no record yet")))?;
+        let pieces: Vec<_> =
+            record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();
+        Ok(Box::pin(tokio_stream::iter(pieces)))
+    }
+}
+
+/// Matches on their way to somebody.
+struct Listing {
+    shared: Shared,
+    edition: EditionId,
+    roster: Arc<Roster>,
+    only: Option<Entrant>,
+    tournament: String,
+}
+
+impl Listing {
+    /// Sends so many matches after this one, page by page.
+    async fn send(
+        &self,
+        mut after: MatchNumber,
+        limit: usize,
+        to: &mpsc::Sender<Result<MatchStatus, Status>>,
+    ) -> Result<(), Status> {
+        let mut sent = 0;
+        loop {
+            let page = played::page(&self.shared.pool, self.edition, after).await;
+            let page = page.map_err(database)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.number;
+            for played in &page {
+                if self.only.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
+                    continue;
+                }
+                let mut status = result(self.edition, &self.roster, played);
+                status.tournament.clone_from(&self.tournament);
+                if to.send(Ok(status)).await.is_err() {
+                    return Ok(());
+                }
+                sent += 1;
+                if sent == limit {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Who sits at a seat.
+fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
+    let named = roster.get(entrant);
+    MatchSeat {
+        bot: named.map(|named| named.name.clone()).unwrap_or_default(),
+        version: named.map_or(0, |named| named.version),
+        ..MatchSeat::default()
+    }
+}
+
+/// A match that was played.
+fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
+    let scored = |(index, entrant): (usize, &Entrant)| MatchSeat {
+        score: played.score(index).to_vec(),
+        forfeit: played.forfeit(index).map(|kind| kind.word().to_owned()).unwrap_or_default(),
+        bad_answers: played.bad_answers(index),
+        ..seat(roster, *entrant)
+    };
+    MatchStatus {
+        r#match: MatchId { edition, number: played.number }.to_string(),
+        state: "reported".to_owned(),
+        seats: played.seats.0.iter().enumerate().map(scored).collect(),
+        params: played.params.as_ref().map(ToString::to_string).unwrap_or_default(),
+        transcript: played.transcript.clone(),
+        wall_ms: played.wall_ms,
+        level: played.level.clone(),
+        ..MatchStatus::default()
+    }
+}

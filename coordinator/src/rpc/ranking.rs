@@ -1,0 +1,205 @@
+//! Rankings: asked by everybody.
+
+use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::v1::ranking_service_server::RankingService;
+use arbiter_proto::v1::{
+    self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
+    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::status::{database, missing};
+use super::{Answers, Shared, Which};
+use crate::boards::Board;
+use crate::db::bots;
+use crate::db::editions::{self, Edition, EditionState};
+use crate::ranking::{self, Tally};
+
+/// Places on a page where no number is asked for, and at most.
+const PLACES: (u32, u32) = (100, 1000);
+
+#[tonic::async_trait]
+impl RankingService for Shared {
+    async fn get_ranking(
+        &self,
+        request: Request<GetRankingRequest>,
+    ) -> Result<Response<GetRankingResponse>, Status> {
+        self.page(request.get_ref()).await.map(Response::new)
+    }
+
+    async fn get_place(
+        &self,
+        request: Request<GetPlaceRequest>,
+    ) -> Result<Response<GetPlaceResponse>, Status> {
+        let GetPlaceRequest { board, bot } = request.into_inner();
+        let (edition, _) = self.edition_of(board, Which::Official).await?;
+        let board = self.boards.get(&edition).await.map_err(database)?;
+        let place = place_of(&board, &bot)?;
+        Ok(Response::new(GetPlaceResponse { edition: edition.number, place: Some(place) }))
+    }
+
+    async fn get_meetings(
+        &self,
+        request: Request<GetMeetingsRequest>,
+    ) -> Result<Response<GetMeetingsResponse>, Status> {
+        let GetMeetingsRequest { board, bot } = request.into_inner();
+        let (edition, _) = self.edition_of(board, Which::Official).await?;
+        let board = self.boards.get(&edition).await.map_err(database)?;
+        let whose = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
+        let meetings = self.queue.meetings(edition.id).await.map_err(database)?;
+        let mut met: Vec<_> = board
+            .roster
+            .iter()
+            .filter_map(|(other, named)| {
+                let meeting = meetings.between(whose, other).filter(|_| other != whose)?;
+                Some(Meeting {
+                    other: named.name.clone(),
+                    matches: meeting.matches,
+                    won: meeting.won,
+                    drawn: meeting.drawn,
+                    lost: meeting.lost,
+                })
+            })
+            .collect();
+        met.sort_by(|one, two| one.other.cmp(&two.other));
+        Ok(Response::new(GetMeetingsResponse { meetings: met }))
+    }
+
+    async fn get_history(
+        &self,
+        request: Request<GetHistoryRequest>,
+    ) -> Result<Response<GetHistoryResponse>, Status> {
+        let GetHistoryRequest { tournament, bot } = request.into_inner();
+        let tournament = self.tournament(&tournament).await?;
+        let found = bots::find(&self.pool, tournament.id, &bot).await.map_err(database)?;
+        found.ok_or_else(|| missing("bot", &bot))?;
+        let mut places = Vec::new();
+        for edition in editions::of_tournament(&self.pool, tournament.id).await.map_err(database)? {
+            if edition.state != EditionState::Complete {
+                continue;
+            }
+            let board = self.boards.get(&edition).await.map_err(database)?;
+            if let Ok(place) = place_of(&board, &bot) {
+                places.push(GetPlaceResponse { edition: edition.number, place: Some(place) });
+            }
+        }
+        Ok(Response::new(GetHistoryResponse { places }))
+    }
+
+    type WatchRankingStream = Answers<GetRankingResponse>;
+
+    async fn watch_ranking(
+        &self,
+        request: Request<GetRankingRequest>,
+    ) -> Result<Response<Self::WatchRankingStream>, Status> {
+        let asked = request.into_inner();
+        let mut last = self.page(&asked).await?;
+        let (sender, pages) = mpsc::channel(1);
+        let mut changes = self.changes.watch();
+        let shared = self.clone();
+        tokio::spawn(async move {
+            if sender.send(Ok(last.clone())).await.is_err() {
+                return;
+            }
+            while changes.next_unless(sender.closed()).await {
+                match shared.page(&asked).await {
+                    Ok(page) if page == last => {}
+                    Ok(page) => {
+                        last = page.clone();
+                        if sender.send(Ok(page)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(status) => {
+                        // Whoever has left needs no reason.
+                        drop(sender.send(Err(status)).await);
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(pages))))
+    }
+}
+
+impl Shared {
+    /// A page of a leaderboard.
+    async fn page(&self, asked: &GetRankingRequest) -> Result<GetRankingResponse, Status> {
+        let (edition, official) = self.edition_of(asked.board.clone(), Which::Official).await?;
+        let board = self.boards.get(&edition).await.map_err(database)?;
+        let text = asked.name.to_lowercase();
+        let named = |entrant: Entrant| {
+            let named = board.roster.get(entrant);
+            text.is_empty() || named.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
+        };
+        let shown: Vec<_> =
+            board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
+        let limit = if asked.limit == 0 { PLACES.0 } else { asked.limit.min(PLACES.1) };
+        let page = shown.iter().skip(asked.offset as usize).take(limit as usize);
+        Ok(GetRankingResponse {
+            edition: edition.number,
+            official: official == Some(edition.id),
+            matches: edition.matches,
+            counted: board.counted,
+            columns: ranking::columns(board.game).into_iter().map(str::to_owned).collect(),
+            bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
+            places: page.map(|place| message(&board, place)).collect(),
+        })
+    }
+
+    /// The edition of a leaderboard that is asked for, and the official one. Where there is no
+    /// official leaderboard yet, the one that is asked for by default is that of the newest
+    /// edition.
+    pub(super) async fn edition_of(
+        &self,
+        board: Option<v1::Board>,
+        default: Which,
+    ) -> Result<(Edition, Option<EditionId>), Status> {
+        let v1::Board { tournament, edition } = board.unwrap_or_default();
+        let tournament = self.tournament(&tournament).await?;
+        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
+        let found = match (edition, official) {
+            (Some(number), _) => {
+                let found = editions::find(&self.pool, tournament.id, number).await;
+                let none = || missing("edition", format!("{number} of {}", tournament.name));
+                found.map_err(database)?.ok_or_else(none)?
+            }
+            (None, Some(official)) if default == Which::Official => {
+                let found = editions::get(&self.pool, official).await.map_err(database)?;
+                found.ok_or_else(|| Status::internal("an official edition that is not there"))?
+            }
+            _ => self.newest(&tournament).await?,
+        };
+        Ok((found, official))
+    }
+}
+
+/// The place of a bot by name.
+fn place_of(board: &Board, bot: &str) -> Result<Place, Status> {
+    let entrant = board.roster.find(bot);
+    let place = entrant.and_then(|entrant| board.place(entrant));
+    place.map(|place| message(board, place)).ok_or_else(|| missing("bot", bot))
+}
+
+/// A place as a message.
+fn message(board: &Board, place: &ranking::Place) -> Place {
+    let named = board.roster.get(place.contestant.entrant);
+    let Tally { matches, score, forfeits, bad_answers, .. } = &place.contestant.tally;
+    let mean = place.contestant.tally.mean();
+    let columns = ranking::columns(board.game).len();
+    let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
+    Place {
+        rank: u32::try_from(place.rank).unwrap_or(u32::MAX),
+        tied: place.tied,
+        bot: named.map(|named| named.name.clone()).unwrap_or_default(),
+        version: named.map_or(0, |named| named.version),
+        matches: *matches,
+        score: (0..columns).map(part).collect(),
+        mean: mean.map_or(0.0, |mean| mean.mean),
+        margin: mean.and_then(|mean| mean.margin),
+        forfeits: forfeits.to_vec(),
+        bad_answers: *bad_answers,
+    }
+}

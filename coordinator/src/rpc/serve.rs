@@ -1,0 +1,118 @@
+//! The gRPC server: all services on one port, with health and reflection.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arbiter_proto::DESCRIPTION;
+use arbiter_proto::v1::bot_service_server::BotServiceServer;
+use arbiter_proto::v1::ranking_service_server::RankingServiceServer;
+use arbiter_proto::v1::token_service_server::TokenServiceServer;
+use arbiter_proto::v1::tournament_service_server::TournamentServiceServer;
+use arbiter_proto::v1::worker_service_server::WorkerServiceServer;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+
+use super::Shared;
+
+/// The largest message that a worker may send: a lot with all its records.
+const LARGEST_REPORT: usize = 512 << 20;
+/// How long a connection may be silent before it is asked whether anybody is there, and how long
+/// the answer may take: a network that was cut is noticed.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// Files with which connections are encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate chain, as PEM.
+    pub certificate: PathBuf,
+    /// Its private key, as PEM.
+    pub key: PathBuf,
+    /// Who signs the certificates of clients, if they must have one.
+    pub clients: Option<PathBuf>,
+}
+
+/// Why the server does not run.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// A file of the encryption cannot be read.
+    #[error("{path}: {cause}; it is to hold PEM and be readable to this user")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The transport failed.
+    #[error("the gRPC server failed: {0}")]
+    Transport(String),
+}
+
+impl Tls {
+    fn config(&self) -> Result<ServerTlsConfig, ServeError> {
+        let identity = Identity::from_pem(read(&self.certificate)?, read(&self.key)?);
+        let config = ServerTlsConfig::new().identity(identity);
+        Ok(match &self.clients {
+            Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
+            None => config,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ServeError> {
+    std::fs::read(path).map_err(|cause| ServeError::File { path: path.to_owned(), cause })
+}
+
+/// A failure of the transport with its causes: the outermost says little.
+fn transport(error: &(dyn std::error::Error + 'static)) -> ServeError {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes: Vec<_> = causes.map(ToString::to_string).collect();
+    ServeError::Transport(causes.join(": "))
+}
+
+/// Serves until `stop`; then open calls end, watching ones too.
+///
+/// # Errors
+/// If a file of the encryption cannot be used, or the port fails.
+pub async fn serve(
+    shared: Shared,
+    listener: TcpListener,
+    tls: Option<&Tls>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTION)
+        .build_v1()
+        .map_err(|error| transport(&error))?;
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<WorkerServiceServer<Shared>>().await;
+    health.set_serving::<TournamentServiceServer<Shared>>().await;
+    health.set_serving::<RankingServiceServer<Shared>>().await;
+    health.set_serving::<BotServiceServer<Shared>>().await;
+    health.set_serving::<TokenServiceServer<Shared>>().await;
+    let mut server = Server::builder()
+        .http2_keepalive_interval(Some(ALIVE))
+        .http2_keepalive_timeout(Some(ALIVE))
+        .tcp_nodelay(true);
+    if let Some(tls) = tls {
+        server = server.tls_config(tls.config()?).map_err(|error| transport(&error))?;
+    }
+    let worker = WorkerServiceServer::new(shared.clone()).max_decoding_message_size(LARGEST_REPORT);
+    let routes = server
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(worker)
+        .add_service(TournamentServiceServer::new(shared.clone()))
+        .add_service(RankingServiceServer::new(shared.clone()))
+        .add_service(BotServiceServer::new(shared.clone()))
+        .add_service(TokenServiceServer::new(shared));
+    let serving = routes.serve_with_incoming(TcpListenerStream::new(listener));
+    // Dropped rather than drained: workers' streams have no end of their own, and whoever calls
+    // may call again.
+    tokio::select! {
+        served = serving => served.map_err(|error| transport(&error)),
+        () = stop => Ok(()),
+    }
+}

@@ -1,0 +1,39 @@
+//! What calls are told when they cannot be answered.
+
+use arbiter_proto::convert::Meaningless;
+use arbiter_proto::ids::{MatchId, MatchIdError};
+use sqlx::Error;
+use tonic::Status;
+
+use crate::db;
+
+/// The database failed. What the caller can do about it is to try again or to ask the operator;
+/// the cause is for the log.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+pub(super) fn database(error: Error) -> Status {
+    let twice = error.as_database_error().is_some_and(|error| error.is_unique_violation());
+    if twice {
+        return Status::aborted("somebody else changed the same at this moment; try again");
+    }
+    tracing::error!(%error, "the database failed");
+    if db::is_passing(&error) {
+        Status::unavailable("the database does not answer; try again in a moment")
+    } else {
+        Status::internal("the coordinator failed; its log says why")
+    }
+}
+
+/// There is no such thing.
+pub(super) fn missing(what: &str, name: impl std::fmt::Display) -> Status {
+    Status::not_found(format!("there is no {what} `{name}`"))
+}
+
+/// A message that means nothing.
+pub(super) fn meaningless(error: &Meaningless) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+/// Reads the name of a match.
+pub(super) fn match_id(text: &str) -> Result<MatchId, Status> {
+    text.parse().map_err(|error: MatchIdError| Status::invalid_argument(error.to_string()))
+}

@@ -1,0 +1,308 @@
+//! Tournaments: made, run and watched by organisers.
+
+use arbiter_proto::v1::tournament_service_server::TournamentService;
+use arbiter_proto::v1::{
+    self, Aside, CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse,
+    CloseTournamentRequest, CreateTournamentRequest, Edition, GetMatchRequest, GetRecordRequest,
+    GetTournamentRequest, ListAsideRequest, ListAsideResponse, ListMatchesRequest,
+    ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus, RecordPiece,
+    RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, WatchEditionRequest,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::status::{database, match_id, missing};
+use super::{Answers, Shared, Which, micros};
+use crate::access::Role;
+use crate::db::editions::{self, EditionState};
+use crate::db::lots::{self, Census};
+use crate::db::tournaments::{self, TournamentState};
+use crate::db::{faults, played};
+use crate::queue::PlanError;
+use crate::tournament::create::{self, CreateError, StateError};
+use crate::tournament::edition::{self, OpenError, Running};
+use crate::tournament::file::{FileError, TournamentFile};
+
+#[tonic::async_trait]
+impl TournamentService for Shared {
+    async fn create_tournament(
+        &self,
+        request: Request<CreateTournamentRequest>,
+    ) -> Result<Response<Tournament>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let malformed = |error: FileError| Status::invalid_argument(error.to_string());
+        let file = TournamentFile::parse(&request.get_ref().file).map_err(malformed)?;
+        let made = create::create(&self.pool, &file, self.now()).await.map_err(create_error)?;
+        self.note(&who, "tournament create", &made.name).await?;
+        self.described(made).await.map(Response::new)
+    }
+
+    async fn list_tournaments(
+        &self,
+        _: Request<ListTournamentsRequest>,
+    ) -> Result<Response<ListTournamentsResponse>, Status> {
+        let listed = tournaments::list(&self.pool).await.map_err(database)?;
+        let tournaments = listed.into_iter().map(|found| message(found, Vec::new())).collect();
+        Ok(Response::new(ListTournamentsResponse { tournaments }))
+    }
+
+    async fn get_tournament(
+        &self,
+        request: Request<GetTournamentRequest>,
+    ) -> Result<Response<Tournament>, Status> {
+        let found = self.tournament(&request.get_ref().tournament).await?;
+        self.described(found).await.map(Response::new)
+    }
+
+    async fn start_edition(
+        &self,
+        request: Request<StartEditionRequest>,
+    ) -> Result<Response<Edition>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let tournament = self.tournament(&request.get_ref().tournament).await?;
+        let opened = edition::open(&self.queue, tournament.id, Running::Refuse, self.now()).await;
+        let opened = opened.map_err(open_error)?;
+        let subject = format!("{} {}", tournament.name, opened.number);
+        self.note(&who, "tournament start", &subject).await?;
+        self.dispatcher.news();
+        self.changes.tell();
+        self.counted(opened).await.map(Response::new)
+    }
+
+    type WatchEditionStream = Answers<Edition>;
+
+    async fn watch_edition(
+        &self,
+        request: Request<WatchEditionRequest>,
+    ) -> Result<Response<Self::WatchEditionStream>, Status> {
+        let WatchEditionRequest { tournament, edition } = request.into_inner();
+        let board = v1::Board { tournament, edition };
+        let (edition, _) = self.edition_of(Some(board), Which::Newest).await?;
+        let (sender, states) = mpsc::channel(1);
+        let mut changes = self.changes.watch();
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let mut last = None;
+            loop {
+                let state = shared.state_of(&edition).await;
+                let over = !matches!(&state, Ok((_, false)));
+                let state = state.map(|(state, _)| state);
+                if over || state.as_ref().ok() != last.as_ref() {
+                    last = state.as_ref().ok().cloned();
+                    if sender.send(state).await.is_err() || over {
+                        return;
+                    }
+                }
+                if !changes.next_unless(sender.closed()).await {
+                    return;
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(states))))
+    }
+
+    async fn cancel_tournament(
+        &self,
+        request: Request<CancelTournamentRequest>,
+    ) -> Result<Response<Tournament>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let found = self.tournament(&request.get_ref().tournament).await?;
+        let ended = create::cancel(&self.queue, found.id, self.now()).await.map_err(end_error)?;
+        self.note(&who, "tournament cancel", &ended.name).await?;
+        self.changes.tell();
+        self.described(ended).await.map(Response::new)
+    }
+
+    async fn close_tournament(
+        &self,
+        request: Request<CloseTournamentRequest>,
+    ) -> Result<Response<Tournament>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let found = self.tournament(&request.get_ref().tournament).await?;
+        let ended = create::close(&self.queue, found.id, self.now()).await.map_err(end_error)?;
+        self.note(&who, "tournament close", &ended.name).await?;
+        self.described(ended).await.map(Response::new)
+    }
+
+    async fn check_edition(
+        &self,
+        request: Request<CheckEditionRequest>,
+    ) -> Result<Response<CheckEditionResponse>, Status> {
+        let CheckEditionRequest { tournament, edition } = request.into_inner();
+        let board = v1::Board { tournament, edition };
+        let (edition, _) = self.edition_of(Some(board), Which::Newest).await?;
+        let differences = self.queue.check(edition.id).await.map_err(database)?;
+        let matches = editions::counted(&self.pool, edition.id).await.map_err(database)?;
+        let differences = differences.iter().map(ToString::to_string).collect();
+        Ok(Response::new(CheckEditionResponse { matches, differences }))
+    }
+
+    async fn list_aside(
+        &self,
+        request: Request<ListAsideRequest>,
+    ) -> Result<Response<ListAsideResponse>, Status> {
+        let tournament = self.tournament(&request.get_ref().tournament).await?;
+        let mut listed = Vec::new();
+        for edition in editions::of_tournament(&self.pool, tournament.id).await.map_err(database)? {
+            if edition.state == EditionState::Running {
+                listed.extend(self.aside(edition.id).await?);
+            }
+        }
+        Ok(Response::new(ListAsideResponse { aside: listed }))
+    }
+
+    async fn retry_aside(
+        &self,
+        request: Request<RetryAsideRequest>,
+    ) -> Result<Response<RetryAsideResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let id = match_id(&request.get_ref().r#match)?;
+        let standing = played::lot(&self.pool, id).await.map_err(database)?;
+        let standing = standing.ok_or_else(|| missing("match", id))?;
+        let lot = arbiter_proto::ids::LotId { edition: id.edition, number: standing.lot };
+        if !self.queue.requeue(lot).await.map_err(database)? {
+            let error = format!("match {id} is not set aside");
+            return Err(Status::failed_precondition(error));
+        }
+        self.note(&who, "match retry", &id.to_string()).await?;
+        self.dispatcher.news();
+        Ok(Response::new(RetryAsideResponse {}))
+    }
+
+    async fn get_match(
+        &self,
+        request: Request<GetMatchRequest>,
+    ) -> Result<Response<MatchStatus>, Status> {
+        self.status_of(match_id(&request.get_ref().r#match)?).await.map(Response::new)
+    }
+
+    type ListMatchesStream = Answers<MatchStatus>;
+
+    async fn list_matches(
+        &self,
+        request: Request<ListMatchesRequest>,
+    ) -> Result<Response<Self::ListMatchesStream>, Status> {
+        self.matches(request.into_inner()).await.map(Response::new)
+    }
+
+    type GetRecordStream = Answers<RecordPiece>;
+
+    async fn get_record(
+        &self,
+        request: Request<GetRecordRequest>,
+    ) -> Result<Response<Self::GetRecordStream>, Status> {
+        let who = self.admit(&request, Role::Player).await?;
+        let id = match_id(&request.get_ref().r#match)?;
+        self.record(&who, id).await.map(Response::new)
+    }
+}
+
+impl Shared {
+    /// A tournament with its editions.
+    async fn described(&self, found: tournaments::Tournament) -> Result<Tournament, Status> {
+        let mut described = Vec::new();
+        for edition in editions::of_tournament(&self.pool, found.id).await.map_err(database)? {
+            described.push(self.counted(edition).await?);
+        }
+        Ok(message(found, described))
+    }
+
+    /// The newest edition of a tournament.
+    pub(super) async fn newest(
+        &self,
+        tournament: &tournaments::Tournament,
+    ) -> Result<editions::Edition, Status> {
+        let all = editions::of_tournament(&self.pool, tournament.id).await.map_err(database)?;
+        all.into_iter().next().ok_or_else(|| {
+            Status::failed_precondition(format!(
+                "tournament {name} has no edition yet; an organiser starts one: arbiter \
+                 tournament start {name}",
+                name = tournament.name
+            ))
+        })
+    }
+
+    /// An edition with its lots by state.
+    async fn counted(&self, edition: editions::Edition) -> Result<Edition, Status> {
+        let official =
+            editions::official(&self.pool, edition.tournament).await.map_err(database)?;
+        let census = lots::census(&self.pool, edition.id).await.map_err(database)?;
+        let count = |Census { state, lots, matches }: Census| LotCount {
+            state: state.word().to_owned(),
+            lots,
+            matches,
+        };
+        Ok(Edition {
+            id: edition.id.0,
+            number: edition.number,
+            state: edition.state.word().to_owned(),
+            official: official == Some(edition.id),
+            matches: edition.matches,
+            growing: edition.growing,
+            counted: edition.counted,
+            lots: census.into_iter().map(count).collect(),
+        })
+    }
+
+    /// How an edition stands, and whether it is over.
+    async fn state_of(&self, edition: &editions::Edition) -> Result<(Edition, bool), Status> {
+        let now = editions::get(&self.pool, edition.id).await.map_err(database)?;
+        let now = now.ok_or_else(|| missing("edition", edition.id))?;
+        let over = matches!(now.state, EditionState::Complete | EditionState::Cancelled);
+        Ok((self.counted(now).await?, over))
+    }
+
+    /// The matches of an edition that were set aside, and why.
+    async fn aside(&self, edition: arbiter_proto::ids::EditionId) -> Result<Vec<Aside>, Status> {
+        let mut aside = Vec::new();
+        for id in lots::aside(&self.pool, edition).await.map_err(database)? {
+            let number = lots::first(&self.pool, id).await.map_err(database)?;
+            let faults = faults::of_lot(&self.pool, id).await.map_err(database)?;
+            aside.push(Aside {
+                r#match: arbiter_proto::ids::MatchId { edition, number }.to_string(),
+                reasons: faults.into_iter().map(|fault| fault.reason).collect(),
+            });
+        }
+        Ok(aside)
+    }
+}
+
+/// A tournament as a message. Its seed is shown once it is closed.
+fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
+    let closed = found.state == TournamentState::Closed;
+    Tournament {
+        name: found.name,
+        game: found.game,
+        settings: found.settings.to_string(),
+        state: found.state.word().to_owned(),
+        seed_hash: found.seed_hash,
+        seed: if closed { found.seed.0.to_vec() } else { Vec::new() },
+        created_at_us: micros(found.created_at),
+        editions,
+    }
+}
+
+fn create_error(error: CreateError) -> Status {
+    match error {
+        CreateError::Database(error) => database(error),
+        CreateError::Taken { .. } => Status::already_exists(error.to_string()),
+        CreateError::Chance(_) => Status::internal(error.to_string()),
+    }
+}
+
+fn end_error(error: StateError) -> Status {
+    match error {
+        StateError::Database(error) => database(error),
+        other => Status::failed_precondition(other.to_string()),
+    }
+}
+
+fn open_error(error: OpenError) -> Status {
+    match error {
+        OpenError::Database(error)
+        | OpenError::State(StateError::Database(error))
+        | OpenError::Plan(PlanError::Database { cause: error, .. }) => database(error),
+        other => Status::failed_precondition(other.to_string()),
+    }
+}

@@ -1,0 +1,323 @@
+//! Workers: lots go out to them and reports come in, over one stream each.
+//!
+//! # Theory of operation
+//!
+//! A session is one stream. It asks the dispatcher once for every match the worker has room for,
+//! and sends what it is given; takes reports in, as many at a time as come, and sends each one's
+//! verdict; renews leases, takes them back, and takes note of faults. Nothing about a lease is kept
+//! here: a worker that comes back over another stream, or to another coordinator, renews and
+//! reports as before. A lot that cannot be sent any more is given back at once; one that was on its
+//! way when the stream broke runs out and is leased again.
+
+use std::time::Duration;
+
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::convert::{self, Meaningless};
+use arbiter_proto::ids::{Lease, WorkerId};
+use arbiter_proto::v1;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_server::WorkerService;
+use arbiter_proto::v1::{
+    BundlePiece, CoordinatorMessage, Fate, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
+    WorkerMessage,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::Instrument as _;
+
+use super::status::{database, meaningless};
+use super::{Answers, Shared, secret};
+use crate::access::{Role, Secret};
+use crate::db::{versions, workers};
+use crate::queue::{self, Failure, Work};
+use crate::tournament::handout::HandoutError;
+use crate::tournament::report;
+
+/// How long a worker may take to say hello.
+const HELLO: Duration = Duration::from_secs(10);
+/// Messages that may wait for a worker to take them.
+const WAITING: usize = 64;
+/// Bytes in a piece of a bundle.
+const PIECE: usize = 256 << 10;
+/// The most room that one worker may have: more is a mistake.
+const MOST_ROOM: u32 = 4096;
+/// The longest reason of a fault that is kept, in characters.
+const REASON: usize = 1000;
+
+#[tonic::async_trait]
+impl WorkerService for Shared {
+    type WorkStream = Answers<CoordinatorMessage>;
+    type FetchBundleStream = Answers<BundlePiece>;
+
+    async fn work(
+        &self,
+        request: Request<Streaming<WorkerMessage>>,
+    ) -> Result<Response<Self::WorkStream>, Status> {
+        self.admit(&request, Role::Worker).await?;
+        let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
+        let mut inbound = request.into_inner();
+        let hello = hello(&mut inbound).await?;
+        let Hello { name, build, sandbox, .. } = &hello;
+        let greeted = workers::greet(&self.pool, name, sandbox, build, self.now()).await;
+        let worker = greeted.map_err(database)?;
+        let (outbound, answers) = mpsc::channel(WAITING);
+        let session = Session { shared: self.clone(), worker, secret, outbound };
+        let span = tracing::info_span!("worker", id = %worker, name = hello.name);
+        tokio::spawn(session.run(inbound).instrument(span));
+        Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
+    }
+
+    async fn fetch_bundle(
+        &self,
+        request: Request<FetchBundleRequest>,
+    ) -> Result<Response<Self::FetchBundleStream>, Status> {
+        self.admit(&request, Role::Worker).await?;
+        let digest = convert::bytes32("digest", &request.get_ref().digest);
+        let digest = digest.map_err(|error| meaningless(&error))?;
+        let found = versions::bundle(&self.pool, &digest).await.map_err(database)?;
+        let bundle = found.ok_or_else(|| Status::not_found("there is no bundle of this digest"))?;
+        let pieces: Vec<_> =
+            bundle.chunks(PIECE).map(|piece| Ok(BundlePiece { bytes: piece.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+}
+
+/// Waits for a worker's first message, and looks whether it may work for us.
+async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> {
+    let first = tokio::time::timeout(HELLO, inbound.message()).await;
+    let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
+    let Some(Say::Hello(hello)) = first.and_then(|message| message.say) else {
+        return Err(Status::invalid_argument("a worker says hello first"));
+    };
+    if hello.rules != RULES_VERSION {
+        return Err(Status::failed_precondition(format!(
+            "the worker plays by version {} of the rules, and this coordinator by version \
+             {RULES_VERSION}; install the same version of arbiter on both",
+            hello.rules
+        )));
+    }
+    let length = hello.name.chars().count();
+    if !(1..=128).contains(&length) || hello.name.chars().any(char::is_control) {
+        return Err(Status::invalid_argument("a worker's name has 1 to 128 printable characters"));
+    }
+    Ok(hello)
+}
+
+/// One stream of one worker.
+struct Session {
+    shared: Shared,
+    worker: WorkerId,
+    secret: Secret,
+    outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
+}
+
+/// What goes on beside the reading of a stream.
+#[derive(Default)]
+struct Tasks {
+    /// Asking for a lot, one task for each free place.
+    asking: JoinSet<Option<Work>>,
+    /// Storing reports.
+    reporting: JoinSet<Result<Verdict, Status>>,
+}
+
+/// Why a session ends.
+enum End {
+    /// The worker has left, or its stream broke.
+    Left,
+    /// It is sent away.
+    Refused(Status),
+}
+
+impl From<Status> for End {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
+}
+
+impl Session {
+    async fn run(self, mut inbound: Streaming<WorkerMessage>) {
+        tracing::info!("connected");
+        match self.serve(&mut inbound).await {
+            End::Left => tracing::info!("gone"),
+            End::Refused(status) => {
+                tracing::warn!(reason = status.message(), "sent away");
+                // It may have left meanwhile.
+                drop(self.outbound.send(Err(status)).await);
+            }
+        }
+    }
+
+    async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
+        let lease_ms = i64::try_from(self.shared.terms.lease.whole_milliseconds());
+        let lease_ms = lease_ms.unwrap_or(i64::MAX);
+        let mut tasks = Tasks::default();
+        let mut done = self.say(Answer::Welcome(Welcome { worker: self.worker.0, lease_ms })).await;
+        while done.is_ok() {
+            done = tokio::select! {
+                message = inbound.message() => match message {
+                    Ok(Some(message)) => self.heard(message, &mut tasks).await,
+                    Ok(None) | Err(_) => Err(End::Left),
+                },
+                Some(asked) = tasks.asking.join_next() => match asked {
+                    Ok(Some(work)) => self.hand_out(work, lease_ms, &mut tasks).await,
+                    // The allocator is gone: we stop.
+                    _ => Err(Status::unavailable("the coordinator stops").into()),
+                },
+                Some(stored) = tasks.reporting.join_next() => match stored {
+                    Ok(Ok(verdict)) => self.say(Answer::Verdict(verdict)).await,
+                    Ok(Err(status)) => Err(status.into()),
+                    Err(_) => Err(Status::internal("a report could not be stored").into()),
+                },
+                () = self.outbound.closed() => Err(End::Left),
+            };
+        }
+        done.err().unwrap_or(End::Left)
+    }
+
+    async fn say(&self, say: Answer) -> Result<(), End> {
+        let message = CoordinatorMessage { say: Some(say) };
+        self.outbound.send(Ok(message)).await.map_err(|_| End::Left)
+    }
+
+    /// Does what a worker asks for.
+    async fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
+        match message.say {
+            Some(Say::Room(room)) => {
+                let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
+                if room.slots > MOST_ROOM.saturating_sub(asked) {
+                    let error = format!("a worker has room for at most {MOST_ROOM} matches");
+                    return Err(Status::invalid_argument(error).into());
+                }
+                (0..room.slots).for_each(|_| self.ask(tasks));
+                Ok(())
+            }
+            Some(Say::Report(report)) => self.report(report, tasks),
+            Some(Say::Renew(renew)) => self.renew(&leases(renew.leases)?).await,
+            Some(Say::GiveBack(given)) => {
+                let given = leases(given.leases)?;
+                let back = self.shared.queue.give_back(&given).await.map_err(database)?;
+                tracing::info!(lots = back.len(), "given back");
+                self.shared.dispatcher.news();
+                Ok(())
+            }
+            Some(Say::Fault(fault)) => self.fault(fault).await,
+            Some(Say::Hello(_)) => Err(Status::invalid_argument("hello is said once").into()),
+            None => Err(Status::invalid_argument("a message without meaning").into()),
+        }
+    }
+
+    /// Asks for a lot.
+    fn ask(&self, tasks: &mut Tasks) {
+        let dispatcher = self.shared.dispatcher.clone();
+        tasks.asking.spawn(async move { dispatcher.next().await });
+    }
+
+    /// Sends a lot that was asked for. What cannot be sent is given back.
+    async fn hand_out(&self, work: Work, lease_ms: i64, tasks: &mut Tasks) -> Result<(), End> {
+        let lease = work.lot.lease;
+        match self.shared.handout.lot(work, lease_ms).await {
+            Ok(lot) => {
+                tracing::debug!(%lease, "handed out");
+                let sent = self.say(Answer::Lot(lot)).await;
+                if sent.is_err() {
+                    self.take_back(lease).await?;
+                }
+                sent
+            }
+            Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
+            Err(error) => {
+                tracing::error!(%lease, %error, "cannot hand out a lot");
+                let failure = Failure { lease, reason: format!("cannot be handed out: {error}") };
+                let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
+                failed.map_err(database)?;
+                self.ask(tasks);
+                Ok(())
+            }
+        }
+    }
+
+    async fn take_back(&self, lease: Lease) -> Result<(), End> {
+        self.shared.queue.give_back(&[lease]).await.map_err(database)?;
+        self.shared.dispatcher.news();
+        Ok(())
+    }
+
+    /// Begins to store a report.
+    fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
+        let lease = lease(report.lease)?;
+        let report = match report::read(self.worker, report) {
+            Ok(report) => report,
+            Err(error) => {
+                tracing::error!(%lease, %error, "a report means nothing");
+                let verdict = Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() };
+                tasks.reporting.spawn(async move { Ok(verdict) });
+                return Ok(());
+            }
+        };
+        let (reporter, dispatcher) = (self.shared.reporter.clone(), self.shared.dispatcher.clone());
+        let store = async move {
+            let stored = reporter.report(report).await;
+            let stored = stored.map_err(|error| Status::unavailable(error.to_string()))?;
+            tracing::debug!(%lease, verdict = ?stored, "reported");
+            // What waited for this lot may be leased now.
+            dispatcher.news();
+            Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+        };
+        tasks.reporting.spawn(store.in_current_span());
+        Ok(())
+    }
+
+    /// Renews leases, as long as the worker's token is good.
+    async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
+        self.shared.admit_secret(&self.secret, Role::Worker).await?;
+        let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
+        let lost: Vec<_> = leases.iter().filter(|lease| !held.contains(lease)).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(lots = lost.len(), "leases no longer hold");
+        let lost = lost.into_iter().map(|lease| (*lease).into()).collect();
+        self.say(Answer::Lost(Lost { leases: lost })).await
+    }
+
+    /// Takes note of an attempt that failed.
+    async fn fault(&self, fault: v1::Fault) -> Result<(), End> {
+        let lease = lease(fault.lease)?;
+        let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
+        let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
+        let failure = Failure { lease, reason };
+        tracing::warn!(%lease, reason = failure.reason, "an attempt failed");
+        let now = self.shared.now();
+        let failed = self.shared.queue.fail(&[failure], now).await.map_err(database)?;
+        for failed in failed {
+            tracing::warn!(lease = %failed.lease, state = ?failed.state, "goes on");
+        }
+        self.shared.dispatcher.news();
+        Ok(())
+    }
+}
+
+/// A lease, which must be given.
+fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
+    let read = convert::given("lease", message).and_then(Lease::try_from);
+    read.map_err(|error| meaningless(&error).into())
+}
+
+/// Leases.
+fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
+    let read: Result<Vec<_>, Meaningless> = messages.into_iter().map(Lease::try_from).collect();
+    read.map_err(|error| meaningless(&error).into())
+}
+
+/// What became of a report, as a message.
+fn fate(verdict: queue::Verdict) -> Fate {
+    match verdict {
+        queue::Verdict::Accepted => Fate::Accepted,
+        queue::Verdict::Repeated => Fate::Repeated,
+        queue::Verdict::Late => Fate::Late,
+        queue::Verdict::Malformed => Fate::Malformed,
+    }
+}

@@ -1,0 +1,27 @@
+//! Tournaments: what an organiser writes, and what becomes of it.
+//!
+//! ```text
+//! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► handout ──► workers
+//!                        ▲    │                                                             │
+//!             episodes ──┘    └── chain: who waits for whose files      standings ◄── report ◄┘
+//! ```
+//!
+//! A tournament is its file and its seed; an edition is that and an ordered list of versions. The
+//! same three give the same matches with the same numbers, seats, deals and order, whoever plans
+//! them and whenever.
+
+mod chain;
+mod cost;
+pub mod create;
+pub mod edition;
+pub mod episodes;
+pub mod file;
+pub mod handout;
+mod planner;
+pub mod report;
+
+pub use create::{CreateError, FindError, StateError};
+pub use edition::{OpenError, Running};
+pub use episodes::GrowError;
+pub use file::{FileError, Rerun, TournamentFile};
+pub use handout::{Handout, HandoutError};

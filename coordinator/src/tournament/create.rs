@@ -1,0 +1,191 @@
+//! How tournaments begin and end.
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::TournamentId;
+use sqlx::{Error, PgConnection, PgPool};
+use time::OffsetDateTime;
+
+use super::TournamentFile;
+use crate::db::editions::{self, EditionState};
+use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
+use crate::db::{is_duplicate, lots};
+use crate::queue::Queue;
+
+/// Why a tournament cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Another one has its name.
+    #[error("there is a tournament {name} already; choose another name")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// The machine gives no random numbers.
+    #[error("cannot draw a seed: {0}; write one into the tournament file")]
+    Chance(#[source] rustix::io::Errno),
+    /// The database failed.
+    #[error("cannot store the tournament: {0}")]
+    Database(#[from] Error),
+}
+
+/// Why a tournament is not found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// There is none of this name.
+    #[error("there is no tournament {name}; `arbiter tournament list` shows all of them")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The database failed.
+    #[error("cannot look for the tournament: {0}")]
+    Database(#[from] Error),
+}
+
+/// Why something cannot be done in a tournament as it stands.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// There is none.
+    #[error("there is no such tournament")]
+    Unknown,
+    /// It has ended already.
+    #[error("tournament {name} was {}; make another one", ended(*state))]
+    Over {
+        /// Its name.
+        name: String,
+        /// How it ended.
+        state: TournamentState,
+    },
+    /// It is being played.
+    #[error(
+        "edition {number} of {name} is still being played; wait for it, or cancel the tournament"
+    )]
+    Runs {
+        /// Its name.
+        name: String,
+        /// The number of the edition that runs.
+        number: i32,
+    },
+    /// The database failed.
+    #[error("cannot change the tournament: {0}")]
+    Database(#[from] Error),
+}
+
+/// How a tournament ended, as a message says it.
+fn ended(state: TournamentState) -> &'static str {
+    match state {
+        TournamentState::Open => "opened",
+        TournamentState::Closed => "closed",
+        TournamentState::Cancelled => "cancelled",
+    }
+}
+
+/// Makes a tournament. Its seed is drawn if the file has none.
+///
+/// # Errors
+/// If its name is taken, or no seed can be drawn, or the database fails.
+pub async fn create(
+    pool: &PgPool,
+    file: &TournamentFile,
+    now: OffsetDateTime,
+) -> Result<Tournament, CreateError> {
+    let seed = match file.seed {
+        Some(seed) => seed,
+        None => draw().map_err(CreateError::Chance)?,
+    };
+    let new = NewTournament {
+        name: &file.name,
+        game: file.game().word(),
+        settings: &file.to_json(),
+        seed,
+        seed_hash: *blake3::hash(&seed.0).as_bytes(),
+    };
+    let id = tournaments::create(pool, &new, now).await.map_err(|error| {
+        let name = file.name.clone();
+        if is_duplicate(&error) { CreateError::Taken { name } } else { error.into() }
+    })?;
+    Ok(tournaments::get(pool, id).await?.ok_or(Error::RowNotFound)?)
+}
+
+/// A seed from the machine's own chance.
+fn draw() -> Result<Seed, rustix::io::Errno> {
+    let mut seed = [0; 32];
+    let mut drawn = 0;
+    while drawn < seed.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        drawn += rustix::rand::getrandom(&mut seed[drawn..], flags)?;
+    }
+    Ok(Seed(seed))
+}
+
+/// The tournament of this name.
+///
+/// # Errors
+/// If there is none, or the database fails.
+pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
+    let found = tournaments::find(pool, name).await?;
+    found.ok_or_else(|| FindError::Unknown { name: name.to_owned() })
+}
+
+/// Gives a tournament up, and the edition that runs.
+///
+/// # Errors
+/// If it has ended already, or the database fails.
+pub async fn cancel(
+    queue: &Queue,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let mut transaction = queue.pool().begin().await?;
+    open(&mut transaction, id).await?;
+    for edition in editions::of_tournament(&mut *transaction, id).await? {
+        if matches!(edition.state, EditionState::Planning | EditionState::Running)
+            && editions::cancel(&mut *transaction, edition.id, now).await?
+        {
+            lots::cancel(&mut transaction, edition.id).await?;
+        }
+    }
+    end(transaction, id, TournamentState::Cancelled, now).await
+}
+
+/// Ends a tournament that is played to its end: from now on its seed may be shown.
+///
+/// # Errors
+/// If it has ended already, or an edition runs, or the database fails.
+pub async fn close(
+    queue: &Queue,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let mut transaction = queue.pool().begin().await?;
+    let Tournament { name, .. } = open(&mut transaction, id).await?;
+    let editions = editions::of_tournament(&mut *transaction, id).await?;
+    if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
+        return Err(StateError::Runs { name, number: running.number });
+    }
+    end(transaction, id, TournamentState::Closed, now).await
+}
+
+/// Locks a tournament that has not ended.
+pub(super) async fn open(
+    db: &mut PgConnection,
+    id: TournamentId,
+) -> Result<Tournament, StateError> {
+    let tournament = tournaments::lock(db, id).await?.ok_or(StateError::Unknown)?;
+    match tournament.state {
+        TournamentState::Open => Ok(tournament),
+        state => Err(StateError::Over { name: tournament.name, state }),
+    }
+}
+
+async fn end(
+    mut transaction: sqlx::PgTransaction<'_>,
+    id: TournamentId,
+    state: TournamentState,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    tournaments::end(&mut *transaction, id, state, now).await?;
+    let ended = tournaments::get(&mut *transaction, id).await?.ok_or(StateError::Unknown)?;
+    transaction.commit().await?;
+    Ok(ended)
+}

@@ -1,0 +1,256 @@
+//! Episodes: rounds that are planned one after the other, each from the results of those before.
+//!
+//! The first round of all episodes is planned when the edition is opened. When every match planned
+//! so far is counted, the next round of all episodes is: it follows from the tournament's seed and
+//! the results alone, so it does not matter who plans it, nor how often somebody who was killed
+//! had tried. All episodes wait for one another, so that matches have the same numbers whichever
+//! was played faster.
+
+use std::cmp::Reverse;
+
+use arbiter_games::blackjack::{Episode, TablePlan};
+use arbiter_games::{Params, Score, Seed, Standing, StartError};
+use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
+use serde_json::{Map, Value};
+use sqlx::{Error, PgPool};
+
+use super::planner::width;
+use super::{FileError, TournamentFile, cost};
+use crate::db::matches::{Match, Seats};
+use crate::db::results::{self, Played};
+use crate::db::{editions, tournaments};
+use crate::queue::{self, NewLot, Order, Plan, PlanError, Queue};
+use crate::schedule::{self, ScheduleError};
+
+/// Why a round is not planned.
+#[derive(Debug, thiserror::Error)]
+pub enum GrowError {
+    /// The database failed.
+    #[error("cannot plan the next round of edition {edition}: {cause}")]
+    Database {
+        /// The edition.
+        edition: EditionId,
+        /// Why.
+        #[source]
+        cause: Error,
+    },
+    /// What is stored makes no sense.
+    #[error("cannot plan the next round of edition {edition}: {reason}")]
+    Nonsense {
+        /// The edition.
+        edition: EditionId,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Why there are no such episodes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RoundsError {
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("only blackjack is played in episodes")]
+    Game,
+}
+
+/// All episodes of an edition, at the beginning of a round.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    episodes: Vec<Episode>,
+    /// The tables of the round, each with its episode, in the order of their matches: those with
+    /// the same number of seats stand together, as a lot has matches of one width.
+    tables: Vec<(usize, TablePlan)>,
+    /// The round, from 1, and how many there are.
+    round: u32,
+    rounds: u32,
+    /// The numbers of the round's first match and lot.
+    first: i64,
+    first_lot: i64,
+    /// The parameters that all matches have in common.
+    common: Map<String, Value>,
+    /// Numbers in a seat's score.
+    components: i16,
+    expected_ms: i64,
+}
+
+impl Rounds {
+    /// The first round.
+    pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, RoundsError> {
+        let Params::Blackjack(params) = &file.params else { return Err(RoundsError::Game) };
+        let schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
+            return Err(RoundsError::Game);
+        };
+        let episodes = plan.keys().map(|key| Episode::new(bots, params, seed.derive(&key)));
+        let mut rounds = Self {
+            episodes: episodes.collect::<Result<_, _>>()?,
+            tables: Vec::new(),
+            round: 1,
+            rounds: params.rounds.into(),
+            first: 0,
+            first_lot: 0,
+            common: file.settings().params,
+            components: width(file, 1),
+            expected_ms: file.expected_ms(),
+        };
+        rounds.gather();
+        Ok(rounds)
+    }
+
+    /// Collects the tables of the round.
+    fn gather(&mut self) {
+        let tables = |(number, episode): (usize, &Episode)| {
+            episode.tables().iter().map(move |table| (number, table.clone())).collect::<Vec<_>>()
+        };
+        self.tables = self.episodes.iter().enumerate().flat_map(tables).collect();
+        self.tables.sort_by_key(|(_, table)| Reverse(table.bots.len()));
+    }
+
+    /// Goes on to the next round with the results of this one, in the order of their matches.
+    ///
+    /// # Errors
+    /// What is wrong, if they are not results of these matches.
+    fn finish(&mut self, results: &[Played]) -> Result<(), String> {
+        self.first_lot = self.lots().last().map_or(self.first_lot, |lot| lot.number.0 + 1);
+        let tables = std::mem::take(&mut self.tables);
+        // From the back: episodes let go of their last table most easily.
+        for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
+            let ours = played.seats.0.iter().map(|entrant| usize::try_from(entrant.0));
+            if !ours.eq(table.bots.iter().copied().map(Ok)) {
+                return Err(format!("match {} was planned for others", self.first_plus(place)));
+            }
+            self.episodes[*episode].finish(table.table, &standings(played)?);
+        }
+        self.first = self.first_plus(tables.len());
+        self.round += 1;
+        self.gather();
+        Ok(())
+    }
+
+    fn first_plus(&self, place: usize) -> i64 {
+        self.first + i64::try_from(place).expect("no round is that long")
+    }
+
+    /// The round, for the queue.
+    pub(super) fn plan(
+        &self,
+    ) -> Plan<
+        impl Iterator<Item = Match>,
+        impl Iterator<Item = NewLot>,
+        impl Iterator<Item = Order> + use<>,
+    > {
+        let growing = self.round < self.rounds && !self.tables.is_empty();
+        Plan { matches: self.matches(), lots: self.lots(), order: std::iter::empty(), growing }
+    }
+
+    fn matches(&self) -> impl Iterator<Item = Match> {
+        (self.first..).zip(&self.tables).map(|(number, (episode, table))| {
+            let params = Params::Blackjack(table.params.clone());
+            let chips = self.episodes[*episode].chips();
+            let entrant = |bot: &usize| Entrant(i32::try_from(*bot).expect("at most 65536 bots"));
+            Match {
+                number: MatchNumber(number),
+                deal: number,
+                board: None,
+                seats: Seats(table.bots.iter().map(entrant).collect()),
+                carried: (self.round > 1)
+                    .then(|| table.bots.iter().map(|bot| chips[*bot]).collect()),
+                files_from: None,
+                params: cost::differing(&super::file::object(&params), &self.common),
+            }
+        })
+    }
+
+    fn lots(&self) -> impl Iterator<Item = NewLot> {
+        let per_lot = cost::per_lot(self.tables.len() as u64, self.expected_ms);
+        let most = usize::try_from(per_lot).expect("it is positive");
+        let seats = |(_, table): &(usize, TablePlan)| table.bots.len();
+        let groups = self.tables.chunk_by(move |one, other| seats(one) == seats(other));
+        let lots = groups.flat_map(move |group| group.chunks(most));
+        let mut first = self.first;
+        (self.first_lot..).zip(lots).map(move |(number, tables)| {
+            let count = i32::try_from(tables.len()).expect("it is at most per_lot");
+            let seats = i16::try_from(seats(&tables[0])).expect("a table is small");
+            let lot = NewLot {
+                number: LotNumber(number),
+                first: MatchNumber(first),
+                count,
+                expected_ms: cost::of_lot(count, self.expected_ms),
+                width: seats * self.components,
+                waits: 0,
+                feeds: false,
+            };
+            first += i64::from(count);
+            lot
+        })
+    }
+}
+
+/// How each seat ended a match.
+fn standings(played: &Played) -> Result<Vec<Standing>, String> {
+    let seats = played.seats.0.len();
+    let bad = played.bad_answers.clone().unwrap_or_default();
+    if played.scores.len() != seats || !(bad.is_empty() || bad.len() == seats) {
+        return Err(format!("match {} has no score for each seat", played.number));
+    }
+    let bad = bad.into_iter().chain(std::iter::repeat(0));
+    let standing = |(chips, bad): (&i64, i32)| Standing {
+        score: Score(vec![*chips]),
+        forfeit: None,
+        bad_answers: u32::try_from(bad).unwrap_or(0),
+    };
+    Ok(played.scores.iter().zip(bad).map(standing).collect())
+}
+
+/// Plans the next round of an edition if all matches planned so far are counted; whether it has
+/// just done so. Several may try at once: one does it.
+///
+/// # Errors
+/// If what is stored makes no sense, or the database fails.
+pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> {
+    let failed = |cause| GrowError::Database { edition, cause };
+    let pool = queue.pool();
+    let Some(planned) = editions::full(pool, edition).await.map_err(failed)? else {
+        return Ok(false);
+    };
+    let rounds = replay(pool, edition, planned).await?;
+    let mut transaction = pool.begin().await.map_err(failed)?;
+    // Whoever has planned this round meanwhile has added to the number of matches.
+    if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
+        return Ok(false);
+    }
+    queue::add(&mut transaction, edition, rounds.plan()).await.map_err(|error| match error {
+        PlanError::Database { cause, .. } => GrowError::Database { edition, cause },
+        PlanError::Nonsense { reason, .. } => GrowError::Nonsense { edition, reason },
+    })?;
+    transaction.commit().await.map_err(failed)?;
+    Ok(true)
+}
+
+/// The episodes of an edition after its first `planned` matches.
+async fn replay(pool: &PgPool, edition: EditionId, planned: i64) -> Result<Rounds, GrowError> {
+    let failed = |cause| GrowError::Database { edition, cause };
+    let nonsense = |reason: String| GrowError::Nonsense { edition, reason };
+    let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
+    let file = TournamentFile::from_json(&tournament.settings)
+        .map_err(|error: FileError| nonsense(error.to_string()))?;
+    let bots = editions::entrants(pool, edition).await.map_err(failed)?.len();
+    let mut rounds =
+        Rounds::new(&file, bots, tournament.seed).map_err(|error| nonsense(error.to_string()))?;
+    let mut results = Vec::new();
+    while rounds.first < planned {
+        while results.len() < rounds.tables.len() {
+            let after = MatchNumber(rounds.first_plus(results.len()) - 1);
+            let page = results::page(pool, edition, after, false).await.map_err(failed)?;
+            if page.is_empty() {
+                return Err(nonsense(format!("there is no result after match {after}")));
+            }
+            results.extend(page);
+        }
+        let next = results.split_off(rounds.tables.len());
+        rounds.finish(&results).map_err(nonsense)?;
+        results = next;
+    }
+    Ok(rounds)
+}

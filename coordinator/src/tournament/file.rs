@@ -1,0 +1,164 @@
+//! The tournament file: what is played, by which rules, how often. TOML as organisers write it,
+//! JSON as it is stored, and both mean the same.
+//!
+//! Only `name` and `game` must be given: what is left out is as in official tournaments of the
+//! game. How it is read: either form becomes a tree with the place of each key ([`source`]); each
+//! section is laid over what is official ([`official`]), and what results is read as a whole. If
+//! that fails the keys are tried one by one, so that the message names the one to blame.
+
+use arbiter_games::bitwa::Board;
+use arbiter_games::{ClockRules, GameName, Micros, Params, Seed};
+use arbiter_proto::limits::{Limits, Ponder};
+use arbiter_proto::settings::{Settings, StateScope};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::schedule::Schedule;
+
+mod check;
+mod inline;
+mod official;
+mod read;
+mod source;
+
+use source::Source;
+
+/// A tournament as its organiser wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TournamentFile {
+    /// Its name, which no other has.
+    pub name: String,
+    /// What is played.
+    pub params: Params,
+    /// Who plays whom how often.
+    pub schedule: Schedule,
+    /// The boards of bitwa on which each pair meets; none where all matches are played with the
+    /// same parameters.
+    pub boards: Vec<Board>,
+    /// How time is charged.
+    pub clock: ClockRules,
+    /// What a bot may use.
+    pub limits: Limits,
+    /// What happens to files that a bot leaves.
+    pub state: StateScope,
+    /// What a bot may do while it owes nothing.
+    pub ponder: Ponder,
+    /// Where all chance comes from, if that is not to be drawn.
+    pub seed: Option<Seed>,
+    /// When an edition is planned.
+    pub rerun: Rerun,
+    /// Where the house bots are, as written: the command line submits them.
+    pub house: Vec<String>,
+    /// How long a match is expected to take, if the organiser knows better than we do.
+    pub expected: Option<Micros>,
+}
+
+/// When an edition is planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rerun {
+    /// Whenever a version is submitted or a bot is withdrawn, once a first edition was started.
+    #[default]
+    EverySubmission,
+    /// When an organiser says so.
+    Manual,
+}
+
+/// What is wrong with a tournament file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}{what}: {cause}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+pub struct FileError {
+    /// The line, from 1; nothing if the file is not a text.
+    pub line: Option<usize>,
+    /// What is to blame: a key with its value, a section, or the file.
+    pub what: String,
+    /// Why, and what to write instead.
+    pub cause: String,
+}
+
+impl TournamentFile {
+    /// Reads a tournament file.
+    ///
+    /// # Errors
+    /// If it is no TOML, has keys that mean nothing, or asks for what cannot be played.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        Self::read(&Source::of_toml(text)?)
+    }
+
+    /// Reads what [`TournamentFile::to_json`] gives.
+    ///
+    /// # Errors
+    /// If it was not made by this program.
+    pub fn from_json(stored: &Value) -> Result<Self, FileError> {
+        Self::read(&Source::of_json(stored)?)
+    }
+
+    /// Replaces the paths of boards by the boards themselves, so that the file means the same on
+    /// another machine; nothing else is touched. `read` gives the contents of a path as written.
+    ///
+    /// # Errors
+    /// If the file is no TOML, or a board cannot be read.
+    pub fn inline(
+        text: &str,
+        read: impl Fn(&str) -> std::io::Result<String>,
+    ) -> Result<String, FileError> {
+        inline::inline(text, read)
+    }
+
+    /// The game.
+    pub fn game(&self) -> GameName {
+        self.params.game()
+    }
+
+    /// The file as it is stored and shown: everything but the seed, nothing left out.
+    pub fn to_json(&self) -> Value {
+        let mut schedule = object(&self.schedule);
+        if matches!(self.schedule, Schedule::RoundRobin(_)) {
+            schedule.shift_remove("boards");
+        }
+        let mut params = object(&self.params);
+        if !self.boards.is_empty() {
+            schedule.insert("boards".to_owned(), json!(self.boards));
+            params.shift_remove("board");
+        }
+        let mut file = json!({
+            "name": self.name,
+            "game": self.game(),
+            "params": params,
+            "schedule": schedule,
+            "clock": self.clock,
+            "limits": self.limits,
+            "state": self.state,
+            "ponder": self.ponder,
+            "rerun": self.rerun,
+            "house": { "bots": self.house },
+        });
+        if let Some(expected) = self.expected {
+            file["expected"] = json!(expected);
+        }
+        file
+    }
+
+    /// What workers need to know to play any match.
+    pub fn settings(&self) -> Settings {
+        let mut params = object(&self.params);
+        if self.game() == GameName::Blackjack {
+            // A match is one round: how many an episode has is not for the table to know.
+            params.shift_remove("rounds");
+        }
+        let Self { clock, limits, ponder, state, .. } = *self;
+        Settings { params, clock, limits, ponder, state }
+    }
+}
+
+/// Something with keys, as JSON.
+pub(super) fn object(thing: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(thing) {
+        Ok(Value::Object(map)) => map,
+        other => unreachable!("parameters and schedules are objects, not {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

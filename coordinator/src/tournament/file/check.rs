@@ -1,0 +1,143 @@
+//! What only several keys together can get wrong.
+
+use arbiter_games::blackjack::Episode;
+use arbiter_games::{BotName, Micros, Params, Seed, StartError};
+use arbiter_proto::limits::Bytes;
+use arbiter_proto::settings::StateScope;
+
+use super::source::Source;
+use super::{FileError, TournamentFile};
+use crate::schedule::{Schedule, foursomes};
+
+/// The longest name, in characters.
+const NAME: usize = 64;
+/// With less memory, or less room for files, no program can do anything.
+const LEAST: Bytes = Bytes::megabytes(1);
+/// Descriptors that a program needs to begin with: its three streams, itself and its libraries.
+const DESCRIPTORS: u64 = 8;
+/// No machine has more processors.
+const CPUS: usize = 1024;
+/// No match takes longer.
+const LONGEST: Micros = Micros::from_millis(24 * 3_600_000);
+
+/// Looks at the file as a whole.
+pub(super) fn check(
+    mut file: TournamentFile,
+    source: &Source,
+) -> Result<TournamentFile, FileError> {
+    name(&file, source)?;
+    kind(&file, source)?;
+    limits(&file, source)?;
+    state(&file, source)?;
+    start(&file).map_err(|error| source.blame_section("params", error))?;
+    if file.expected.is_some_and(|time| time <= Micros::ZERO || time > LONGEST) {
+        return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
+    }
+    // One board for all is a parameter like others.
+    if let (Params::Bitwa(params), [_]) = (&mut file.params, &file.boards[..]) {
+        params.board = file.boards.remove(0);
+    }
+    Ok(file)
+}
+
+fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let fits = (1..=NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);
+    if fits && ![".", ".."].contains(&file.name.as_str()) {
+        return Ok(());
+    }
+    let cause = format!("use 1 to {NAME} of A-Z a-z 0-9 . _ - but not . or ..");
+    Err(source.blame("", "name", cause))
+}
+
+/// Whether the game can be played in such matches.
+fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let cause = match (&file.params, &file.schedule) {
+        (Params::Blackjack(_), Schedule::Episodes(_))
+        | (Params::Bitwa(_) | Params::Tricks(_) | Params::Gomoku(_), Schedule::RoundRobin(_)) => {
+            return Ok(());
+        }
+        (Params::Wojna(_), Schedule::Foursomes(_) | Schedule::RoundRobin(_)) => {
+            return seats(file, source);
+        }
+        (Params::Blackjack(_), _) => "blackjack is played in episodes; write kind = \"episodes\"",
+        (Params::Wojna(_), _) => {
+            "wojna is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] \
+            seats = 2"
+        }
+        _ => "it is a game for two; write kind = \"round_robin\"",
+    };
+    Err(source.blame("schedule", "kind", format!("{}: {cause}", file.game())))
+}
+
+/// Whether as many play wojna as the schedule seats.
+fn seats(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let (due, cause) = match file.schedule {
+        Schedule::Foursomes(_) => (
+            foursomes::SEATS,
+            "foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
+        ),
+        _ => (2, "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\""),
+    };
+    if *file.params.seats().start() == due {
+        return Ok(());
+    }
+    Err(source.blame("params", "seats", cause))
+}
+
+fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let limits = &file.limits;
+    let small = |what: &str| format!("{what}; write {LEAST} or more");
+    let wrong = [
+        ("memory", limits.memory < LEAST, small("no program runs in so little")),
+        ("disk", limits.disk < LEAST, small("no program fits into so little")),
+        ("processes", limits.processes < 1, "a bot is a process; write 1 or more".to_owned()),
+        ("files", limits.files < 1, "a bot is a file; write 1 or more".to_owned()),
+        (
+            "descriptors",
+            limits.descriptors < DESCRIPTORS,
+            format!("no program can be started with so few; write {DESCRIPTORS} or more"),
+        ),
+        (
+            "cpus",
+            !(1..=CPUS).contains(&limits.cpus),
+            format!("a bot runs on 1 to {CPUS} processors"),
+        ),
+    ];
+    match wrong.into_iter().find(|(_, wrong, _)| *wrong) {
+        Some((key, _, cause)) => Err(source.blame("limits", key, cause)),
+        None => Ok(()),
+    }
+}
+
+/// Whether files can pass from match to match as they are to.
+fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let cause = match (file.state, &file.schedule) {
+        (StateScope::None, _)
+        | (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
+            return Ok(());
+        }
+        (StateScope::Pairing, Schedule::RoundRobin(rules)) if rules.meetings() > 1 => return Ok(()),
+        (StateScope::Pairing, Schedule::RoundRobin(_)) => {
+            "each pair meets once, so there is no next match; write sides = \"both\" or more legs"
+        }
+        (StateScope::Pairing, Schedule::Foursomes(_)) => {
+            "tables of four hardly ever meet again; write \"tournament\" or \"none\""
+        }
+        (_, Schedule::Episodes(_)) => {
+            "episodes are played side by side, so no match comes next; write \"none\""
+        }
+    };
+    Err(source.blame("", "state", cause))
+}
+
+/// Whether a match can be started.
+fn start(file: &TournamentFile) -> Result<(), StartError> {
+    let seed = Seed::of_text("any");
+    if let Params::Blackjack(params) = &file.params {
+        return Episode::new(1, params, seed).map(drop);
+    }
+    let names = (1..=*file.params.seats().start()).map(|seat| format!("bot-{seat}").parse());
+    let names: Vec<BotName> = names.collect::<Result<_, _>>().expect("these are names");
+    file.params.start(&names, seed).map(drop)
+}

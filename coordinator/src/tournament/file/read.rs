@@ -1,0 +1,238 @@
+//! From keys to a tournament.
+
+use std::fmt::Display;
+
+use arbiter_games::bitwa::Board;
+use arbiter_games::{GameName, Micros, Params, Seed};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::official::{OFFICIAL, boards, count, schedule_keys};
+use super::source::{SECTIONS, Source};
+use super::{FileError, TournamentFile, check, object};
+use crate::schedule::Schedule;
+
+/// The keys at the top of the file.
+const TOP: [&str; 7] = ["name", "game", "seed", "state", "ponder", "rerun", "expected"];
+
+/// The keys of `[schedule]` besides `kind`, by kind.
+const KINDS: [(&str, &[&str]); 3] = [
+    ("round_robin", &["legs", "sides", "boards"]),
+    ("foursomes", &["meetings", "games"]),
+    ("episodes", &["episodes"]),
+];
+
+impl TournamentFile {
+    /// Makes a tournament of what is written.
+    pub(super) fn read(source: &Source) -> Result<Self, FileError> {
+        let known: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
+        if let Some(key) = source.root.keys().find(|key| !known.contains(&key.as_str())) {
+            let keys = format!(
+                "there is no such key; at the top there are {}, and the sections {}",
+                list(&TOP),
+                list(&SECTIONS)
+            );
+            return Err(source.blame("", key, keys));
+        }
+        let name: String = given(source, "name")?;
+        let game: GameName = given(source, "game")?;
+        let official = Self::official(&name, game);
+        let params = params(source, &official)?;
+        let (schedule, boards) = schedule(source, &official)?;
+        let clock = object(&official.clock);
+        let limits = object(&official.limits);
+        let file = Self {
+            name,
+            params,
+            schedule,
+            boards,
+            clock: section(source, "clock", &clock, &keys(&clock), from_value)?,
+            limits: section(source, "limits", &limits, &keys(&limits), from_value)?,
+            state: top(source, "state")?.unwrap_or(official.state),
+            ponder: top(source, "ponder")?.unwrap_or(official.ponder),
+            seed: top::<String>(source, "seed")?.map(|text| Seed::of_text(&text)),
+            rerun: top(source, "rerun")?.unwrap_or(official.rerun),
+            house: house(source)?,
+            expected: top::<Micros>(source, "expected")?,
+        };
+        check::check(file, source)
+    }
+}
+
+/// The names of keys, for a message.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+fn keys(map: &Map<String, Value>) -> Vec<&str> {
+    map.keys().map(String::as_str).collect()
+}
+
+fn from_value<T: DeserializeOwned>(keys: Map<String, Value>) -> Result<T, serde_json::Error> {
+    T::deserialize(Value::Object(keys))
+}
+
+/// A key at the top that must be given.
+fn given<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<T, FileError> {
+    top(source, key)?.ok_or_else(|| {
+        let cause = match key {
+            "game" => "it is missing; the games are wojna, bitwa, tricks, blackjack and gomoku",
+            _ => "it is missing; every tournament has one",
+        };
+        source.blame("", key, cause)
+    })
+}
+
+/// A key at the top.
+fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
+    let value = source.root.get(key).map(T::deserialize);
+    value.transpose().map_err(|error| source.blame("", key, error))
+}
+
+/// Reads what is written in a section, laid over what is official.
+///
+/// What cannot be read is tried key by key, so that the error names the first one that cannot be
+/// read by itself; if all can, it is what they say together.
+fn section<T, E: Display>(
+    source: &Source,
+    name: &'static str,
+    official: &Map<String, Value>,
+    known: &[&str],
+    read: impl Fn(Map<String, Value>) -> Result<T, E>,
+) -> Result<T, FileError> {
+    let written = source.section(name)?;
+    check_keys(source, name, "", &written, known)?;
+    over(source, name, official, &written, read)
+}
+
+/// Refuses keys that mean nothing.
+fn check_keys(
+    source: &Source,
+    section: &'static str,
+    whose: &str,
+    written: &Map<String, Value>,
+    known: &[&str],
+) -> Result<(), FileError> {
+    match written.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let cause = format!("there is no such key; [{section}]{whose} has {}", list(known));
+            Err(source.blame(section, key, cause))
+        }
+    }
+}
+
+/// Lays `written` over `official` and reads both.
+fn over<T, E: Display>(
+    source: &Source,
+    section: &'static str,
+    official: &Map<String, Value>,
+    written: &Map<String, Value>,
+    read: impl Fn(Map<String, Value>) -> Result<T, E>,
+) -> Result<T, FileError> {
+    let mut all = official.clone();
+    all.extend(written.clone());
+    let error = match read(all) {
+        Ok(read) => return Ok(read),
+        Err(error) => error,
+    };
+    for (key, value) in written {
+        let mut one = official.clone();
+        one.insert(key.clone(), value.clone());
+        if let Err(error) = read(one) {
+            return Err(source.blame(section, key, error));
+        }
+    }
+    Err(source.blame_section(section, error))
+}
+
+fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileError> {
+    let game = official.game();
+    let known: Vec<_> = game.parameters().iter().map(|(name, _)| *name).collect();
+    let written = source.section("params")?;
+    check_keys(source, "params", &format!(" of {game}"), &written, &known)?;
+    over(source, "params", &object(&official.params), &written, |keys| {
+        Params::read(game, Value::Object(keys))
+    })
+}
+
+/// The schedule, and the boards it is played on.
+fn schedule(
+    source: &Source,
+    official: &TournamentFile,
+) -> Result<(Schedule, Vec<Board>), FileError> {
+    let mut written = source.section("schedule")?;
+    let kind = match written.get("kind") {
+        None => object(&official.schedule)["kind"].as_str().unwrap_or_default().to_owned(),
+        Some(kind) => kind.as_str().unwrap_or_default().to_owned(),
+    };
+    let Some((_, known)) = KINDS.into_iter().find(|(name, _)| *name == kind) else {
+        let names = KINDS.map(|(name, _)| name);
+        let cause = format!("the kinds are {}", list(&names));
+        return Err(source.blame("schedule", "kind", cause));
+    };
+    let known: Vec<_> = ["kind"].iter().chain(known).copied().collect();
+    check_keys(source, "schedule", &format!(" of kind {kind}"), &written, &known)?;
+    let boards = match written.shift_remove("boards") {
+        Some(written) => board_list(source, official, &written)?,
+        None if kind == "round_robin" && !params_have_board(source)? => official.boards.clone(),
+        None => Vec::new(),
+    };
+    let mut base = schedule_keys(&official.schedule, &kind);
+    if let Some(count) = count(boards.len()).filter(|_| kind == "round_robin") {
+        base.insert("boards".to_owned(), json!(count));
+    }
+    let schedule = over(source, "schedule", &base, &written, from_value)?;
+    Ok((schedule, boards))
+}
+
+/// Whether `[params]` names the one board that all matches are played on.
+fn params_have_board(source: &Source) -> Result<bool, FileError> {
+    Ok(source.section("params")?.contains_key("board"))
+}
+
+/// Reads `boards`: the word `official`, or a list of names and texts.
+fn board_list(
+    source: &Source,
+    official: &TournamentFile,
+    written: &Value,
+) -> Result<Vec<Board>, FileError> {
+    let blame = |cause: String| source.blame("schedule", "boards", cause);
+    if official.game() != GameName::Bitwa {
+        return Err(blame(format!("{} has no boards; leave it out", official.game())));
+    }
+    if params_have_board(source)? {
+        let cause = "[params] board names the board of all matches already; keep one of them";
+        return Err(blame(cause.to_owned()));
+    }
+    let texts = match written {
+        Value::String(word) if word == OFFICIAL => return Ok(boards()),
+        Value::Array(texts) => texts,
+        _ => {
+            let cause = "write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"";
+            return Err(blame(cause.to_owned()));
+        }
+    };
+    let read = |(place, text): (usize, &Value)| {
+        Board::deserialize(text).map_err(|error| blame(format!("board {place}: {error}")))
+    };
+    let boards: Vec<_> = (1..).zip(texts).map(read).collect::<Result<_, _>>()?;
+    if count(boards.len()).is_none() {
+        let cause = format!("{} boards are not possible; name 1 to 1000 of them", boards.len());
+        return Err(blame(cause));
+    }
+    Ok(boards)
+}
+
+fn house(source: &Source) -> Result<Vec<String>, FileError> {
+    let mut none = Map::new();
+    none.insert("bots".to_owned(), json!([]));
+    section(source, "house", &none, &["bots"], |mut keys| {
+        Vec::deserialize(keys.shift_remove("bots").unwrap_or_default())
+    })
+}

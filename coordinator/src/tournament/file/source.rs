@@ -1,0 +1,133 @@
+//! A tree of keys and values, and where in the file each of them stands.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize as _;
+use serde::de::IntoDeserializer as _;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::FileError;
+
+/// Values longer than this are not repeated in messages, in characters.
+const SHOWN: usize = 48;
+
+/// Where a key stands: its section (nothing at the top), and its name (nothing for the section
+/// itself).
+type Key = (&'static str, String);
+
+/// A tournament file, whatever it was written in.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) root: Map<String, Value>,
+    /// The lines of keys.
+    lines: BTreeMap<Key, usize>,
+}
+
+/// The sections there are.
+pub(super) const SECTIONS: [&str; 5] = ["params", "schedule", "clock", "limits", "house"];
+
+impl Source {
+    /// Reads TOML.
+    pub(super) fn of_toml(text: &str) -> Result<Self, FileError> {
+        let table = table(text)?;
+        let mut source = Self { root: Map::new(), lines: BTreeMap::new() };
+        for (key, value) in table.get_ref() {
+            let name = key.get_ref().to_string();
+            source.lines.insert(("", name.clone()), line(text, &key.span()));
+            let section = SECTIONS.into_iter().find(|section| *section == name);
+            if let (Some(section), DeValue::Table(keys)) = (section, value.get_ref()) {
+                for key in keys.keys() {
+                    let place = (section, key.get_ref().to_string());
+                    source.lines.insert(place, line(text, &key.span()));
+                }
+            }
+            let value = Value::deserialize(value.clone().into_deserializer())
+                .map_err(|error| refused(text, &error))?;
+            source.root.insert(name, value);
+        }
+        Ok(source)
+    }
+
+    /// Takes JSON.
+    pub(super) fn of_json(stored: &Value) -> Result<Self, FileError> {
+        let root = stored.as_object().cloned().ok_or_else(|| FileError {
+            line: None,
+            what: "the tournament file".to_owned(),
+            cause: "it is stored as an object".to_owned(),
+        })?;
+        Ok(Self { root, lines: BTreeMap::new() })
+    }
+
+    /// A section, empty if it is left out.
+    pub(super) fn section(&self, name: &'static str) -> Result<Map<String, Value>, FileError> {
+        match self.root.get(name) {
+            None => Ok(Map::new()),
+            Some(Value::Object(keys)) => Ok(keys.clone()),
+            Some(_) => Err(self.blame("", name, format!("it is a section; write [{name}]"))),
+        }
+    }
+
+    /// What is wrong with a key.
+    pub(super) fn blame(
+        &self,
+        section: &'static str,
+        key: &str,
+        cause: impl ToString,
+    ) -> FileError {
+        let value = match section {
+            "" => self.root.get(key),
+            _ => self.root.get(section).and_then(|section| section.get(key)),
+        };
+        let bracket = if section.is_empty() { String::new() } else { format!("[{section}] ") };
+        let given = value.map(shown).unwrap_or_default();
+        FileError {
+            line: self.lines.get(&(section, key.to_owned())).copied(),
+            what: format!("{bracket}{key}{given}"),
+            cause: one_line(&cause.to_string()),
+        }
+    }
+
+    /// What is wrong with a section as a whole, or with what it leaves out.
+    pub(super) fn blame_section(&self, section: &'static str, cause: impl ToString) -> FileError {
+        FileError {
+            line: self.lines.get(&("", section.to_owned())).copied(),
+            what: format!("[{section}]"),
+            cause: one_line(&cause.to_string()),
+        }
+    }
+}
+
+/// The keys of a text, each with its place.
+pub(super) fn table(text: &str) -> Result<Spanned<DeTable<'_>>, FileError> {
+    DeTable::parse(text).map_err(|error| refused(text, &error))
+}
+
+/// What the reader of TOML says.
+fn refused(text: &str, error: &toml::de::Error) -> FileError {
+    FileError {
+        line: error.span().map(|span| line(text, &span)),
+        what: "the tournament file".to_owned(),
+        cause: format!("it is no TOML: {}", one_line(error.message())),
+    }
+}
+
+/// The line in which something begins, from 1.
+pub(super) fn line(text: &str, place: &Range<usize>) -> usize {
+    let before = text.as_bytes().iter().take(place.start);
+    1 + before.filter(|byte| **byte == b'\n').count()
+}
+
+/// A value behind its key, if it is short.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let short = text.chars().count() <= SHOWN && !value.is_object();
+    if short { format!(" = {text}") } else { String::new() }
+}
+
+/// A message without breaks.
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}

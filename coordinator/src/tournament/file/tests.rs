@@ -1,0 +1,352 @@
+use std::io;
+
+use arbiter_games::bitwa::shipped_boards;
+use arbiter_proto::limits::Bytes;
+
+use super::*;
+use crate::schedule::{Extent, RoundRobin, Sides, Times};
+
+/// A file of this game with these lines, the third and those after it.
+fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {
+    TournamentFile::parse(&format!("name = \"cup\"\ngame = \"{game}\"\n{lines}"))
+}
+
+fn refusal(game: &str, lines: &str) -> String {
+    let error = file(game, lines).unwrap_err().to_string();
+    assert!(error.lines().count() <= 2 && error.len() < 300, "{error}");
+    error
+}
+
+#[test]
+fn what_is_left_out_is_official() {
+    for game in GameName::ALL {
+        let official = TournamentFile::official("cup", game);
+        assert_eq!(file(game.word(), "").unwrap(), official, "{game}");
+    }
+    let blackjack = TournamentFile::official("cup", GameName::Blackjack);
+    assert_eq!(blackjack.limits.memory, Bytes::megabytes(256));
+    assert_eq!(blackjack.to_json()["params"]["rounds"], 5);
+    assert_eq!(blackjack.settings().params.get("rounds"), None);
+}
+
+#[test]
+fn files_round_trip_as_json() {
+    let files = [
+        "seed = \"x\"\nrerun = \"manual\"\nexpected = \"2s\"\n[house]\nbots = [\"a\", \"b/c\"]",
+        "ponder = \"allow\"\n[clock]\nkind = \"cpu\"\n[limits]\nmemory = \"1GB\"\ncpus = 2",
+    ];
+    for game in GameName::ALL {
+        for text in files {
+            let read = file(game.word(), text).unwrap();
+            let stored = read.to_json();
+            assert!(stored.get("seed").is_none(), "{stored}");
+            let again = TournamentFile::from_json(&stored).unwrap();
+            assert_eq!(again, TournamentFile { seed: None, ..read });
+        }
+    }
+    let small = "8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########";
+    for boards in
+        [format!("[params]\nboard = \"{small}\""), format!("schedule.boards = [\"{small}\"]")]
+    {
+        let read = file("bitwa", &boards).unwrap();
+        assert_eq!(
+            (read.boards.len(), read.schedule),
+            (0, Schedule::RoundRobin(rules(Sides::Random, 1)))
+        );
+        let stored = read.to_json();
+        // It is a shipped board, and is told by its name.
+        assert_eq!(stored["params"]["board"], "przyklad");
+        assert_eq!(TournamentFile::from_json(&stored).unwrap(), read);
+    }
+}
+
+fn rules(sides: Sides, boards: i64) -> RoundRobin {
+    RoundRobin { legs: Times::ONCE, sides, boards: boards.try_into().unwrap() }
+}
+
+#[test]
+fn the_seed_is_any_text() {
+    assert_eq!(file("tricks", "seed = \"spring\"").unwrap().seed, Some(Seed::of_text("spring")));
+    assert_eq!(
+        refusal("tricks", "seed = 5"),
+        "line 3: seed = 5: invalid type: integer `5`, expected a string"
+    );
+}
+
+#[test]
+fn schedules_of_all_kinds_are_read() {
+    let schedule = |game, lines: &str| file(game, lines).unwrap().schedule;
+    let three = Times::try_from(3).unwrap();
+    let found = schedule("gomoku", "[schedule]\nlegs = 3");
+    assert_eq!(found, Schedule::RoundRobin(RoundRobin { legs: three, ..rules(Sides::Both, 1) }));
+    let found = schedule("bitwa", "[schedule]\nboards = [\"pole\", \"maraton\"]");
+    assert_eq!(found, Schedule::RoundRobin(rules(Sides::Random, 2)));
+    let found = schedule("bitwa", "[schedule]\nboards = \"official\"\nsides = \"both\"");
+    assert_eq!(found, Schedule::RoundRobin(rules(Sides::Both, 8)));
+    let found = schedule("wojna", "[schedule]\ngames = 30");
+    assert_eq!(found, Schedule::Foursomes(Extent::new(None, Some(30)).unwrap()));
+    let found = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
+    assert_eq!(found, Schedule::RoundRobin(RoundRobin::default()));
+    let found = schedule("blackjack", "[schedule]\nepisodes = 3");
+    assert_eq!(found, Schedule::Episodes(crate::schedule::Episodes { episodes: three }));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let cases = [
+        (
+            "bitwa",
+            "[schedule]\nsides = \"bth\"",
+            "line 4: [schedule] sides = \"bth\": sides can be both, random or balanced",
+        ),
+        (
+            "bitwa",
+            "[schedule]\nlegz = 2",
+            "line 4: [schedule] legz = 2: there is no such key; [schedule] of kind round_robin has kind, legs, sides and boards",
+        ),
+        (
+            "gomoku",
+            "[schedule]\nkind = \"swiss\"",
+            "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes and episodes",
+        ),
+        (
+            "gomoku",
+            "[schedule]\nkind = \"foursomes\"",
+            "line 4: [schedule] kind = \"foursomes\": gomoku: it is a game for two; write kind = \"round_robin\"",
+        ),
+        (
+            "blackjack",
+            "[schedule]\nkind = \"foursomes\"",
+            "line 4: [schedule] kind = \"foursomes\": blackjack: blackjack is played in episodes; write kind = \"episodes\"",
+        ),
+        (
+            "wojna",
+            "[schedule]\nkind = \"episodes\"",
+            "line 4: [schedule] kind = \"episodes\": wojna: wojna is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] seats = 2",
+        ),
+        (
+            "wojna",
+            "[schedule]\nmeetings = 2\ngames = 3",
+            "line 3: [schedule]: meetings = 2 and games = 3 exclude each other; keep one of them",
+        ),
+        (
+            "wojna",
+            "[params]\nseats = 3",
+            "line 4: [params] seats = 3: foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
+        ),
+        (
+            "wojna",
+            "[schedule]\nkind = \"round_robin\"",
+            "[params] seats: a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"",
+        ),
+        (
+            "wojna",
+            "[params]\ndeck = \"1\"\nseats = 4",
+            "line 4: [params] deck = \"1\": deck cannot have 1 cards: 4 seats need at least one each",
+        ),
+        (
+            "wojna",
+            "[params]\ndeels = 3",
+            "line 4: [params] deels = 3: there is no such key; [params] of wojna has deals, deck, clock and seats",
+        ),
+        (
+            "tricks",
+            "[params]\n\ntables = 3",
+            "line 5: [params] tables = 3: tables cannot be 3: each deal is played at two tables, with the hands exchanged, so it takes an even number from 2 to 200",
+        ),
+        (
+            "tricks",
+            "[schedule]\nboards = [\"pole\"]",
+            "line 4: [schedule] boards = [\"pole\"]: tricks has no boards; leave it out",
+        ),
+        (
+            "tricks",
+            "[schedule]\nlegs = 0",
+            "line 4: [schedule] legs = 0: 0 is not possible here; choose a number from 1 to 1000",
+        ),
+        (
+            "bitwa",
+            "[params]\nboard = \"poel\"",
+            "line 4: [params] board = \"poel\": there is no board \"poel\"; the boards are pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad",
+        ),
+        (
+            "bitwa",
+            "[schedule]\nboards = [\"pole\", \"3 3 5 1 ### #A# ##\"]",
+            "line 4: [schedule] boards = [\"pole\",\"3 3 5 1 ### #A# ##\"]: board 2: row 2 of the board has 2 squares instead of 3",
+        ),
+        (
+            "bitwa",
+            "[schedule]\nboards = 8",
+            "line 4: [schedule] boards = 8: write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"",
+        ),
+        (
+            "bitwa",
+            "[schedule]\nboards = []",
+            "line 4: [schedule] boards = []: 0 boards are not possible; name 1 to 1000 of them",
+        ),
+        (
+            "bitwa",
+            "[params]\nboard = \"pole\"\n[schedule]\nboards = \"official\"",
+            "line 6: [schedule] boards = \"official\": [params] board names the board of all matches already; keep one of them",
+        ),
+        (
+            "blackjack",
+            "[params]\nchips = [1, 2]",
+            "line 3: [params]: chips = 1,2: in an episode it is one number for all bots, 1000000000000 at most",
+        ),
+        ("gomoku", "clock = 5", "line 3: clock = 5: it is a section; write [clock]"),
+        (
+            "gomoku",
+            "[clock]\nmargin = \"5\"",
+            "line 4: [clock] margin = \"5\": `5` is not a duration: write a whole number and a unit, as in 500ms, 2s, 15min or 1h",
+        ),
+        (
+            "gomoku",
+            "[limits]\nmemory = \"10kB\"",
+            "line 4: [limits] memory = \"10kB\": no program runs in so little; write 1 MB or more",
+        ),
+        (
+            "gomoku",
+            "[limits]\ndisk = \"0B\"",
+            "line 4: [limits] disk = \"0B\": no program fits into so little; write 1 MB or more",
+        ),
+        (
+            "gomoku",
+            "[limits]\nprocesses = 0",
+            "line 4: [limits] processes = 0: a bot is a process; write 1 or more",
+        ),
+        (
+            "gomoku",
+            "[limits]\nfiles = 0",
+            "line 4: [limits] files = 0: a bot is a file; write 1 or more",
+        ),
+        (
+            "gomoku",
+            "[limits]\ndescriptors = 3",
+            "line 4: [limits] descriptors = 3: no program can be started with so few; write 8 or more",
+        ),
+        (
+            "gomoku",
+            "[limits]\ncpus = 0",
+            "line 4: [limits] cpus = 0: a bot runs on 1 to 1024 processors",
+        ),
+        (
+            "gomoku",
+            "[limits]\nswap = 0",
+            "line 4: [limits] swap = 0: there is no such key; [limits] has memory, processes, disk, files, descriptors and cpus",
+        ),
+        (
+            "gomoku",
+            "colour = 1",
+            "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits and house",
+        ),
+        (
+            "gomoku",
+            "state = \"all\"",
+            "line 3: state = \"all\": unknown variant `all`, expected one of `none`, `pairing`, `tournament`",
+        ),
+        (
+            "tricks",
+            "state = \"pairing\"",
+            "line 3: state = \"pairing\": each pair meets once, so there is no next match; write sides = \"both\" or more legs",
+        ),
+        (
+            "wojna",
+            "state = \"pairing\"",
+            "line 3: state = \"pairing\": tables of four hardly ever meet again; write \"tournament\" or \"none\"",
+        ),
+        (
+            "blackjack",
+            "state = \"tournament\"",
+            "line 3: state = \"tournament\": episodes are played side by side, so no match comes next; write \"none\"",
+        ),
+        (
+            "gomoku",
+            "expected = \"0s\"",
+            "line 3: expected = \"0s\": write a time from 1us to 24h, or leave it out",
+        ),
+        (
+            "gomoku",
+            "[house]\nbots = \"a\"",
+            "line 4: [house] bots = \"a\": invalid type: string \"a\", expected a sequence",
+        ),
+        (
+            "chess",
+            "",
+            "line 2: game = \"chess\": there is no game `chess`; the games are wojna, bitwa, tricks, blackjack and gomoku",
+        ),
+        (
+            "gomoku",
+            "state = ",
+            "line 3: the tournament file: it is no TOML: string values must be quoted, expected literal string",
+        ),
+        ("gomoku", "game = \"bitwa\"", "line 3: the tournament file: it is no TOML: duplicate key"),
+    ];
+    for (game, lines, told) in cases {
+        assert_eq!(refusal(game, lines), told, "{lines}");
+    }
+}
+
+#[test]
+fn a_name_and_a_game_are_needed() {
+    let refusal = |text: &str| TournamentFile::parse(text).unwrap_err().to_string();
+    assert_eq!(refusal("game = \"gomoku\""), "name: it is missing; every tournament has one");
+    assert_eq!(
+        refusal("name = \"cup\""),
+        "game: it is missing; the games are wojna, bitwa, tricks, blackjack and gomoku"
+    );
+    for name in ["", "a b", "..", "zażółć", &"x".repeat(65)] {
+        let error = refusal(&format!("name = \"{name}\"\ngame = \"gomoku\""));
+        assert!(error.starts_with("line 1: name"), "{error}");
+        assert!(error.ends_with("use 1 to 64 of A-Z a-z 0-9 . _ - but not . or .."), "{error}");
+    }
+}
+
+/// What is in the folder of the file.
+fn folder(path: &str) -> io::Result<String> {
+    match path {
+        "boards/small.bit" => Ok("; small\n3 2 9 1\n#A.\n.a#\n".to_owned()),
+        "wrong.bit" => Ok("3 2 9 1 #A. .a".to_owned()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+#[test]
+fn boards_beside_the_file_become_part_of_it() {
+    let inline = |boards: &str| {
+        let text =
+            format!("name = \"x\" # mine\ngame = \"bitwa\"\n{boards}\n[house]\nbots = [\"a\"]");
+        TournamentFile::inline(&text, folder)
+    };
+    let inlined = inline("schedule.boards = [\"pole\", 'boards/small.bit', \"boards/small.bit\"]");
+    let inlined = inlined.unwrap();
+    assert!(inlined.contains("[\"pole\", \"3 2 9 1 #A. .a#\", \"3 2 9 1 #A. .a#\"]"), "{inlined}");
+    assert!(inlined.starts_with("name = \"x\" # mine\n"), "{inlined}");
+    assert_eq!(TournamentFile::parse(&inlined).unwrap().boards.len(), 3);
+    let inlined = inline("[params]\nboard = \"boards/small.bit\"").unwrap();
+    assert!(inlined.contains("board = \"3 2 9 1 #A. .a#\"\n"), "{inlined}");
+    // Nothing to do: names, texts, and files of other games.
+    for boards in ["schedule.boards = \"official\"", "[params]\nboard = \"3 2 9 1 #A. .a#\""] {
+        assert!(inline(boards).unwrap().contains(boards));
+    }
+    assert_eq!(TournamentFile::inline("game = \"gomoku\"", folder).unwrap(), "game = \"gomoku\"");
+    assert_eq!(
+        inline("[params]\nboard = \"wrong.bit\"").unwrap_err().to_string(),
+        "line 4: [params] board: wrong.bit: row 1 of the board has 2 squares instead of 3"
+    );
+    let names: Vec<_> = shipped_boards().map(|(name, _)| name).collect();
+    assert_eq!(
+        inline("schedule.boards = [\n\"pole\",\n\"gone.bit\"]").unwrap_err().to_string(),
+        format!(
+            "line 5: [schedule] boards: gone.bit: neither a board of ours ({}) nor a file to be \
+            read: entity not found",
+            names.join(", ")
+        )
+    );
+}
+
+#[test]
+fn stored_nonsense_is_refused() {
+    let error = TournamentFile::from_json(&json!([])).unwrap_err().to_string();
+    assert_eq!(error, "the tournament file: it is stored as an object");
+}

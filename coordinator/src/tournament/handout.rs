@@ -1,0 +1,161 @@
+//! What a worker is told about a lot: everything it takes to play it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbiter_games::Seed;
+use arbiter_games::bitwa::Board;
+use arbiter_proto::ids::{EditionId, Entrant, LotId};
+use arbiter_proto::v1;
+use serde_json::{Map, Value, json};
+use sqlx::{Error, PgPool};
+
+use super::{FileError, TournamentFile};
+use crate::db::{entrants, tournaments};
+use crate::queue::{Due, Work};
+
+/// Editions that are kept in mind; more than are ever played at the same time.
+const EDITIONS: usize = 64;
+
+/// Why a lot cannot be handed out.
+#[derive(Debug, thiserror::Error)]
+pub enum HandoutError {
+    /// The database failed.
+    #[error("cannot read what edition {edition} is about: {cause}")]
+    Database {
+        /// The edition.
+        edition: EditionId,
+        /// Why.
+        #[source]
+        cause: Error,
+    },
+    /// The file of the tournament was stored by another program.
+    #[error("cannot read the settings of edition {edition}: {cause}")]
+    Settings {
+        /// The edition.
+        edition: EditionId,
+        /// What is wrong with them.
+        #[source]
+        cause: FileError,
+    },
+    /// A match names something that is not there.
+    #[error("lot {lot} makes no sense: there is no {what}")]
+    Nonsense {
+        /// The lot.
+        lot: LotId,
+        /// What is missing.
+        what: String,
+    },
+}
+
+/// What all lots of an edition have in common.
+#[derive(Debug)]
+struct Constants {
+    game: String,
+    /// [`arbiter_proto::settings::Settings`] as JSON.
+    settings: String,
+    seed: Seed,
+    boards: Vec<Board>,
+    /// By their numbers.
+    entrants: Vec<entrants::Named>,
+}
+
+/// Makes messages of lots. What lots of an edition have in common is read once.
+#[derive(Debug)]
+pub struct Handout {
+    pool: PgPool,
+    editions: Mutex<BTreeMap<EditionId, Arc<Constants>>>,
+}
+
+impl Handout {
+    /// For the editions of this database.
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool, editions: Mutex::default() }
+    }
+
+    /// The message that hands out a lot whose lease holds for so many milliseconds from now.
+    ///
+    /// # Errors
+    /// If the database fails, or what it has makes no sense.
+    pub async fn lot(&self, work: Work, lease_ms: i64) -> Result<v1::Lot, HandoutError> {
+        let Work { lot, matches } = work;
+        let id = lot.lease.lot;
+        let constants = self.constants(id.edition).await?;
+        let nonsense = |what| HandoutError::Nonsense { lot: id, what };
+        let matches = matches.into_iter().map(|due| constants.one(due).map_err(nonsense));
+        Ok(v1::Lot {
+            lease: Some(lot.lease.into()),
+            game: constants.game.clone(),
+            settings: constants.settings.clone(),
+            matches: matches.collect::<Result<_, _>>()?,
+            lease_ms,
+            expected_ms: lot.expected_ms.into(),
+        })
+    }
+
+    async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
+        let known = || self.editions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(constants) = known().get(&edition) {
+            return Ok(Arc::clone(constants));
+        }
+        let constants = Arc::new(Constants::read(&self.pool, edition).await?);
+        let mut editions = known();
+        editions.insert(edition, Arc::clone(&constants));
+        while editions.len() > EDITIONS {
+            editions.pop_first();
+        }
+        Ok(constants)
+    }
+}
+
+impl Constants {
+    async fn read(pool: &PgPool, edition: EditionId) -> Result<Self, HandoutError> {
+        let failed = |cause| HandoutError::Database { edition, cause };
+        let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
+        let file = TournamentFile::from_json(&tournament.settings)
+            .map_err(|cause| HandoutError::Settings { edition, cause })?;
+        Ok(Self {
+            game: tournament.game,
+            settings: json!(file.settings()).to_string(),
+            seed: tournament.seed,
+            boards: file.boards,
+            entrants: entrants::named(pool, edition).await.map_err(failed)?,
+        })
+    }
+
+    /// The message about one match; what is missing, if something is.
+    fn one(&self, due: Due) -> Result<v1::Match, String> {
+        let Due { planned, files } = due;
+        let files = files.into_iter().chain(std::iter::repeat_with(Vec::new));
+        let seats = planned.seats.0.iter().zip(files).map(|(entrant, files)| {
+            let entrant = self.entrant(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
+            let (bot, digest) = (entrant.name.clone(), entrant.digest.clone());
+            Ok(v1::Seat { bot, digest, files })
+        });
+        let mut params = match planned.params {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        if let Some(board) = planned.board {
+            let there = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
+            let there = there.ok_or_else(|| format!("board {board}"))?;
+            params.insert("board".to_owned(), json!(there));
+        }
+        let params = if params.is_empty() { String::new() } else { json!(params).to_string() };
+        Ok(v1::Match {
+            number: planned.number.0,
+            seed: deal_seed(self.seed, planned.deal).0.to_vec(),
+            seats: seats.collect::<Result<_, String>>()?,
+            params,
+        })
+    }
+
+    fn entrant(&self, entrant: Entrant) -> Option<&entrants::Named> {
+        self.entrants.get(usize::try_from(entrant.0).ok()?)
+    }
+}
+
+/// The seed of the matches with this deal, in a tournament with this seed.
+pub fn deal_seed(tournament: Seed, deal: i64) -> Seed {
+    tournament.derive(&format!("deal/{deal}"))
+}

@@ -1,0 +1,155 @@
+//! What workers deliver, from the message to what the queue takes.
+
+use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
+use arbiter_proto::ids::{MatchNumber, WorkerId};
+use arbiter_proto::v1;
+
+use crate::db::results::MatchResult;
+use crate::queue::Report;
+
+/// The most seats of a table.
+const SEATS: usize = 4;
+
+/// Reads a report of a worker. Whether it tells of the lot that was leased is for the queue to say.
+///
+/// # Errors
+/// If it cannot have been made by a worker of ours.
+pub fn read(worker: WorkerId, message: v1::Report) -> Result<Report, Meaningless> {
+    let v1::Report { lease, results, level } = message;
+    let lease = given("lease", lease)?.try_into()?;
+    let level = word("level", &level)?;
+    let (mut records, mut files) = (Vec::new(), Vec::new());
+    let read = results.into_iter().map(|result| {
+        let number = MatchNumber(result.number);
+        let v1::MatchResult { mut seats, transcript, wall_ms, record, .. } = result;
+        if !record.is_empty() {
+            records.push((number, record));
+        }
+        for (seat, left) in (1..).zip(&mut seats) {
+            if !left.files.is_empty() {
+                files.push((number, seat, std::mem::take(&mut left.files)));
+            }
+        }
+        let wall_ms = positive("wall_ms", wall_ms)?;
+        let transcript = bytes32("transcript", &transcript)?;
+        one(number, wall_ms, transcript, &seats)
+    });
+    let results = read.collect::<Result<_, _>>()?;
+    Ok(Report { lease, worker, results, records, level, files })
+}
+
+/// What a match came to.
+fn one(
+    number: MatchNumber,
+    wall_ms: i32,
+    transcript: [u8; 32],
+    seats: &[v1::SeatResult],
+) -> Result<MatchResult, Meaningless> {
+    if !(1..=SEATS).contains(&seats.len()) {
+        return Err(range("seats", seats.len()));
+    }
+    let components = seats[0].score.len();
+    let odd = seats.iter().map(|seat| seat.score.len()).find(|length| *length != components);
+    if let Some(length) = odd.or((components == 0).then_some(0)) {
+        return Err(range("score", length));
+    }
+    let forfeits: Vec<_> =
+        seats.iter().map(|seat| forfeit(seat.forfeit)).collect::<Result<_, _>>()?;
+    let bad_answers: Vec<_> = seats
+        .iter()
+        .map(|seat| positive("bad_answers", seat.bad_answers))
+        .collect::<Result<_, _>>()?;
+    Ok(MatchResult {
+        number,
+        wall_ms,
+        scores: seats.iter().flat_map(|seat| seat.score.iter().copied()).collect(),
+        transcript,
+        forfeits: if forfeits.iter().any(Option::is_some) { forfeits } else { Vec::new() },
+        bad_answers: if bad_answers.iter().any(|bad| *bad > 0) { bad_answers } else { Vec::new() },
+    })
+}
+
+/// A number that is not negative.
+fn positive(field: &'static str, value: i32) -> Result<i32, Meaningless> {
+    if value >= 0 { Ok(value) } else { Err(Meaningless::Range { field, value: value.into() }) }
+}
+
+/// Too many of something, or too few.
+fn range(field: &'static str, length: usize) -> Meaningless {
+    Meaningless::Range { field, value: i64::try_from(length).unwrap_or(i64::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::Forfeit;
+    use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+    use arbiter_proto::level::Level;
+
+    use super::*;
+
+    const LEASE: Lease =
+        Lease { lot: LotId { edition: EditionId(1), number: LotNumber(5) }, attempt: Attempt(2) };
+
+    fn seat(score: &[i64]) -> v1::SeatResult {
+        v1::SeatResult { score: score.to_vec(), ..v1::SeatResult::default() }
+    }
+
+    fn message(seats: Vec<v1::SeatResult>) -> v1::Report {
+        let transcript = vec![9; 32];
+        let result =
+            v1::MatchResult { number: 7, seats, transcript, wall_ms: 3, record: Vec::new() };
+        v1::Report { lease: Some(LEASE.into()), results: vec![result], level: "A'".to_owned() }
+    }
+
+    fn refusal(message: v1::Report) -> String {
+        read(WorkerId(1), message).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn reports_are_read_as_they_are_stored() {
+        let mut sent = message(vec![seat(&[2, 3]), seat(&[0, -3])]);
+        let report = read(WorkerId(4), sent.clone()).unwrap();
+        assert_eq!((report.lease, report.worker, report.level), (LEASE, WorkerId(4), Level::A1));
+        assert_eq!((report.records, report.files), (Vec::new(), Vec::new()));
+        let result = &report.results[0];
+        assert_eq!((result.number, result.wall_ms), (MatchNumber(7), 3));
+        assert_eq!((&result.scores[..], result.transcript), (&[2, 3, 0, -3][..], [9; 32]));
+        assert_eq!((result.forfeits.len(), result.bad_answers.len()), (0, 0));
+
+        sent.results[0].record = b"record".to_vec();
+        sent.results[0].seats[1].files = b"files".to_vec();
+        sent.results[0].seats[1].forfeit = v1::Forfeit::Gone.into();
+        sent.results[0].seats[0].bad_answers = 2;
+        let report = read(WorkerId(4), sent).unwrap();
+        let number = MatchNumber(7);
+        assert_eq!(report.records, [(number, b"record".to_vec())]);
+        assert_eq!(report.files, [(number, 2, b"files".to_vec())]);
+        assert_eq!(report.results[0].forfeits, [None, Some(Forfeit::Gone)]);
+        assert_eq!(report.results[0].bad_answers, [2, 0]);
+    }
+
+    #[test]
+    fn what_no_worker_sends_is_refused() {
+        let good = || message(vec![seat(&[1]), seat(&[1])]);
+        assert_eq!(refusal(v1::Report { lease: None, ..good() }), "`lease` is missing");
+        let level = "Z".to_owned();
+        assert_eq!(refusal(v1::Report { level, ..good() }), "`level` cannot be \"Z\"");
+        assert_eq!(refusal(message(Vec::new())), "`seats` cannot be 0");
+        assert_eq!(refusal(message(vec![seat(&[1]); 5])), "`seats` cannot be 5");
+        assert_eq!(refusal(message(vec![seat(&[1]), seat(&[1, 2])])), "`score` cannot be 2");
+        assert_eq!(refusal(message(vec![seat(&[])])), "`score` cannot be 0");
+        let changed = |change: fn(&mut v1::MatchResult)| {
+            let mut report = good();
+            change(&mut report.results[0]);
+            refusal(report)
+        };
+        assert_eq!(changed(|result| result.wall_ms = -1), "`wall_ms` cannot be -1");
+        assert_eq!(changed(|result| result.seats[0].forfeit = 9), "`forfeit` cannot be 9");
+        assert_eq!(
+            changed(|result| result.seats[0].bad_answers = -2),
+            "`bad_answers` cannot be -2"
+        );
+        let short = changed(|result| result.transcript = vec![0; 31]);
+        assert_eq!(short, "`transcript` has 31 bytes, not 32");
+    }
+}

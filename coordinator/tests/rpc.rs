@@ -1,0 +1,352 @@
+//! The services over the wire: roles, names that are wrong, and workers that come and go.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::time::Duration;
+
+use arbiter_coordinator::access::Role;
+use arbiter_coordinator::coordinator::{Config, Coordinator};
+use arbiter_coordinator::queue::Terms;
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::v1::bot_service_client::BotServiceClient;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
+use arbiter_proto::v1::submit_version_request::Part;
+use arbiter_proto::v1::token_service_client::TokenServiceClient;
+use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{
+    Board, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest, Edition, Fate,
+    FetchBundleRequest, GetRankingRequest, GetRecordRequest, GiveBack, Hello, Lot, MatchResult,
+    Renew, Report, Room, SeatResult, StartEditionRequest, Submission, SubmitVersionRequest,
+    WatchEditionRequest, WorkerMessage,
+};
+use support::Database;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status, Streaming};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Puts a token into each call.
+#[derive(Clone)]
+struct Bearer(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+type Link = InterceptedService<Channel, Bearer>;
+
+/// A coordinator that serves a test's own database.
+struct Server {
+    channel: Channel,
+    tokens: [String; 4],
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+    _database: Database,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let database = Database::new().await;
+        let config = Config { tls: None, terms: Terms::USUAL, connections: 8 };
+        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
+        assert!(coordinator.has_no_tokens().await.unwrap());
+        let mut tokens = Vec::new();
+        for role in Role::ALL {
+            let secret = coordinator.make_token(role, role.word()).await.unwrap();
+            assert!(coordinator.knows(&secret).await.unwrap());
+            tokens.push(secret.text().to_owned());
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
+        });
+        let channel = Channel::from_shared(address).unwrap().connect().await.unwrap();
+        let tokens = tokens.try_into().unwrap();
+        Self { channel, tokens, stop: Some(stop), serving, _database: database }
+    }
+
+    /// The token of a role; none for nobody.
+    fn bearer(&self, role: Option<Role>) -> Bearer {
+        let place = role.map(|role| Role::ALL.iter().position(|known| *known == role).unwrap());
+        Bearer(place.map(|place| format!("Bearer {}", self.tokens[place]).parse().unwrap()))
+    }
+
+    fn tournaments(&self, role: Option<Role>) -> TournamentServiceClient<Link> {
+        TournamentServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    fn workers(&self, role: Option<Role>) -> WorkerServiceClient<Link> {
+        WorkerServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    fn bots(&self, role: Option<Role>) -> BotServiceClient<Link> {
+        BotServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    /// Makes a tournament of gomoku with three house bots.
+    async fn tournament(&self, name: &str) {
+        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nseed = \"x\"\n");
+        let request = CreateTournamentRequest { file };
+        self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
+        for bot in ["one", "two", "three"] {
+            let submitted = self.submit(Role::Organiser, name, bot, true, b"a bundle").await;
+            submitted.unwrap();
+        }
+    }
+
+    async fn submit(
+        &self,
+        role: Role,
+        tournament: &str,
+        bot: &str,
+        house: bool,
+        bundle: &[u8],
+    ) -> Result<i32, Status> {
+        let submission =
+            Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house };
+        let parts = [Part::Submission(submission), Part::Bundle(bundle.to_vec())];
+        let parts = parts.map(|part| SubmitVersionRequest { part: Some(part) });
+        let submitted = self.bots(Some(role)).submit_version(tokio_stream::iter(parts)).await;
+        submitted.map(|version| version.into_inner().number)
+    }
+
+    async fn edition(&self, name: &str) -> Edition {
+        let request = StartEditionRequest { tournament: name.to_owned() };
+        let started = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
+        started.unwrap().into_inner()
+    }
+
+    async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
+    }
+}
+
+/// One stream of a worker that plays nothing.
+struct Worker {
+    say: mpsc::Sender<WorkerMessage>,
+    hear: Streaming<arbiter_proto::v1::CoordinatorMessage>,
+}
+
+impl Worker {
+    async fn connect(server: &Server, name: &str, rules: &str) -> Result<Self, Status> {
+        let (say, said) = mpsc::channel(16);
+        let hello = Hello {
+            name: name.to_owned(),
+            build: "test".to_owned(),
+            sandbox: "none".to_owned(),
+            rules: rules.to_owned(),
+        };
+        say.send(WorkerMessage { say: Some(Say::Hello(hello)) }).await.unwrap();
+        let stream = server.workers(Some(Role::Worker)).work(ReceiverStream::new(said)).await?;
+        Ok(Self { say, hear: stream.into_inner() })
+    }
+
+    async fn new(server: &Server, name: &str) -> Self {
+        let mut worker = Self::connect(server, name, RULES_VERSION).await.unwrap();
+        let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
+        worker
+    }
+
+    async fn say(&self, say: Say) {
+        self.say.send(WorkerMessage { say: Some(say) }).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Answer {
+        let message = tokio::time::timeout(PATIENCE, self.hear.message()).await.unwrap();
+        message.unwrap().unwrap().say.unwrap()
+    }
+
+    async fn lot(&mut self) -> Lot {
+        self.say(Say::Room(Room { slots: 1 })).await;
+        let Answer::Lot(lot) = self.hear().await else { panic!("a lot was asked for") };
+        lot
+    }
+
+    async fn report(&mut self, report: Report) -> Fate {
+        self.say(Say::Report(report)).await;
+        let Answer::Verdict(verdict) = self.hear().await else { panic!("a verdict is due") };
+        verdict.fate()
+    }
+}
+
+/// The report of a lot in which the first seat always wins.
+fn report(lot: &Lot) -> Report {
+    let result = |points| SeatResult { score: vec![points], ..SeatResult::default() };
+    let results = lot.matches.iter().map(|planned| MatchResult {
+        number: planned.number,
+        seats: vec![result(2), result(0)],
+        transcript: vec![7; 32],
+        wall_ms: 5,
+        record: b"a record".to_vec(),
+    });
+    Report { lease: lot.lease, results: results.collect(), level: "A'".to_owned() }
+}
+
+#[tokio::test]
+async fn every_call_asks_for_its_role() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    let refused = |role| {
+        let mut tournaments = server.tournaments(role);
+        async move {
+            let request = StartEditionRequest { tournament: "cup".to_owned() };
+            tournaments.start_edition(request).await.unwrap_err().code()
+        }
+    };
+    assert_eq!(refused(None).await, Code::Unauthenticated);
+    assert_eq!(refused(Some(Role::Player)).await, Code::PermissionDenied);
+    assert_eq!(refused(Some(Role::Worker)).await, Code::PermissionDenied);
+    let bundle = FetchBundleRequest { digest: vec![0; 32] };
+    let code = server.workers(Some(Role::Organiser)).fetch_bundle(bundle.clone()).await;
+    assert_eq!(code.unwrap_err().code(), Code::PermissionDenied);
+    let code = server.workers(Some(Role::Worker)).fetch_bundle(bundle).await;
+    assert_eq!(code.unwrap_err().code(), Code::NotFound);
+    let house = server.submit(Role::Player, "cup", "mine", true, b"x").await;
+    assert_eq!(house.unwrap_err().code(), Code::PermissionDenied);
+    let taken = server.submit(Role::Player, "cup", "one", false, b"x").await;
+    assert!(taken.unwrap_err().message().contains("taken"));
+    let create = CreateTokenRequest { role: "worker".to_owned(), name: String::new() };
+    for role in [Role::Organiser, Role::Player, Role::Worker] {
+        let mut tokens =
+            TokenServiceClient::with_interceptor(server.channel.clone(), server.bearer(Some(role)));
+        let code = tokens.create_token(create.clone()).await.unwrap_err().code();
+        assert_eq!(code, Code::PermissionDenied);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_tournament_is_played_over_the_wire() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    assert_eq!(server.submit(Role::Organiser, "cup", "one", true, b"a bundle").await.unwrap(), 1);
+    let edition = server.edition("cup").await;
+    let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: None };
+    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+    let mut worker = Worker::new(&server, "player").await;
+    let mut played = 0;
+    let mut some = String::new();
+    while played < edition.matches {
+        let lot = worker.lot().await;
+        assert_eq!(lot.game, "gomoku");
+        assert!(lot.matches.iter().all(|planned| planned.seed.len() == 32));
+        played += i64::try_from(lot.matches.len()).unwrap();
+        some = format!("{}/{}", edition.id, lot.matches[0].number);
+        let first = report(&lot);
+        assert_eq!(worker.report(first.clone()).await, Fate::Accepted);
+        assert_eq!(worker.report(first.clone()).await, Fate::Repeated);
+        let mut other = first;
+        other.lease.as_mut().unwrap().attempt += 1;
+        assert_eq!(worker.report(other).await, Fate::Late);
+    }
+    let over = last(watched.into_inner()).await;
+    assert_eq!((over.state.as_str(), over.official, over.counted), ("complete", true, played));
+    let board = Board { tournament: "cup".to_owned(), edition: None };
+    let ask = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
+    let mut rankings = RankingServiceClient::new(server.channel.clone());
+    let page = rankings.get_ranking(ask).await.unwrap().into_inner();
+    assert!(page.official && page.places.len() == 3);
+    let points: i64 = page.places.iter().map(|place| place.score[0].parse::<i64>().unwrap()).sum();
+    assert_eq!(points, 2 * played);
+    let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None };
+    let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
+    assert_eq!((check.matches, check.differences), (played, Vec::<String>::new()));
+    let record = GetRecordRequest { r#match: some };
+    let stranger = server.tournaments(Some(Role::Player)).get_record(record.clone()).await;
+    assert_eq!(stranger.unwrap_err().code(), Code::PermissionDenied);
+    let record = server.tournaments(Some(Role::Organiser)).get_record(record).await.unwrap();
+    let piece = record.into_inner().message().await.unwrap().unwrap();
+    assert_eq!(piece.bytes, b"a record");
+    server.stop().await;
+}
+
+/// The last state that somebody who watches is told.
+async fn last(mut watched: Streaming<Edition>) -> Edition {
+    let mut last = None;
+    while let Some(state) =
+        tokio::time::timeout(PATIENCE, watched.message()).await.unwrap().unwrap()
+    {
+        last = Some(state);
+    }
+    last.unwrap()
+}
+
+/// What a worker has leased is its own over any number of streams; what it gives back goes to
+/// another at once, and is lost for it.
+#[tokio::test]
+async fn leases_outlive_streams_and_are_given_back() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut one = Worker::new(&server, "one").await;
+    let (first, second) = (one.lot().await, one.lot().await);
+    drop(one);
+    let mut one = Worker::new(&server, "one").await;
+    assert_eq!(one.report(report(&first)).await, Fate::Accepted);
+    one.say(Say::GiveBack(GiveBack { leases: vec![second.lease.unwrap()] })).await;
+    let mut two = Worker::new(&server, "two").await;
+    loop {
+        let lot = two.lot().await;
+        if lot.lease.unwrap().lot == second.lease.unwrap().lot {
+            assert_eq!(lot.lease.unwrap().attempt, 2);
+            break;
+        }
+        assert_eq!(two.report(report(&lot)).await, Fate::Accepted);
+    }
+    one.say(Say::Renew(Renew { leases: vec![second.lease.unwrap()] })).await;
+    let Answer::Lost(lost) = one.hear().await else { panic!("the lease is lost") };
+    assert_eq!(lost.leases, [second.lease.unwrap()]);
+    assert_eq!(one.report(report(&second)).await, Fate::Late);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_does_not_fit_is_sent_away_with_a_reason() {
+    let server = Server::start().await;
+    let mut old = Worker::connect(&server, "old", "0").await;
+    let refused = match &mut old {
+        Ok(worker) => worker.hear.message().await.unwrap_err(),
+        Err(status) => status.clone(),
+    };
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("install the same version"), "{}", refused.message());
+    let request = StartEditionRequest { tournament: "nowhere".to_owned() };
+    let refused = server.tournaments(Some(Role::Admin)).start_edition(request).await.unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::NotFound, "there is no tournament `nowhere`"));
+    let request = CreateTournamentRequest { file: "name = \"x\"\ngame = \"chess\"".to_owned() };
+    let refused = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.message().contains("chess"), "{}", refused.message());
+    server.tournament("cup").await;
+    let file = "name = \"cup\"\ngame = \"gomoku\"\n".to_owned();
+    let twice = server.tournaments(Some(Role::Admin)).create_tournament(CreateTournamentRequest { file });
+    assert_eq!(twice.await.unwrap_err().code(), Code::AlreadyExists);
+    let mut rankings = RankingServiceClient::new(server.channel.clone());
+    let board = Board { tournament: "cup".to_owned(), edition: None };
+    let none = rankings.get_ranking(GetRankingRequest { board: Some(board), ..Default::default() });
+    let none = none.await.unwrap_err();
+    assert!(none.message().contains("no edition yet"), "{}", none.message());
+    server.stop().await;
+}

@@ -1,0 +1,126 @@
+//! `arbiter coordinator`: plans tournaments, hands their matches out, counts what comes back.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use arbiter_coordinator::coordinator::{self, Config, Coordinator, StartError};
+use arbiter_coordinator::queue::{Patience, Terms};
+use arbiter_coordinator::rpc::Tls;
+use arbiter_games::Micros;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use super::{Failure, logs, signals, tell};
+
+/// Plan tournaments, hand their matches out to workers, count what they report.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter token create --role admin --database-url postgres:///arbiter
+  arbiter coordinator --database-url postgres:///arbiter
+  arbiter coordinator --database-url postgres://arbiter@db/arbiter --grpc 0.0.0.0:7700 \\
+      --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem")]
+pub(super) struct CoordinatorArgs {
+    /// The database, as postgres://USER@HOST/NAME.
+    #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
+    database_url: String,
+    /// Where workers and clients call.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
+    grpc: SocketAddr,
+    #[command(flatten)]
+    tls: TlsArgs,
+    #[command(flatten)]
+    leases: LeaseArgs,
+    /// Connections to the database at most.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    connections: u32,
+}
+
+/// How connections are encrypted.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TlsArgs {
+    /// Encrypt connections: the certificate chain, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Let only those in whose certificate is signed by one of these, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    fn tls(&self) -> Option<Tls> {
+        let (certificate, key) = self.tls_cert.clone().zip(self.tls_key.clone())?;
+        Some(Tls { certificate, key, clients: self.tls_client_ca.clone() })
+    }
+}
+
+/// The rules of leasing.
+#[derive(Clone, Debug, Args)]
+pub(super) struct LeaseArgs {
+    /// How long a worker may be silent before its matches are given to others.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    lease: Micros,
+    /// How many faults of ours set a match aside.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(i16).range(1..=1000))]
+    faults: i16,
+}
+
+impl LeaseArgs {
+    /// These rules as the queue takes them.
+    pub(super) fn terms(&self) -> Result<Terms, Failure> {
+        let lease = std::time::Duration::from_micros(self.lease.0.unsigned_abs());
+        if self.lease < Micros::from_millis(1000) || self.lease > Micros::from_millis(86_400_000) {
+            let error = format!("--lease {}: choose 1s to 24h", self.lease);
+            return Err(Failure::Usage(error));
+        }
+        let patience = Patience { faults: self.faults, ..Terms::USUAL.patience };
+        let lease = lease.try_into().map_err(Failure::usage)?;
+        Ok(Terms { lease, patience })
+    }
+}
+
+impl CoordinatorArgs {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        logs::start();
+        let options = coordinator::database(&self.database_url).map_err(Failure::usage)?;
+        let config =
+            Config { tls: self.tls.tls(), terms: self.leases.terms()?, connections: self.connections };
+        let runtime = super::runtime()?;
+        runtime.block_on(async {
+            let listener = listen(self.grpc, "--grpc").await?;
+            let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+            if coordinator.has_no_tokens().await.map_err(unusable)? {
+                tell(
+                    "there are no tokens yet, so nobody but readers may enter; make the first: \
+                     arbiter token create --role admin --database-url URL",
+                );
+            }
+            tracing::info!(grpc = %self.grpc, "serving");
+            let mut signals = signals::Endings::watch()?;
+            let served = coordinator.run(listener, signals.next()).await;
+            served.map_err(|error| Failure::Refused(error.to_string()))
+        })
+    }
+}
+
+/// A database that cannot be used.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+pub(super) fn unusable(error: StartError) -> Failure {
+    Failure::Refused(error.to_string())
+}
+
+/// Takes a port.
+pub(super) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::AddrInUse => format!("; something else has that port, choose another with {option}"),
+            io::ErrorKind::PermissionDenied => "; ports below 1024 are for root".to_owned(),
+            io::ErrorKind::AddrNotAvailable => "; it is no address of this machine".to_owned(),
+            _ => String::new(),
+        };
+        Failure::Refused(format!("{option} {address}: {error}{remedy}"))
+    })
+}

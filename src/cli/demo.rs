@@ -1,0 +1,214 @@
+//! `arbiter demo`: the official tournaments of all five games, with the shipped bots.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arbiter_games::GameName;
+use arbiter_proto::v1::{
+    Board, Edition, GetRankingRequest, GetTournamentRequest, ListTournamentsRequest,
+    StartEditionRequest,
+};
+use clap::Args;
+use indicatif::{MultiProgress, ProgressBar};
+
+use super::client::Server;
+use super::coordinator::LeaseArgs;
+use super::output::Output;
+use super::tournament::Prepared;
+use super::up::SlotArgs;
+use super::{Failure, logs, ranking, signals, tell};
+use crate::play::progress;
+use crate::up::data::{self, DataDirectory};
+use crate::up::services::Services;
+
+/// Where the tournament files are, seen from the top of the source tree.
+const PRESETS: &str = "deploy/tournaments";
+/// How often it is looked how far the tournaments are.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Play the official tournaments of all five games on this machine, and show the leaderboards.
+#[derive(Debug, Args)]
+#[command(after_help = "Everything is kept: a demonstration that was stopped goes on where it was, \
+and one that is over
+shows its leaderboards again. --fresh begins anew.
+
+Examples:
+  arbiter demo --quick
+  arbiter demo --slots 8 --data /var/tmp/demo
+  arbiter demo --quick --fresh")]
+pub(super) struct Demo {
+    /// Where everything is kept; by default a directory of the demonstration's own.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Play small tournaments: a minute instead of an hour.
+    #[arg(long)]
+    quick: bool,
+    /// Throw away what an earlier demonstration has kept there.
+    #[arg(long)]
+    fresh: bool,
+    /// The directory with the tournament files; by default that of the source tree.
+    #[arg(long, value_name = "DIR")]
+    presets: Option<PathBuf>,
+    /// Where workers and clients may call meanwhile; by default any free port.
+    #[arg(long, value_name = "ADDR")]
+    grpc: Option<SocketAddr>,
+    #[command(flatten)]
+    slots: SlotArgs,
+    #[command(flatten)]
+    leases: LeaseArgs,
+}
+
+impl Demo {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        logs::start_quietly();
+        let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
+        let plan = self.slots.plan(grpc, None, &self.leases)?;
+        let presets = self.presets()?;
+        tell("building and packing the shipped bots");
+        let prepared: Result<Vec<_>, _> = presets.iter().map(|path| Prepared::read(path)).collect();
+        let prepared = prepared?;
+        let name = if self.quick { "demo-quick" } else { "demo" };
+        let place = self.data.clone().unwrap_or_else(|| data::usual().join(name));
+        if self.fresh {
+            DataDirectory::clear(&place)?;
+        }
+        let data = DataDirectory::open(&place)?;
+        super::runtime()?.block_on(async {
+            let mut signals = signals::Endings::watch()?;
+            let mut services = Services::start(&data, plan).await?;
+            let server = &services.access.server;
+            tell(&format!("coordinator at {server}, data in {}", data.path().display()));
+            let server = Server::reach(&services.access).await?;
+            let shown = tokio::select! {
+                shown = play(&server, &prepared) => shown,
+                broken = services.broken() => return Err(broken),
+                () = signals.next() => Err(Failure::Negative(
+                    "interrupted: nothing is lost, the same command goes on".to_owned(),
+                )),
+            };
+            services.stop(signals.next()).await?;
+            shown
+        })
+    }
+
+    /// The tournament files, in the order of the games.
+    fn presets(&self) -> Result<Vec<PathBuf>, Failure> {
+        let directory = match &self.presets {
+            Some(directory) => directory.clone(),
+            None => find_presets()?,
+        };
+        let directory = if self.quick { directory.join("quick") } else { directory };
+        let files = GameName::ALL.into_iter().map(|game| directory.join(format!("{game}.toml")));
+        Ok(files.collect())
+    }
+}
+
+/// The tournament files of the source tree that we are in, or that this program was built in.
+fn find_presets() -> Result<PathBuf, Failure> {
+    let here = std::env::current_dir().ok();
+    let program = std::env::current_exe().ok();
+    let starts = [here, program];
+    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
+    let mut presets = above.map(|directory| directory.join(PRESETS));
+    presets.find(|presets| presets.is_dir()).ok_or_else(|| {
+        Failure::Usage(format!(
+            "there is no {PRESETS} here or above; run this in the source tree, or name the \
+             directory with --presets"
+        ))
+    })
+}
+
+/// Plays all tournaments to their ends, at the same time, and shows what came of them.
+async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
+    for tournament in prepared {
+        begin(server, tournament).await?;
+    }
+    let bars = MultiProgress::new();
+    let watched = prepared.iter().map(|prepared| Watched {
+        name: prepared.name(),
+        bar: bars.add(progress::bar(0, prepared.name().to_owned())),
+        over: false,
+    });
+    let mut watched: Vec<_> = watched.collect();
+    while watched.iter().any(|tournament| !tournament.over) {
+        for tournament in &mut watched {
+            tournament.look(server).await?;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    drop(bars);
+    let mut out = Output::new();
+    for tournament in prepared {
+        out.line(&format!("\n{}", tournament.name()))?;
+        let board = Board { tournament: tournament.name().to_owned(), edition: None };
+        let request = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
+        let found = ranking::whole(server, &request, u32::MAX).await?;
+        ranking::table(&mut out, &found)?;
+    }
+    out.flush()
+}
+
+/// Makes a tournament, unless it is there, and starts it, unless it was.
+async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
+    let all = server.tournaments().list_tournaments(ListTournamentsRequest {}).await?;
+    let mut all = all.into_inner().tournaments.into_iter();
+    if !all.any(|tournament| tournament.name == prepared.name()) {
+        prepared.create(server).await?;
+    }
+    if look(server, prepared.name()).await?.is_none() {
+        // A demonstration that was interrupted may have entered some of them; the same bundle
+        // again is the same version.
+        prepared.enter(server).await?;
+        let request = StartEditionRequest { tournament: prepared.name().to_owned() };
+        server.tournaments().start_edition(request).await?;
+    }
+    Ok(())
+}
+
+/// The newest edition of a tournament, if there is one.
+async fn look(server: &Server, name: &str) -> Result<Option<Edition>, Failure> {
+    let request = GetTournamentRequest { tournament: name.to_owned() };
+    let found = server.tournaments().get_tournament(request).await?.into_inner();
+    Ok(found.editions.into_iter().next())
+}
+
+/// A tournament that is played, and how far it is.
+struct Watched<'a> {
+    name: &'a str,
+    bar: ProgressBar,
+    over: bool,
+}
+
+impl Watched<'_> {
+    /// Looks how far it is.
+    async fn look(&mut self, server: &Server) -> Result<(), Failure> {
+        let Some(edition) = look(server, self.name).await?.filter(|_| !self.over) else {
+            return Ok(());
+        };
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        self.bar.set_length(count(edition.matches));
+        self.bar.set_position(count(edition.counted));
+        self.over = edition.state == "complete";
+        if self.over {
+            self.bar.finish();
+            if self.bar.is_hidden() {
+                tell(&format!("{}: {} matches played and counted", self.name, edition.counted));
+            }
+        }
+        let goes_on = edition.lots.iter().any(|lots| {
+            matches!(lots.state.as_str(), "blocked" | "pending" | "leased" | "reported" | "delayed")
+        });
+        let aside = edition.lots.iter().find(|lots| lots.state == "aside" && lots.matches > 0);
+        match aside {
+            Some(aside) if !goes_on => Err(Failure::Negative(format!(
+                "{}: {} matches failed too often and were set aside; the log says why",
+                self.name, aside.matches
+            ))),
+            _ if edition.state == "cancelled" => {
+                Err(Failure::Negative(format!("{} was cancelled", self.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+}

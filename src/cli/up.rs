@@ -1,0 +1,104 @@
+//! `arbiter up`: everything on this machine, with one command.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use arbiter_coordinator::access::Role;
+use arbiter_games::Micros;
+use arbiter_worker::sandbox::Policy;
+use clap::Args;
+
+use super::coordinator::LeaseArgs;
+use super::{Failure, logs, signals, tell};
+use crate::up::data::{self, DataDirectory};
+use crate::up::services::{Plan, Services};
+
+/// Run everything on this machine: a private Postgres, a coordinator and a worker.
+#[derive(Debug, Args)]
+#[command(after_help = "What is running, and how to talk to it, is told at the start. Ctrl-C lets \
+matches under way end,
+a second one gives them back; the next start goes on where this one stopped.
+
+Examples:
+  arbiter up
+  arbiter up --data tournaments --slots 4
+  arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700")]
+pub(super) struct Up {
+    /// Where everything is kept; by default in the user's data directory, as root /var/lib/arbiter.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where workers and clients call.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
+    grpc: SocketAddr,
+    /// Use this database instead of a private one, as postgres://USER@HOST/NAME.
+    #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+    #[command(flatten)]
+    slots: SlotArgs,
+    #[command(flatten)]
+    leases: LeaseArgs,
+}
+
+/// How matches are played here.
+#[derive(Clone, Debug, Args)]
+pub(super) struct SlotArgs {
+    /// How many matches are played at a time; by default as many as there are processors, less one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    slots: Option<u16>,
+    /// How bots are isolated: auto, strict or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
+    sandbox: String,
+    /// How long matches under way may take to end when everything stops.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    drain: Micros,
+}
+
+impl SlotArgs {
+    /// Completes a plan for services.
+    pub(super) fn plan(
+        &self,
+        grpc: SocketAddr,
+        database_url: Option<String>,
+        leases: &LeaseArgs,
+    ) -> Result<Plan, Failure> {
+        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
+        let usual = || std::thread::available_parallelism().map_or(1, |cores| cores.get().max(2) - 1);
+        Ok(Plan {
+            grpc,
+            option: "--grpc",
+            database_url,
+            terms: leases.terms()?,
+            slots: self.slots.map_or_else(usual, usize::from),
+            policy,
+            drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
+        })
+    }
+}
+
+impl Up {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        logs::start();
+        let plan = self.slots.plan(self.grpc, self.database_url.clone(), &self.leases)?;
+        let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
+        super::runtime()?.block_on(async {
+            let mut signals = signals::Endings::watch()?;
+            let mut services = Services::start(&data, plan).await?;
+            tell(&format!(
+                "serving at {server}; data in {data}\nto command it:\n  export \
+                 ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
+                server = services.access.server,
+                data = data.path().display(),
+                token = data.token_file(Role::Admin).display(),
+            ));
+            let broken = tokio::select! {
+                () = signals.next() => None,
+                broken = services.broken() => Some(broken),
+            };
+            if let Some(broken) = broken {
+                return Err(broken);
+            }
+            tell("stopping: matches under way may end; Ctrl-C again gives them back");
+            services.stop(signals.next()).await
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! The services of one machine: started together, stopped in the order in which they lean on each
+//! other.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arbiter_coordinator::access::{Role, Secret};
+use arbiter_coordinator::coordinator::{self, Config, Coordinator};
+use arbiter_coordinator::postgres::{Durability, Postgres};
+use arbiter_coordinator::queue::Terms;
+use arbiter_worker::client::{Worker, WorkerConfig};
+use arbiter_worker::connect::Access;
+use arbiter_worker::sandbox::Policy;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::cli::coordinator::{listen, unusable};
+use crate::cli::Failure;
+use crate::up::data::DataDirectory;
+
+/// The database that ours is kept in.
+const DATABASE: &str = "postgres";
+/// Connections to the database at most.
+const CONNECTIONS: u32 = 16;
+/// How often it is looked whether the private Postgres still runs.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Where workers and clients call.
+    pub(crate) grpc: SocketAddr,
+    /// The option that says so, for errors.
+    pub(crate) option: &'static str,
+    /// The database, if not a private one.
+    pub(crate) database_url: Option<String>,
+    /// The rules of leasing.
+    pub(crate) terms: Terms,
+    /// Matches at a time.
+    pub(crate) slots: usize,
+    /// How bots are isolated.
+    pub(crate) policy: Policy,
+    /// How long matches under way may take to end when everything stops.
+    pub(crate) drain: Duration,
+}
+
+/// What runs.
+#[derive(Debug)]
+pub(crate) struct Services {
+    /// How clients get in, as administrators.
+    pub(crate) access: Access,
+    keeper: Option<Keeper>,
+    coordinator: JoinHandle<Result<(), Failure>>,
+    worker: JoinHandle<Result<(), Failure>>,
+    /// How far the stopping of the worker has come, and that of the coordinator.
+    worker_stops: watch::Sender<u8>,
+    coordinator_stops: watch::Sender<bool>,
+}
+
+impl Services {
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// If something does not start; what had started is stopped.
+    pub(crate) async fn start(data: &DataDirectory, plan: Plan) -> Result<Self, Failure> {
+        let listener = listen(plan.grpc, plan.option).await?;
+        let address = listener.local_addr().map_err(Failure::usage)?;
+        let postgres = match plan.database_url {
+            Some(_) => None,
+            None => Some(start_postgres(data.part("postgres")).await?),
+        };
+        let options = match (&plan.database_url, &postgres) {
+            (Some(url), _) => coordinator::database(url).map_err(Failure::usage)?,
+            (None, Some(postgres)) => postgres.options(DATABASE),
+            (None, None) => unreachable!("one of the two is there"),
+        };
+        let config = Config { tls: None, terms: plan.terms, connections: CONNECTIONS };
+        let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+        let admin = token(data, &coordinator, Role::Admin).await?;
+        let pass = token(data, &coordinator, Role::Worker).await?;
+        let access = |token| Access { token: Some(token), ..Access::new(format!("http://{address}")) };
+        let (coordinator_stops, mut stopped) = watch::channel(false);
+        let coordinator = tokio::spawn(async move {
+            let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+            let served = coordinator.run(listener, stop).await;
+            served.map_err(|error| Failure::Negative(error.to_string()))
+        });
+        let (worker_stops, stopped) = watch::channel(0);
+        let worker = start_worker(data, &plan, access(pass), stopped)?;
+        let keeper = postgres.map(Keeper::new);
+        let access = access(admin);
+        Ok(Self { access, keeper, coordinator, worker, worker_stops, coordinator_stops })
+    }
+}
+
+impl Services {
+    /// Waits until something ends that should not, and says what.
+    pub(crate) async fn broken(&mut self) -> Failure {
+        let (what, ended) = tokio::select! {
+            ended = &mut self.coordinator => ("coordinator", ended),
+            ended = &mut self.worker => ("worker", ended),
+        };
+        match ended {
+            Ok(Err(failure)) => failure,
+            Ok(Ok(())) => Failure::Negative(format!("the {what} ended by itself")),
+            Err(panicked) => Failure::Negative(format!("the {what} failed: {panicked}")),
+        }
+    }
+
+    /// Stops everything: the worker ends what it plays, or gives it back when `hurry` comes; then
+    /// the coordinator, and the database last.
+    ///
+    /// # Errors
+    /// If something does not end well.
+    pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
+        let Self { keeper, coordinator, mut worker, worker_stops, coordinator_stops, .. } = self;
+        worker_stops.send_replace(1);
+        let drained = tokio::select! {
+            drained = &mut worker => drained,
+            () = hurry => {
+                worker_stops.send_replace(2);
+                worker.await
+            }
+        };
+        coordinator_stops.send_replace(true);
+        let served = coordinator.await;
+        if let Some(keeper) = keeper {
+            keeper.stop().await;
+        }
+        let ended = |ended: Result<Result<(), Failure>, JoinError>| match ended {
+            Ok(ended) => ended,
+            Err(panicked) => Err(Failure::Negative(format!("something failed: {panicked}"))),
+        };
+        ended(drained).and(ended(served))
+    }
+}
+
+/// Starts the private Postgres; making its cluster takes a second or two.
+async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
+    let start = move || Postgres::start(&directory, Durability::Synced);
+    let started = tokio::task::spawn_blocking(start).await;
+    match started {
+        Ok(Ok(postgres)) => Ok(postgres),
+        Ok(Err(error)) => Err(Failure::Refused(error.to_string())),
+        Err(panicked) => Err(Failure::Negative(format!("cannot start Postgres: {panicked}"))),
+    }
+}
+
+/// Keeps a private Postgres running until it is told to stop it.
+#[derive(Debug)]
+struct Keeper {
+    stops: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Keeper {
+    fn new(mut postgres: Postgres) -> Self {
+        let (stops, mut stopped) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            while !*stopped.borrow_and_update() {
+                let look = move || (postgres.revive(), postgres);
+                let Ok((revived, kept)) = tokio::task::spawn_blocking(look).await else { return };
+                postgres = kept;
+                match revived {
+                    Ok(false) => {}
+                    Ok(true) => tracing::warn!("Postgres had ended, and was started again"),
+                    Err(error) => tracing::error!(%error, "Postgres has ended"),
+                }
+                tokio::select! {
+                    _ = stopped.changed() => {}
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+            }
+            // Stopping waits for its checkpoint.
+            drop(tokio::task::spawn_blocking(|| postgres.stop()).await);
+        });
+        Self { stops, task }
+    }
+
+    async fn stop(self) {
+        self.stops.send_replace(true);
+        // Its end is all that matters.
+        drop(self.task.await);
+    }
+}
+
+/// The token of a role that is kept beside the data; a new one if the database does not know it.
+async fn token(
+    data: &DataDirectory,
+    coordinator: &Coordinator,
+    role: Role,
+) -> Result<String, Failure> {
+    if let Some(text) = data.token(role)?
+        && coordinator.knows(&Secret::from(text.clone())).await.map_err(unusable)?
+    {
+        return Ok(text);
+    }
+    let secret = coordinator.make_token(role, "up").await.map_err(unusable)?;
+    data.keep_token(role, secret.text())?;
+    Ok(secret.text().to_owned())
+}
