@@ -1,33 +1,34 @@
-//! Logs of the commands that run for long: for people on a terminal, as JSON elsewhere.
+//! What long-running commands tell about themselves: on standard error, for people where it is a
+//! terminal, as JSON for machines otherwise.
 
 use std::io::{self, IsTerminal as _};
 
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What is logged where `RUST_LOG` says nothing: what is ours, and what warns.
-const USUAL: &str = "warn,arbiter=info,arbiter_coordinator=info,arbiter_worker=info";
-
-/// What is logged beside progress bars: what should not be.
-const QUIET: &str = "error";
-
-/// Begins to log to standard error.
+/// Starts the log, of the detail that `RUST_LOG` asks for; otherwise of what an operator wants to
+/// know.
 pub(crate) fn start() {
-    begin(USUAL);
+    begin(LevelFilter::INFO);
 }
 
-/// Begins to log to standard error, but for what goes as it should.
+/// Starts the log beside something else that is shown: only of what should not happen, unless
+/// `RUST_LOG` asks for more.
 pub(crate) fn start_quietly() {
-    begin(QUIET);
+    begin(LevelFilter::ERROR);
 }
 
-fn begin(usual: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let logs = fmt().with_env_filter(filter).with_writer(io::stderr);
-    // An embedding command may have begun to log before.
-    drop(if io::stderr().is_terminal() {
-        logs.with_target(false).compact().try_init()
+fn begin(usual: LevelFilter) {
+    let filter = EnvFilter::builder().with_default_directive(usual.into());
+    let registry = tracing_subscriber::registry().with(filter.from_env_lossy());
+    let started = if io::stderr().is_terminal() {
+        registry.with(fmt::layer().with_writer(io::stderr).with_target(false)).try_init()
     } else {
-        logs.json().flatten_event(true).try_init()
-    });
+        registry.with(fmt::layer().json().with_writer(io::stderr)).try_init()
+    };
+    // An embedding command may have started it before.
+    drop(started);
 }

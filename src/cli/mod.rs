@@ -5,9 +5,11 @@
 
 mod completions;
 mod doctor;
+mod logs;
 mod play;
 mod tournament;
 mod verify;
+mod worker;
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -32,6 +34,7 @@ struct Cli {
 enum Command {
     Play(play::Play),
     Verify(verify::Verify),
+    Worker(worker::Worker),
     Tournament(tournament::Tournament),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -75,6 +78,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
             Command::Verify(verify) => verify.run(),
+            Command::Worker(worker) => worker.run(),
             Command::Tournament(tournament) => tournament.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),

@@ -183,10 +183,12 @@ impl Play {
         printed.or_else(broken_pipe)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
-                "{fault}; the match was tried again in vain, {played} of {} games count",
-                plan.jobs.len()
-            ))),
+            Err(fault @ (Fault::System { .. } | Fault::Unclean { .. })) => {
+                Err(Failure::Negative(format!(
+                    "{fault}; the match was tried again in vain, {played} of {} games count",
+                    plan.jobs.len()
+                )))
+            }
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
                 "interrupted: {played} of {} games were played and count",
                 plan.jobs.len()

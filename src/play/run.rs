@@ -155,7 +155,7 @@ impl Run<'_> {
                 Some(root) => State::Kept(root.join(entry.name.as_str())),
                 None => State::Fresh,
             };
-            Entrant { bot: Arc::clone(&entry.bot), name: entry.name.clone(), state }
+            Entrant { bot: Arc::clone(&entry.bot).into(), name: entry.name.clone(), state }
         });
         let record = self.records.as_ref().map(|(directory, prefix)| {
             let within = place.map(|(round, table)| format!("-r{round}t{table}"));

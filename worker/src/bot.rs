@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use arbiter_games::{BotName, GameName};
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::sandbox::{Source, search_path};
+
+pub(crate) use manifest::BOT_TOML;
 
 /// How a bot is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +60,50 @@ pub struct Bot {
     pub digest: String,
 }
 
+/// Who takes a seat: a bot, or one that was submitted and cannot play.
+#[derive(Clone, Debug)]
+pub enum Contestant {
+    /// A bot.
+    Bot(Arc<Bot>),
+    /// None: it forfeits what it is asked.
+    Unfit {
+        /// What identifies it.
+        digest: String,
+        /// Why it cannot play, for its author.
+        why: String,
+    },
+}
+
+impl Contestant {
+    /// What identifies it.
+    pub fn digest(&self) -> &str {
+        match self {
+            Self::Bot(bot) => &bot.digest,
+            Self::Unfit { digest, .. } => digest,
+        }
+    }
+
+    /// How it is spoken to in `game`.
+    pub fn protocol(&self, game: GameName) -> Protocol {
+        let named = match self {
+            Self::Bot(bot) => bot.protocol,
+            Self::Unfit { .. } => None,
+        };
+        named.unwrap_or_else(|| Protocol::default_of(game))
+    }
+
+    /// Whether its standard error is kept with records.
+    pub fn shows_stderr(&self) -> bool {
+        matches!(self, Self::Bot(bot) if bot.stderr)
+    }
+}
+
+impl From<Arc<Bot>> for Contestant {
+    fn from(bot: Arc<Bot>) -> Self {
+        Self::Bot(bot)
+    }
+}
+
 /// Why a path is no bot: one line that names the thing, the cause and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}: {cause}", path = .path.display())]
@@ -68,6 +115,16 @@ pub struct BotError {
 impl BotError {
     fn new(path: &Path, cause: impl Into<String>) -> Self {
         Self { path: path.to_owned(), cause: cause.into() }
+    }
+
+    /// The same for somebody who knows the bot's files but not where they are on this machine.
+    pub(crate) fn within(&self, directory: &Path) -> String {
+        match self.path.strip_prefix(directory) {
+            Ok(path) if !path.as_os_str().is_empty() => {
+                format!("{}: {}", path.display(), self.cause)
+            }
+            _ => self.cause.clone(),
+        }
     }
 }
 
@@ -92,6 +149,19 @@ impl Bot {
         let digest = digest(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest;
         Ok(Self { name, source: Source::Directory(path), run, protocol, stderr, digest })
+    }
+
+    /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest.
+    /// Nothing is built: what was submitted is what is run.
+    ///
+    /// # Errors
+    /// [`BotError`] if its manifest is malformed, or its program cannot be run.
+    pub fn unpacked(path: &Path, digest: blake3::Hash) -> Result<Self, BotError> {
+        let path = absolute(path)?;
+        let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest::read(&path)?;
+        check_program(&path, &run[0])?;
+        let (source, digest) = (Source::Directory(path), digest.to_string());
+        Ok(Self { name, source, run, protocol, stderr, digest })
     }
 
     fn load_file(path: &Path, found: &fs::Metadata) -> Result<Self, BotError> {
@@ -151,7 +221,7 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
         return match executable(&path) {
             Some(true) => Ok(()),
             Some(false) => {
-                let cause = format!("its program is not executable; chmod +x {}", path.display());
+                let cause = format!("its program is not executable; chmod +x {program}");
                 Err(BotError::new(directory, cause))
             }
             None => {

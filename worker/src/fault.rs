@@ -19,6 +19,15 @@ pub enum Fault {
         /// Why it failed.
         cause: String,
     },
+    /// Something of a match that is over could not be ended or removed: it may disturb those to
+    /// come.
+    #[error("{what}: {cause}; something of a match is left behind")]
+    Unclean {
+        /// What was being done, naming the thing.
+        what: String,
+        /// Why it failed.
+        cause: String,
+    },
     /// The match was given up because the program is to stop.
     #[error("the match was abandoned")]
     Abandoned,
@@ -28,6 +37,19 @@ impl Fault {
     /// A fault while doing `what`, for the reason `cause`.
     pub fn new(what: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self::System { what: what.into(), cause: cause.to_string() }
+    }
+
+    /// The same fault, if it happened while a match was cleaned up.
+    pub(crate) fn unclean(self) -> Self {
+        match self {
+            Self::System { what, cause } => Self::Unclean { what, cause },
+            other => other,
+        }
+    }
+
+    /// The graver of two faults of one match: what is left behind outlives the match.
+    pub(crate) fn or_graver(self, other: Self) -> Self {
+        if matches!(other, Self::Unclean { .. }) { other } else { self }
     }
 }
 

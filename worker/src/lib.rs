@@ -1,12 +1,20 @@
-//! Plays matches between real programs: referee, seats, clocks, sandbox, records.
+//! Plays matches between real programs: referee, seats, clocks, sandbox, records; for one's own
+//! pleasure or, as a worker, for a coordinator.
 //!
 //! The rules are in `arbiter_games`; this crate brings their words to programs and the answers
 //! back. It knows no game by name, except where a protocol's frame depends on it.
 
 pub mod bot;
+pub mod bundle;
+pub mod client;
+pub mod connect;
 pub mod fault;
+mod library;
+mod lot;
 pub mod record;
 pub mod referee;
 pub mod sandbox;
 pub mod seat;
+mod slot;
+pub mod spool;
 pub mod table;

@@ -9,12 +9,12 @@ use arbiter_games::{
     Seed, Spent, Standing,
 };
 
-use crate::bot::{Bot, Protocol};
+use crate::bot::{Bot, Contestant, Protocol};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
 use crate::sandbox::{Home, Host, Jail, Terms};
-use crate::seat::{ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
+use crate::seat::{AbsentSeat, ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
 
 /// What happens to the files that a bot leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub struct Entrant {
     /// The bot.
-    pub bot: Arc<Bot>,
+    pub bot: Contestant,
     /// The name it plays by: its own, or one that tells it from a namesake.
     pub name: BotName,
     /// What happens to its files.
@@ -39,7 +39,7 @@ pub struct Entrant {
 impl Entrant {
     /// How this bot is spoken to in `game`.
     pub fn protocol(&self, game: GameName) -> Protocol {
-        self.bot.protocol.unwrap_or_else(|| Protocol::default_of(game))
+        self.bot.protocol(game)
     }
 }
 
@@ -106,15 +106,17 @@ impl Match {
         };
         let mut seats = self.seat_all(game.as_ref(), host, stop)?;
         let mut referee = Referee::new(self.clock, &mut minutes);
-        let standings = referee.play(game.as_mut(), &mut seats)?;
-        minutes.close(self, seats, standings)
+        match referee.play(game.as_mut(), &mut seats) {
+            Ok(standings) => minutes.close(self, seats, standings),
+            Err(fault) => Err(clear(seats, fault)),
+        }
     }
 
     fn header(&self) -> Header {
         let game = self.params.game();
         let seats = self.entrants.iter().map(|entrant| SeatLine {
             bot: entrant.name.clone(),
-            digest: entrant.bot.digest.clone(),
+            digest: entrant.bot.digest().to_owned(),
             protocol: entrant.protocol(game),
         });
         Header {
@@ -135,29 +137,53 @@ impl Match {
         host: &Host,
         stop: &Arc<Stop>,
     ) -> Result<Vec<Box<dyn Seat>>, Fault> {
-        let name = self.params.game();
-        let seat = |(place, entrant): (Place, &Entrant)| -> Result<Box<dyn Seat>, Fault> {
-            let source = &entrant.bot.source;
-            let home = match &entrant.state {
-                State::Fresh => Home::fresh(source)?,
-                State::Kept(path) => Home::kept(source, path.clone())?,
+        let mut seats = Vec::new();
+        for (place, entrant) in Place::all(self.entrants.len()).zip(&self.entrants) {
+            let arguments = game.launch_arguments(place);
+            let seated = match &entrant.bot {
+                Contestant::Unfit { why, .. } => Ok(AbsentSeat::boxed(why)),
+                Contestant::Bot(bot) => self.seat(bot, &entrant.state, arguments, host, stop),
             };
-            let jail = Jail::open_on(host, home, &self.terms)?;
-            let mut argv = entrant.bot.run.clone();
-            argv.extend(game.launch_arguments(place));
-            let stop = Arc::clone(stop);
-            Ok(match entrant.protocol(name) {
-                Protocol::Stdio => {
-                    Box::new(StdioSeat::start(jail, &argv, framing(name), self.clock.kind, stop)?)
-                }
-                Protocol::Exec => Box::new(ExecSeat::new(jail, argv, stop)),
-                Protocol::Http => {
-                    return Err(Fault::new("cannot seat a bot", "http is not a seat's protocol"));
-                }
-            })
-        };
-        Place::all(self.entrants.len()).zip(&self.entrants).map(seat).collect()
+            match seated {
+                Ok(seat) => seats.push(seat),
+                Err(fault) => return Err(clear(seats, fault)),
+            }
+        }
+        Ok(seats)
     }
+
+    /// Starts one bot.
+    fn seat(
+        &self,
+        bot: &Bot,
+        state: &State,
+        arguments: Vec<String>,
+        host: &Host,
+        stop: &Arc<Stop>,
+    ) -> Result<Box<dyn Seat>, Fault> {
+        let game = self.params.game();
+        let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
+        if protocol == Protocol::Http {
+            return Ok(AbsentSeat::boxed("bots that speak http are not seated; use stdio"));
+        }
+        let home = match state {
+            State::Fresh => Home::fresh(&bot.source)?,
+            State::Kept(path) => Home::kept(&bot.source, path.clone())?,
+        };
+        let jail = Jail::open_on(host, home, &self.terms)?;
+        let mut argv = bot.run.clone();
+        argv.extend(arguments);
+        let stop = Arc::clone(stop);
+        if protocol == Protocol::Exec {
+            return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
+        }
+        Ok(Box::new(StdioSeat::start(jail, &argv, framing(game), self.clock.kind, stop)?))
+    }
+}
+
+/// Closes the seats of a match that failed, and tells the fault, or a graver one that shows then.
+fn clear(seats: Vec<Box<dyn Seat>>, fault: Fault) -> Fault {
+    seats.into_iter().filter_map(|seat| seat.close().err()).fold(fault, Fault::or_graver)
 }
 
 /// How the answers of a game's bots are framed.
@@ -211,14 +237,18 @@ impl Minutes {
         seats: Vec<Box<dyn Seat>>,
         standings: Vec<Standing>,
     ) -> Result<Outcome, Fault> {
-        for (report, seat) in self.reports.iter_mut().zip(seats) {
-            report.remains = seat.close()?;
+        let mut seats = seats.into_iter();
+        for report in &mut self.reports {
+            match seats.next().map(Seat::close).transpose() {
+                Ok(remains) => report.remains = remains.unwrap_or_default(),
+                Err(fault) => return Err(clear(seats.collect(), fault)),
+            }
         }
         let transcript = self.transcript.hash();
         if let Some(mut record) = self.record {
             for (index, report) in self.reports.iter().enumerate() {
                 let Remains { stderr, stderr_dropped, .. } = &report.remains;
-                if played.entrants[index].bot.stderr && !stderr.is_empty() {
+                if played.entrants[index].bot.shows_stderr() && !stderr.is_empty() {
                     record.stderr(Place::from_index(index), stderr, *stderr_dropped)?;
                 }
             }

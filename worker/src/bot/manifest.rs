@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{BotError, Protocol};
 
 /// Our own form.
-const BOT_TOML: &str = "bot.toml";
+pub(crate) const BOT_TOML: &str = "bot.toml";
 
 /// The form of the KotH challenges: four lines, name, command, arguments, and `0` or `1` for
 /// standard error.

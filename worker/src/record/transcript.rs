@@ -17,6 +17,13 @@ use crate::referee::{Event, Witness};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TranscriptHash(blake3::Hash);
 
+impl TranscriptHash {
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
 impl fmt::Display for TranscriptHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_hex())

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
+use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
-use super::WRITING;
+use super::limits::Limits;
+use super::{WRITING, keep};
 use crate::fault::{Context as _, Fault};
 
 /// Where a bot's files come from.
@@ -66,7 +69,7 @@ pub struct Home {
     source: Source,
     /// Where what it writes is kept for a later match, if it is.
     kept: Option<PathBuf>,
-    /// The copy that a bot without walls works in, if it is for one match.
+    /// The copy that a bot without walls works in.
     fresh: Option<TempDir>,
 }
 
@@ -102,19 +105,26 @@ impl Home {
     }
 
     /// Unpacks the files into a directory of their own, for a bot without walls.
-    pub(super) fn unpack(&mut self) -> Result<PathBuf, Fault> {
-        let path = if let Some(path) = &self.kept {
-            path.clone()
-        } else {
-            let directory = tempfile::Builder::new().prefix("arbiter-").tempdir();
-            let directory = directory.fault("cannot make a directory for a bot")?;
-            self.fresh.insert(directory).path().to_owned()
-        };
-        let empty = fs::read_dir(&path).fault("cannot read a bot's directory")?.next().is_none();
-        if empty {
-            self.source.copy_into(&path).fault("cannot copy a bot's files")?;
+    pub(super) fn unpack(&mut self, limits: &Limits) -> Result<PathBuf, Fault> {
+        let directory = tempfile::Builder::new().prefix("arbiter-").tempdir();
+        let directory = directory.fault("cannot make a directory for a bot")?;
+        let path = self.fresh.insert(directory).path().to_owned();
+        self.source.copy_into(&path).fault("cannot copy a bot's files")?;
+        if let Some(kept) = &self.kept {
+            let _no_fork = WRITING.read().unwrap_or_else(PoisonError::into_inner);
+            keep::bring_back(kept, &open(&path)?, None, limits)?;
         }
         Ok(path)
+    }
+
+    /// Takes what the bot wrote out of what was unpacked, if it is kept.
+    pub(super) fn keep(&self, limits: &Limits) -> Result<(), Fault> {
+        match (&self.kept, &self.fresh) {
+            (Some(kept), Some(fresh)) => {
+                keep::take_out(&open(fresh.path())?, kept, limits, Some(&self.source))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes what was unpacked for one match.
@@ -126,6 +136,12 @@ impl Home {
             None => Ok(()),
         }
     }
+}
+
+/// A descriptor of a bot's directory.
+fn open(path: &Path) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).fault("cannot open a bot's directory")
 }
 
 /// Removes a directory, however deep it is and whatever modes its owner gave it: directories are

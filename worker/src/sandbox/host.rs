@@ -124,6 +124,13 @@ impl Host {
         &self.report
     }
 
+    /// Gives up what was copied of the files of `source`, which nobody plays any more.
+    pub fn forget(&self, source: &Source) {
+        if let Hold::Walls(walls) = &self.hold {
+            walls.store().forget(source);
+        }
+    }
+
     /// How well bots are held, in one line for whoever runs them.
     pub fn announcement(&self) -> String {
         let level = self.level();

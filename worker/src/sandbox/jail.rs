@@ -57,14 +57,14 @@ impl Jail {
         let inside = match &host.hold {
             Hold::Walls(walls) => return Self::wall_in(walls, Some(home), terms, cgroup),
             Hold::Fence => return Self::fence_in(home, terms, cgroup),
-            Hold::Nothing => Inside::Yard(Children::default(), home.unpack()?, None),
+            Hold::Nothing => Inside::Yard(Children::default(), home.unpack(&terms.limits)?, None),
         };
         Ok(Self::around(inside, Some(home), terms, cgroup))
     }
 
     /// Opens a jail with a fence.
     pub(super) fn fence_in(mut home: Home, terms: &Terms, cgroup: Cgroup) -> Result<Self, Fault> {
-        let path = home.unpack()?;
+        let path = home.unpack(&terms.limits)?;
         let restraint = Restraint::new(Fence::around(&path)?, terms);
         let inside = Inside::Yard(Children::default(), path, Some(restraint));
         Ok(Self::around(inside, Some(home), terms, cgroup))
@@ -265,7 +265,8 @@ impl Jail {
     /// Kills everything, waits until it is gone, and removes what was made for this jail.
     ///
     /// # Errors
-    /// A fault if anything survives or cannot be removed.
+    /// [`Fault::Unclean`] if anything survives or cannot be removed; another fault if what the bot
+    /// wrote cannot be kept.
     pub fn close(mut self) -> Result<(), Fault> {
         self.end()
     }
@@ -276,19 +277,24 @@ impl Jail {
         }
         self.kill();
         match &mut self.inside {
-            Inside::Cell(cell) => cell.wait()?,
+            Inside::Cell(cell) => cell.wait().map_err(Fault::unclean)?,
             Inside::Yard(children, ..) => children.wait(),
         }
-        if let Some(cgroup) = self.cgroup.take() {
-            cgroup.remove()?;
-        }
+        let freed = self.cgroup.take().map_or(Ok(()), Cgroup::remove);
+        let Some(mut home) = self.home.take() else { return freed.map_err(Fault::unclean) };
         // The dead change nothing any more.
-        if let (Inside::Cell(cell), Some(home)) = (&self.inside, &self.home)
-            && let (Some(kept), Some((written, _))) = (home.keeps(), cell.written())
-        {
-            keep::take_out(written, kept, &self.limits)?;
-        }
-        self.home.as_mut().map_or(Ok(()), Home::remove)
+        let kept = match &self.inside {
+            Inside::Yard(..) => home.keep(&self.limits),
+            Inside::Cell(cell) => match (home.keeps(), cell.written()) {
+                (Some(kept), Some((written, _))) => {
+                    keep::take_out(written, kept, &self.limits, None)
+                }
+                _ => Ok(()),
+            },
+        };
+        let removed = home.remove();
+        freed.and(removed).map_err(Fault::unclean)?;
+        kept
     }
 }
 

@@ -1,17 +1,22 @@
 //! Files that a bot leaves, from match to match.
 //!
-//! They are carried between a directory of the worker and the jail's own file system, through a
-//! descriptor of the latter: regular files and directories and nothing else, no link followed.
+//! They are carried between a directory of the worker and the jail's, through a descriptor of the
+//! latter: regular files and directories and nothing else, no link followed. Only what differs from
+//! the bot's own files is kept, so that it means the same on every machine: with walls that lies
+//! apart from them, without walls it is told by comparing.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
+use super::home::Source;
 use super::limits::Limits;
 use super::sys;
 use crate::fault::{Context as _, Fault};
@@ -33,9 +38,15 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Res
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (name, found) = (entry.file_name(), entry.metadata()?);
+        if found.is_dir() || found.is_file() {
+            make_way(to, &name, user, found.is_dir())?;
+        }
         if found.is_dir() {
             let mode = Mode::from_raw_mode(0o755);
-            sys::acting_as(user, || rustix::fs::mkdirat(to, &name, mode))?;
+            match sys::acting_as(user, || rustix::fs::mkdirat(to, &name, mode)) {
+                Err(error) if error != Errno::EXIST => return Err(error.into()),
+                _ => {}
+            }
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let inner = rustix::fs::openat(to, &name, flags, Mode::empty())?;
             put(&entry.path(), &inner, user, limits)?;
@@ -51,14 +62,34 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Res
     Ok(())
 }
 
-/// Takes what is in the jail directory `from` out to `to`, in place of what was kept there.
-pub(super) fn take_out(from: &OwnedFd, to: &Path, limits: &Limits) -> Result<(), Fault> {
+/// Removes what stands in the way of something kept: the bot put it where a file of another kind,
+/// or with other contents, is among its own.
+fn make_way(to: &OwnedFd, name: &OsStr, user: Option<u32>, directory: bool) -> io::Result<()> {
+    let Ok(found) = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory if directory => Ok(()),
+        FileType::Directory => {
+            let place = format!("/proc/self/fd/{}", to.as_raw_fd());
+            fs::remove_dir_all(Path::new(&place).join(name))
+        }
+        _ => Ok(sys::acting_as(user, || rustix::fs::unlinkat(to, name, AtFlags::empty()))?),
+    }
+}
+
+/// Takes what is in the jail directory `from` out to `to`, in place of what was kept there. Where
+/// the bot's own files are in `from` too, as they came from `among`, they stay.
+pub(super) fn take_out(
+    from: &OwnedFd,
+    to: &Path,
+    limits: &Limits,
+    among: Option<&Source>,
+) -> Result<(), Fault> {
     let take = || {
         let fresh = to.with_extension("new");
         remove(&fresh)?;
         fs::create_dir(&fresh)?;
-        let mut room = Room { bytes: limits.disk.0, files: limits.files };
-        copy(from.as_fd(), &fresh, DEEPEST, &mut room)?;
+        let mut taking = Taking { among, bytes: limits.disk.0, files: limits.files };
+        taking.copy(from.as_fd(), Path::new(""), &fresh, DEEPEST)?;
         // Between these two steps nothing is kept; a worker that dies there loses a state, and
         // never mixes two.
         remove(to)?;
@@ -74,50 +105,82 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What may still be kept.
-struct Room {
+/// What is being taken out, and what may still be kept.
+struct Taking<'a> {
+    among: Option<&'a Source>,
     bytes: u64,
     files: u64,
 }
 
-/// Copies what can be read; what the bot locked itself out of is not kept.
-fn copy(from: impl AsFd, to: &Path, depth: usize, room: &mut Room) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(from) = rustix::fs::openat(from, ".", flags, Mode::empty()) else { return Ok(()) };
-    for entry in Dir::read_from(&from)? {
-        let entry = entry?;
-        let bytes = entry.file_name().to_bytes();
-        if matches!(bytes, b"." | b"..") || room.files == 0 {
-            continue;
+impl Taking<'_> {
+    /// Copies what can be read; what the bot locked itself out of is not kept.
+    fn copy(&mut self, from: impl AsFd, below: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(from) = rustix::fs::openat(from, ".", flags, Mode::empty()) else { return Ok(()) };
+        for entry in Dir::read_from(&from)? {
+            let entry = entry?;
+            let bytes = entry.file_name().to_bytes();
+            if matches!(bytes, b"." | b"..") || self.files == 0 {
+                continue;
+            }
+            let name = OsStr::from_bytes(bytes);
+            let (path, target) = (below.join(name), to.join(name));
+            let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let open = |flags: OFlags| {
+                // A FIFO, if one were there, would make us wait for who writes to it.
+                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                rustix::fs::openat(&from, entry.file_name(), flags, Mode::empty())
+            };
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory if depth > 0 => {
+                    let Ok(inner) = open(OFlags::PATH | OFlags::DIRECTORY) else { continue };
+                    fs::create_dir(&target)?;
+                    self.files -= 1;
+                    self.copy(&inner, &path, &target, depth - 1)?;
+                    let own = self.original(&path).is_some_and(|own| own.is_dir());
+                    if own && fs::read_dir(&target)?.next().is_none() {
+                        fs::remove_dir(&target)?;
+                        self.files += 1;
+                    }
+                }
+                FileType::RegularFile => {
+                    let Ok(file) = open(OFlags::RDONLY) else { continue };
+                    self.file(File::from(file), &path, &target, found.st_mode & 0o111 != 0)?;
+                }
+                _ => {}
+            }
         }
-        room.files -= 1;
-        let target = to.join(std::ffi::OsStr::from_bytes(bytes));
-        let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
-        let open = |flags: OFlags| {
-            // A FIFO, if one were there, would make us wait for who writes to it.
-            let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            rustix::fs::openat(&from, entry.file_name(), flags, Mode::empty())
-        };
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory if depth > 0 => {
-                let Ok(inner) = open(OFlags::PATH | OFlags::DIRECTORY) else { continue };
-                fs::create_dir(&target)?;
-                copy(&inner, &target, depth - 1, room)?;
-            }
-            FileType::RegularFile => {
-                let Ok(file) = open(OFlags::RDONLY) else { continue };
-                let mut contents = Vec::new();
-                // A file with holes may be longer than all that fits.
-                let length = File::from(file).take(room.bytes + 1).read_to_end(&mut contents)?;
-                let Some(left) = room.bytes.checked_sub(length as u64) else { continue };
-                room.bytes = left;
-                fs::write(&target, contents)?;
-                let runs = found.st_mode & 0o111 != 0;
-                let mode = if runs { 0o755 } else { 0o644 };
-                fs::set_permissions(&target, Permissions::from_mode(mode))?;
-            }
-            _ => {}
+        Ok(())
+    }
+
+    fn file(&mut self, file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
+        let mut contents = Vec::new();
+        // A file with holes may be longer than all that fits.
+        let length = file.take(self.bytes + 1).read_to_end(&mut contents)?;
+        let Some(left) = self.bytes.checked_sub(length as u64) else { return Ok(()) };
+        if self.original(path).is_some_and(|own| is(&own, &contents, runs)) {
+            return Ok(());
+        }
+        (self.bytes, self.files) = (left, self.files - 1);
+        fs::write(target, contents)?;
+        let mode = if runs { 0o755 } else { 0o644 };
+        fs::set_permissions(target, Permissions::from_mode(mode))
+    }
+
+    /// Where the bot's own file of this path would be.
+    fn original(&self, path: &Path) -> Option<PathBuf> {
+        match self.among? {
+            Source::Directory(own) => Some(own.join(path)),
+            Source::File(own) => (own.file_name() == Some(path.as_os_str())).then(|| own.clone()),
         }
     }
-    Ok(())
+}
+
+/// Whether `path` is a regular file with these contents, which may be executed or not.
+fn is(path: &Path, contents: &[u8], runs: bool) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        let same = found.is_file() && found.len() == contents.len() as u64;
+        let executable = found.permissions().mode() & 0o111 != 0;
+        same && executable == runs && fs::read(path).is_ok_and(|bytes| bytes == contents)
+    })
 }

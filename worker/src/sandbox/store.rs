@@ -64,6 +64,15 @@ impl Store {
         Ok(name)
     }
 
+    /// Removes the copies of `source`; no jail uses one any more.
+    pub(super) fn forget(&self, source: &Source) {
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, name)) = copies.remove(source.path()) {
+            // What cannot be removed now goes with the whole store.
+            drop(fs::remove_dir_all(self.path().join(name)));
+        }
+    }
+
     /// Gives everything below `path` to the owner. Bots may add to directories, in their own
     /// copies, but not change files.
     fn hand_over_all(&self, path: &Path) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! A seat knows bytes, pipes and time; it knows no rule. What a bot does wrong comes back as a
 //! [`Failure`] inside the answer, what goes wrong on our side as a [`Fault`].
 
+mod absent;
 mod cpu;
 mod exec;
 mod framing;
@@ -17,10 +18,11 @@ use arbiter_games::{Forfeit, Micros, Spent};
 use crate::fault::Fault;
 use crate::sandbox::{Bytes, Jail};
 
+pub use absent::AbsentSeat;
 pub use exec::ExecSeat;
 pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 pub use memory::MemorySeat;
-pub use pipes::Stop;
+pub use pipes::{Cord, Stop};
 pub use stdio::StdioSeat;
 
 /// How long a bot has to end when nothing more will come.

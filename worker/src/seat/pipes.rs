@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::pipe::PipeFlags;
 
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::Process;
@@ -29,6 +30,40 @@ impl Stop {
     /// Watches the reading end of a pipe.
     pub fn new(reader: OwnedFd) -> Self {
         Self(reader)
+    }
+
+    /// A stop, and the cord that pulls it.
+    ///
+    /// # Errors
+    /// If the system has no pipe left.
+    pub fn with_cord() -> io::Result<(Self, Cord)> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((Self(reader), Cord(writer)))
+    }
+
+    /// Goes on, unless it was pulled.
+    ///
+    /// # Errors
+    /// [`Fault::Abandoned`] if it was.
+    pub fn check(&self) -> Result<(), Fault> {
+        let mut fd = [PollFd::new(&self.0, PollFlags::IN)];
+        match rustix::event::poll(&mut fd, Some(&Timespec::default())) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) => Err(Fault::Abandoned),
+            Err(error) => Err(Fault::new("cannot watch for a stop", error)),
+        }
+    }
+}
+
+/// Pulls a [`Stop`]; losing it does so too.
+#[derive(Debug)]
+pub struct Cord(OwnedFd);
+
+impl Cord {
+    /// Ends everything that watches the stop. It is a written byte and not the closed end that
+    /// says so: a child that is just being forked may hold a copy of that a moment longer.
+    pub fn pull(self) {
+        let _over_already = rustix::io::write(&self.0, &[1]);
     }
 }
 

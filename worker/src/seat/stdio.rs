@@ -84,7 +84,9 @@ impl StdioSeat {
         let process = match jail.start(argv, Stdin::Pipe) {
             Ok(process) => process,
             Err(NoStart::Bot(reason)) => return Ok(Self::Unstartable { jail, reason }),
-            Err(NoStart::Fault(fault)) => return Err(fault),
+            Err(NoStart::Fault(fault)) => {
+                return Err(jail.close().err().into_iter().fold(fault, Fault::or_graver));
+            }
         };
         Ok(Self::Running(Conversation {
             jail,

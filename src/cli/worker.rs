@@ -1,0 +1,154 @@
+//! `arbiter worker`: plays lots of matches for a coordinator.
+
+use std::env;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use arbiter_games::Micros;
+use arbiter_worker::client::{Ending, WorkerConfig, WorkerError};
+use arbiter_worker::connect::{Access, ConnectError};
+use arbiter_worker::sandbox::Policy;
+use clap::Args;
+use tokio::runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{Failure, logs};
+
+/// Play lots of matches for a coordinator until told to stop.
+///
+/// SIGTERM or Ctrl-C lets the lots under way end, and gives back what does not end in time; a
+/// second one gives everything back at once. Reports that the coordinator has not acknowledged
+/// stay in the spool, and are sent at the next start.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter worker --coordinator http://127.0.0.1:7001
+  arbiter worker --coordinator https://arbiter.example:7001 --slots 8 --sandbox strict
+  ARBITER_SERVER=http://arbiter:7001 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
+pub(super) struct Worker {
+    /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS.
+    #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
+    coordinator: String,
+    /// Matches at a time. By default one for each processor but one, which is left to the referees;
+    /// a bot thinks on the processors of its slot alone.
+    #[arg(long, value_name = "N", env = "ARBITER_SLOTS")]
+    slots: Option<usize>,
+    /// Where reports wait until they are acknowledged; each worker of a machine has its own. By
+    /// default /var/lib/arbiter/spool for root, else below the user's state directory.
+    #[arg(long, value_name = "DIR", env = "ARBITER_SPOOL")]
+    spool: Option<PathBuf>,
+    /// What the worker is called; by default after the machine, and always the same for a spool.
+    #[arg(long, value_name = "NAME", env = "ARBITER_NAME")]
+    name: Option<String>,
+    /// How bots are isolated: auto, strict or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto", env = "ARBITER_SANDBOX")]
+    sandbox: String,
+    /// The token that lets the worker in.
+    #[arg(long, value_name = "TOKEN", env = "ARBITER_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Certificates of those who vouch for the coordinator, as PEM; by default the system's.
+    #[arg(long, value_name = "FILE", env = "ARBITER_CA")]
+    ca: Option<PathBuf>,
+    /// The worker's own certificate, as PEM.
+    #[arg(long, value_name = "FILE", env = "ARBITER_CERT", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The key of that certificate, as PEM.
+    #[arg(long, value_name = "FILE", env = "ARBITER_KEY", requires = "cert")]
+    key: Option<PathBuf>,
+    /// How long lots under way may take to end when the worker is to stop.
+    #[arg(long, value_name = "TIME", default_value = "30s", env = "ARBITER_DRAIN")]
+    drain: String,
+}
+
+/// The most slots of one worker.
+const MOST_SLOTS: usize = 1024;
+
+impl Worker {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.config()?;
+        logs::start();
+        let unusable = |error: io::Error| Failure::Refused(format!("cannot start: {error}"));
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let worker = arbiter_worker::client::Worker::prepare(config).map_err(failure)?;
+        runtime.map_err(unusable)?.block_on(async {
+            let (ask, ending) = watch::channel(Ending::NotYet);
+            let mut signals = Signals::new().map_err(unusable)?;
+            tokio::select! {
+                done = worker.run(ending) => done.map_err(failure),
+                never = signals.pass_on(&ask) => match never {},
+            }
+        })
+    }
+
+    fn config(self) -> Result<WorkerConfig, Failure> {
+        let Self { coordinator, slots, spool, name, sandbox, token, ca, cert, key, drain } = self;
+        let slots = slots.unwrap_or_else(default_slots);
+        if !(1..=MOST_SLOTS).contains(&slots) {
+            let cause = format!("--slots {slots}: ask for 1 to {MOST_SLOTS}");
+            return Err(Failure::Usage(cause));
+        }
+        let drain: Micros =
+            drain.parse().map_err(|error| Failure::Usage(format!("--drain {drain}: {error}")))?;
+        let spool = spool.map_or_else(default_spool, Ok)?;
+        Ok(WorkerConfig {
+            access: Access { server: coordinator, token, ca, cert, key },
+            name,
+            slots,
+            cache: spool.join("cache"),
+            spool,
+            policy: sandbox.parse::<Policy>().map_err(Failure::usage)?,
+            drain: Duration::from_micros(u64::try_from(drain.0).unwrap_or(0)),
+        })
+    }
+}
+
+/// One for each processor that we may use, but for one.
+fn default_slots() -> usize {
+    thread::available_parallelism().map_or(1, |processors| (processors.get() - 1).max(1))
+}
+
+/// Where reports wait if nobody says where.
+fn default_spool() -> Result<PathBuf, Failure> {
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let state = || env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    if rustix::process::geteuid().is_root() {
+        return Ok("/var/lib/arbiter/spool".into());
+    }
+    let found = state().filter(|path| path.is_absolute());
+    let lost = || Failure::usage("there is no home directory to keep reports in; give a --spool");
+    found.map(|state| state.join("arbiter/spool")).ok_or_else(lost)
+}
+
+/// The exit code of a worker that cannot go on.
+fn failure(error: WorkerError) -> Failure {
+    match error {
+        WorkerError::Access(ConnectError::Malformed { .. }) => Failure::usage(error),
+        error => Failure::Refused(error.to_string()),
+    }
+}
+
+/// The signals that ask us to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Makes each signal a request to end sooner.
+    async fn pass_on(&mut self, ask: &watch::Sender<Ending>) -> std::convert::Infallible {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
+            }
+            ask.send_modify(|ending| *ending = ending.sooner());
+        }
+    }
+}

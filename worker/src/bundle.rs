@@ -1,0 +1,144 @@
+//! Bundles: a bot's files as they are submitted, stored, fetched and unpacked again.
+//!
+//! A bundle is a tar archive compressed by Zstandard. It is canonical: the entries stand in the
+//! order of their names, without times or owners, files have mode 644 or 755, and links lead to
+//! places within. So the same files give the same bytes, and the BLAKE3 digest of the bytes is
+//! what identifies a version.
+//!
+//! Whoever unpacks one was not there when it was made. [`unpack`] takes nothing on trust: it reads
+//! no further than the caps allow, writes nowhere but below the given directory, and makes nothing
+//! but directories, files and links that stay within.
+
+mod archive;
+mod extract;
+mod left;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use arbiter_games::BotName;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::bot::{BOT_TOML, Bot};
+use crate::sandbox::Source;
+use archive::{Caps, Content, Item};
+
+pub use left::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
+
+/// The largest bundle, in bytes as it is submitted.
+pub const MOST_BUNDLE: usize = 64 << 20;
+
+/// What a bundle may be unpacked to, in bytes as a tar archive.
+pub const MOST_UNPACKED: u64 = 256 << 20;
+
+/// How many files, directories and links a bundle may hold.
+pub const MOST_ENTRIES: usize = 10_000;
+
+/// How hard a bundle is compressed: it is packed once and fetched by every worker.
+const EFFORT: i32 = 9;
+
+/// What a bundle may be.
+const CAPS: Caps =
+    Caps { packed: MOST_BUNDLE, unpacked: MOST_UNPACKED, entries: MOST_ENTRIES, links: true };
+
+/// A bot as it is submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    bytes: Vec<u8>,
+    digest: blake3::Hash,
+}
+
+/// Why there is no bundle, or none that can be used.
+#[derive(Debug, Error)]
+pub enum BundleError {
+    /// The files or the bytes are such that no worker would play them: their author's to mend.
+    #[error("{0}")]
+    Unfit(String),
+    /// Something of this machine failed.
+    #[error("{what}: {error}")]
+    System {
+        /// What was being done, naming the thing.
+        what: String,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+impl BundleError {
+    fn unfit(why: impl Into<String>) -> Self {
+        Self::Unfit(why.into())
+    }
+
+    fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let what = path.display().to_string();
+        |error| Self::System { what, error }
+    }
+}
+
+/// The manifest of a bot that was a single file.
+#[derive(Serialize)]
+struct Generated<'a> {
+    name: &'a BotName,
+    run: &'a [String],
+}
+
+impl Bundle {
+    /// Packs a bot, which was loaded and so can be run. One that is a single file becomes a
+    /// directory with a manifest.
+    ///
+    /// # Errors
+    /// [`BundleError::Unfit`] if it has too many or too large files, or links that lead out.
+    pub fn of(bot: &Bot) -> Result<Self, BundleError> {
+        let items = match &bot.source {
+            Source::Directory(path) => archive::gather(path, &CAPS)?,
+            Source::File(path) => single(bot, path)?,
+        };
+        let bytes = archive::write(&items, EFFORT, &CAPS)?;
+        let digest = blake3::hash(&bytes);
+        Ok(Self { bytes, digest })
+    }
+
+    /// What is submitted.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The BLAKE3 hash of the bytes: what identifies the version.
+    pub fn digest(&self) -> blake3::Hash {
+        self.digest
+    }
+}
+
+/// The items of a bot that is a single file.
+fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
+    let name = Path::new(path.file_name().unwrap_or_default()).to_owned();
+    if name == Path::new(BOT_TOML) {
+        return Err(BundleError::unfit(format!(
+            "{}: a program cannot be called {BOT_TOML}; rename it",
+            path.display()
+        )));
+    }
+    let manifest = toml::to_string(&Generated { name: &bot.name, run: &bot.run })
+        .expect("a name and a list of texts can be written as TOML");
+    let program = fs::read(path).map_err(BundleError::system(path))?;
+    let mut items = vec![
+        Item {
+            path: BOT_TOML.into(),
+            content: Content::File { bytes: manifest.into(), runs: false },
+        },
+        Item { path: name, content: Content::File { bytes: program, runs: true } },
+    ];
+    items.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(items)
+}
+
+/// Unpacks a bundle into the directory `to`, which is there and empty. After an error it is not
+/// empty any more.
+///
+/// # Errors
+/// [`BundleError::Unfit`] if the bytes are no bundle, or one that would do harm.
+pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
+    extract::extract(bytes, to, &CAPS)
+}

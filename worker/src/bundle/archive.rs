@@ -1,0 +1,203 @@
+//! Canonical archives: the same files give the same bytes.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use tar::{Builder, EntryType, Header};
+
+use super::BundleError;
+
+/// The longest path of an entry, and of what a link says, in bytes.
+pub(super) const LONGEST_PATH: usize = 1024;
+
+/// The longest name of a file, in bytes: what file systems allow.
+pub(super) const LONGEST_NAME: usize = 255;
+
+/// What an archive may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caps {
+    /// Bytes, compressed.
+    pub(super) packed: usize,
+    /// Bytes as a tar archive, which has 512 or more for each entry besides what is in it.
+    pub(super) unpacked: u64,
+    /// Files, directories and links.
+    pub(super) entries: usize,
+    /// Whether there may be links.
+    pub(super) links: bool,
+}
+
+impl Caps {
+    pub(super) fn too_large(&self) -> BundleError {
+        let most = self.unpacked >> 20;
+        BundleError::unfit(format!(
+            "its files are larger than {most} MiB together; leave out what it does not need to run"
+        ))
+    }
+
+    pub(super) fn too_many(&self) -> BundleError {
+        let most = self.entries;
+        BundleError::unfit(format!(
+            "it has more than {most} files and directories; leave out what it does not need to run"
+        ))
+    }
+
+    pub(super) fn too_large_packed(&self) -> BundleError {
+        let most = self.packed >> 20;
+        BundleError::unfit(format!(
+            "it is larger than {most} MiB, compressed; leave out what it does not need to run"
+        ))
+    }
+}
+
+/// Something to be packed.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Where it is, from the top of the archive.
+    pub(super) path: PathBuf,
+    /// What it is.
+    pub(super) content: Content,
+}
+
+/// What an entry is.
+#[derive(Debug)]
+pub(super) enum Content {
+    Directory,
+    File { bytes: Vec<u8>, runs: bool },
+    Link(PathBuf),
+}
+
+/// Everything below `root` in the order of names, a directory before what is in it. Sockets,
+/// devices and FIFOs are no part of a program and are left out.
+pub(super) fn gather(root: &Path, caps: &Caps) -> Result<Vec<Item>, BundleError> {
+    let root = fs::canonicalize(root).map_err(BundleError::system(root))?;
+    let mut gatherer = Gatherer { root: &root, caps, items: Vec::new(), bytes: 0 };
+    gatherer.enter(&root)?;
+    Ok(gatherer.items)
+}
+
+struct Gatherer<'a> {
+    root: &'a Path,
+    caps: &'a Caps,
+    items: Vec<Item>,
+    bytes: u64,
+}
+
+impl Gatherer<'_> {
+    fn enter(&mut self, directory: &Path) -> Result<(), BundleError> {
+        let list = || fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>();
+        let mut entries = list().map_err(BundleError::system(directory))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let place = entry.path();
+            let failed = || BundleError::system(&place);
+            let kind = entry.file_type().map_err(failed())?;
+            if kind.is_dir() {
+                self.push(&place, Content::Directory)?;
+                self.enter(&place)?;
+            } else if kind.is_file() {
+                let found = entry.metadata().map_err(failed())?;
+                self.bytes += found.len();
+                if self.bytes > self.caps.unpacked {
+                    return Err(self.caps.too_large());
+                }
+                let runs = found.permissions().mode() & 0o111 != 0;
+                let bytes = fs::read(&place).map_err(failed())?;
+                self.push(&place, Content::File { bytes, runs })?;
+            } else if kind.is_symlink() && self.caps.links {
+                let target = fs::read_link(&place).map_err(failed())?;
+                self.push(&place, Content::Link(target))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, place: &Path, content: Content) -> Result<(), BundleError> {
+        if self.items.len() == self.caps.entries {
+            return Err(self.caps.too_many());
+        }
+        let path = place.strip_prefix(self.root).unwrap_or(place).to_owned();
+        if path.as_os_str().len() > LONGEST_PATH {
+            return Err(BundleError::unfit(format!("{}: its path is too long", path.display())));
+        }
+        if let Content::Link(target) = &content {
+            let real = fs::canonicalize(place).is_ok_and(|real| real.starts_with(self.root));
+            if !real || !stays_within(&path, target) {
+                return Err(leads_out(&path));
+            }
+        }
+        self.items.push(Item { path, content });
+        Ok(())
+    }
+}
+
+/// Whether a link at `path` that says `target` leads to a place below the top, as far as its words
+/// tell; a link on its way may still lead elsewhere.
+pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
+    let mut depth = path.components().count() - 1;
+    for part in target.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    target.as_os_str().len() <= LONGEST_PATH
+}
+
+pub(super) fn leads_out(path: &Path) -> BundleError {
+    BundleError::unfit(format!(
+        "{}: a link that leads nowhere in the bot's directory; put the file there, or link it by a \
+         relative path",
+        path.display()
+    ))
+}
+
+/// The compressed archive of `items`.
+pub(super) fn write(items: &[Item], effort: i32, caps: &Caps) -> Result<Vec<u8>, BundleError> {
+    let tar = to_tar(items).map_err(BundleError::system(Path::new("cannot make an archive")))?;
+    if tar.len() as u64 > caps.unpacked {
+        return Err(caps.too_large());
+    }
+    let compress = || {
+        let mut encoder = zstd::Encoder::new(Vec::new(), effort)?;
+        encoder.write_all(&tar)?;
+        encoder.finish()
+    };
+    let bytes: Vec<u8> =
+        compress().map_err(BundleError::system(Path::new("cannot compress an archive")))?;
+    if bytes.len() > caps.packed { Err(caps.too_large_packed()) } else { Ok(bytes) }
+}
+
+fn to_tar(items: &[Item]) -> io::Result<Vec<u8>> {
+    let mut builder = Builder::new(Vec::new());
+    for Item { path, content } in items {
+        let mut header = Header::new_gnu();
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        match content {
+            Content::Directory => {
+                header.set_entry_type(EntryType::Directory);
+                header.set_mode(0o755);
+                header.set_size(0);
+                builder.append_data(&mut header, path, io::empty())?;
+            }
+            Content::File { bytes, runs } => {
+                header.set_entry_type(EntryType::Regular);
+                header.set_mode(if *runs { 0o755 } else { 0o644 });
+                header.set_size(bytes.len() as u64);
+                builder.append_data(&mut header, path, &bytes[..])?;
+            }
+            Content::Link(target) => {
+                header.set_entry_type(EntryType::Symlink);
+                header.set_mode(0o777);
+                header.set_size(0);
+                builder.append_link(&mut header, path, target)?;
+            }
+        }
+    }
+    builder.into_inner()
+}

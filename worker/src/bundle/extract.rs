@@ -1,0 +1,241 @@
+//! Archives of strangers, unpacked.
+//!
+//! Only what [`super::archive`] writes is read: regular files, directories and symbolic links, long
+//! names in the way of GNU tar, no other extension. Where something may be written follows from
+//! what was unpacked before and from nothing that is on disk: links are made last, so that no
+//! entry can be written through one, and are then followed to see where they really lead.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use tar::{Archive, Entry, EntryType};
+
+use super::BundleError;
+use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
+
+/// The logarithm of the most memory that reading may take, in bytes: we ourselves never ask for
+/// more.
+const WINDOW: u32 = 25;
+
+/// How much is copied at a time, in bytes.
+const CHUNK: usize = 64 << 10;
+
+/// Unpacks `bytes` into the directory `to`, which is empty.
+pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), BundleError> {
+    if bytes.len() > caps.packed {
+        return Err(caps.too_large_packed());
+    }
+    let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
+    decoder.window_log_max(WINDOW).map_err(no_archive)?;
+    let spent = Cell::new(false);
+    let mut archive = Archive::new(Capped { inner: decoder, left: caps.unpacked, spent: &spent });
+    let mut unpacking = Unpacking { to, caps, made: BTreeMap::new(), links: Vec::new() };
+    let done = unpacking.all(&mut archive);
+    if spent.get() {
+        return Err(caps.too_large());
+    }
+    done?;
+    unpacking.link()
+}
+
+/// What is said of bytes that cannot be read.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+fn no_archive(error: io::Error) -> BundleError {
+    BundleError::unfit(format!("it is no tar archive compressed by Zstandard: {error}"))
+}
+
+/// Reads so much and no more, and tells whether there was more.
+struct Capped<'a, R> {
+    inner: R,
+    left: u64,
+    spent: &'a Cell<bool>,
+}
+
+impl<R: Read> Read for Capped<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let Some(left) = self.left.checked_sub(count as u64) else {
+            self.spent.set(true);
+            return Err(io::ErrorKind::FileTooLarge.into());
+        };
+        self.left = left;
+        Ok(count)
+    }
+}
+
+/// What an entry became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Directory,
+    Other,
+}
+
+struct Unpacking<'a> {
+    to: &'a Path,
+    caps: &'a Caps,
+    made: BTreeMap<PathBuf, Made>,
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Unpacking<'_> {
+    fn all<R: Read>(&mut self, archive: &mut Archive<R>) -> Result<(), BundleError> {
+        let (mut long_path, mut long_target) = (None, None);
+        for entry in archive.entries().map_err(no_archive)?.raw(true) {
+            let mut entry = entry.map_err(no_archive)?;
+            let kind = entry.header().entry_type();
+            match kind {
+                EntryType::GNULongName => long_path = Some(long(&mut entry)?),
+                EntryType::GNULongLink => long_target = Some(long(&mut entry)?),
+                _ => {
+                    let path = long_path.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+                    let target = long_target
+                        .take()
+                        .or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
+                    let path = place(path)?;
+                    if !path.as_os_str().is_empty() {
+                        self.one(&mut entry, kind, path, target)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn one<R: Read>(
+        &mut self,
+        entry: &mut Entry<'_, R>,
+        kind: EntryType,
+        path: PathBuf,
+        target: Option<Vec<u8>>,
+    ) -> Result<(), BundleError> {
+        if let Some(parent) = path.parent() {
+            self.directory(parent)?;
+        }
+        match kind {
+            EntryType::Directory => self.directory(&path),
+            EntryType::Regular => {
+                self.claim(&path)?;
+                self.file(entry, &path)
+            }
+            EntryType::Symlink if self.caps.links => {
+                self.claim(&path)?;
+                let target = PathBuf::from(OsString::from_vec(target.unwrap_or_default()));
+                if !stays_within(&path, &target) {
+                    return Err(leads_out(&path));
+                }
+                self.links.push((path, target));
+                Ok(())
+            }
+            _ => {
+                let why = "neither a file nor a directory nor a link; leave it out";
+                Err(BundleError::unfit(format!("{}: {why}", path.display())))
+            }
+        }
+    }
+
+    /// Makes a directory and those above it, where they are not there yet.
+    fn directory(&mut self, path: &Path) -> Result<(), BundleError> {
+        match self.made.get(path) {
+            _ if path.as_os_str().is_empty() => return Ok(()),
+            Some(Made::Directory) => return Ok(()),
+            Some(Made::Other) => return Err(twice(path)),
+            None => {}
+        }
+        if let Some(parent) = path.parent() {
+            self.directory(parent)?;
+        }
+        self.count(path, Made::Directory)?;
+        let place = self.to.join(path);
+        fs::create_dir(&place).map_err(BundleError::system(&place))
+    }
+
+    /// Takes a path that nothing has yet.
+    fn claim(&mut self, path: &Path) -> Result<(), BundleError> {
+        if self.made.contains_key(path) {
+            return Err(twice(path));
+        }
+        self.count(path, Made::Other)
+    }
+
+    fn count(&mut self, path: &Path, made: Made) -> Result<(), BundleError> {
+        if self.made.len() == self.caps.entries {
+            return Err(self.caps.too_many());
+        }
+        self.made.insert(path.to_owned(), made);
+        Ok(())
+    }
+
+    fn file<R: Read>(&self, entry: &mut Entry<'_, R>, path: &Path) -> Result<(), BundleError> {
+        let place = self.to.join(path);
+        let failed = || BundleError::system(&place);
+        let runs = entry.header().mode().map_err(no_archive)? & 0o111 != 0;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(if runs { 0o755 } else { 0o644 });
+        let mut file = options.open(&place).map_err(failed())?;
+        let (mut buffer, mut left) = (vec![0; CHUNK], entry.size());
+        while left > 0 {
+            let count = entry.read(&mut buffer).map_err(no_archive)?;
+            if count == 0 {
+                return Err(no_archive(io::ErrorKind::UnexpectedEof.into()));
+            }
+            file.write_all(&buffer[..count]).map_err(failed())?;
+            left = left.saturating_sub(count as u64);
+        }
+        Ok(())
+    }
+
+    /// Makes the links, and follows each.
+    fn link(&self) -> Result<(), BundleError> {
+        for (path, target) in &self.links {
+            let place = self.to.join(path);
+            symlink(target, &place).map_err(BundleError::system(&place))?;
+        }
+        let top = fs::canonicalize(self.to).map_err(BundleError::system(self.to))?;
+        for (path, _) in &self.links {
+            let real = fs::canonicalize(self.to.join(path));
+            if !real.is_ok_and(|real| real.starts_with(&top)) {
+                return Err(leads_out(path));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The long name that an entry of its own gives to the next one.
+fn long<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
+    let mut name = Vec::new();
+    let most = LONGEST_PATH as u64 + 1;
+    entry.by_ref().take(most).read_to_end(&mut name).map_err(no_archive)?;
+    if name.last() == Some(&0) {
+        name.pop();
+    }
+    Ok(name)
+}
+
+/// A path from the top, of plain names only; empty for the top itself.
+fn place(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) if name.len() <= LONGEST_NAME => plain.push(name),
+            Component::CurDir => {}
+            _ => return Err(BundleError::unfit(format!("{}: no path within it", path.display()))),
+        }
+    }
+    let bytes = plain.as_os_str().as_encoded_bytes();
+    if bytes.len() > LONGEST_PATH || bytes.contains(&0) {
+        return Err(BundleError::unfit(format!("{}: no path for a file", plain.display())));
+    }
+    Ok(plain)
+}
+
+fn twice(path: &Path) -> BundleError {
+    BundleError::unfit(format!("{}: it is in there twice", path.display()))
+}

@@ -1,0 +1,206 @@
+//! A worker: asks a coordinator for lots, has them played, and delivers what they came to.
+//!
+//! # Theory of operation
+//!
+//! One task holds everything: the line to the coordinator, what each slot does, which leases are
+//! held. Whatever happens (a message, the end of a lot, the time to renew, a wish to stop) it takes
+//! in one thing after the other, and waits for nothing else; matches are played by the threads of
+//! [`crate::slot`], bundles are fetched by tasks of their own.
+//!
+//! ```text
+//! slot:   idle ──Lot──► fetching bundles ──► playing ──report in the spool──► idle
+//!                           │                   ├── failed: Fault ──► pause ──► idle
+//!                           │                   ├── lease lost ──► stopped ──► idle
+//!                           └── failed: Fault   └── something left behind: Fault ──► retired
+//! report: in the spool ──sent, and after each reconnection sent again──► Verdict ──► deleted
+//! ```
+//!
+//! *Room* is offered for each slot that becomes idle. Room that was offered on a line that broke is
+//! forgotten on the other side, so all idle slots are offered again on the next one.
+//!
+//! *Leases* outlive lines. What is being played goes on while the line is broken; all leases that
+//! are held, by slots or in the spool, are renewed as soon as it is back and then three times in the
+//! time that they hold. A lease that is lost all the same is not played to its end.
+//!
+//! *Reports* are on disk before they are sent, and until the coordinator says what became of them.
+//! Whether that is "accepted" or "late" is all the same here: it knows better, since the lease is
+//! what makes a result count once.
+//!
+//! *Faults* are told, and then the slot pauses, longer from fault to fault: a machine on which
+//! everything fails must not eat up the attempts of a whole tournament.
+//!
+//! *The end* may be asked for twice. First no more is taken, and what is under way may end within
+//! the time to drain; then, or at the second request, it is stopped and given back.
+
+pub(crate) mod backoff;
+mod desk;
+mod line;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::v1::Hello;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tracing::info;
+
+use crate::connect::{Access, Bearer, ConnectError};
+use crate::library::{self, Library};
+use crate::sandbox::{Host, Policy, Refused};
+use crate::slot::{Slots, Workshop};
+use crate::spool::{Spool, SpoolError, unusable};
+use desk::Desk;
+use line::Line;
+
+/// The largest message, in bytes: a report with the records of its matches.
+pub const LONGEST_MESSAGE: usize = 512 << 20;
+
+/// Calls the coordinator.
+pub(crate) type Caller = WorkerServiceClient<InterceptedService<Channel, Bearer>>;
+
+/// What a worker is told.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// The coordinator.
+    pub access: Access,
+    /// The worker's name, always the same for the same worker; one is made up if there is none.
+    pub name: Option<String>,
+    /// How many matches are played at a time.
+    pub slots: usize,
+    /// Where reports wait until they are acknowledged: a directory of this worker alone.
+    pub spool: PathBuf,
+    /// Where bots are kept: a directory of this worker alone, which begins empty each time.
+    pub cache: PathBuf,
+    /// How much isolation is asked for.
+    pub policy: Policy,
+    /// How long lots under way may take to end, once the worker is to stop.
+    pub drain: Duration,
+}
+
+/// Whether a worker is to stop. It can only become more urgent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// It is not.
+    #[default]
+    NotYet,
+    /// It takes no more lots; those under way may end.
+    Drain,
+    /// It gives back what is under way.
+    Now,
+}
+
+impl Ending {
+    /// What is asked for by one more request.
+    #[must_use]
+    pub fn sooner(self) -> Self {
+        if self == Self::NotYet { Self::Drain } else { Self::Now }
+    }
+}
+
+/// Why a worker cannot work.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// What it was told means nothing.
+    #[error(transparent)]
+    Access(#[from] ConnectError),
+    /// A directory cannot be used.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The machine gives less isolation than was asked for.
+    #[error(transparent)]
+    Sandbox(#[from] Refused),
+    /// Its slots cannot be started.
+    #[error("cannot start {slots} slots: {error}; try fewer --slots")]
+    Slots {
+        /// How many there were to be.
+        slots: usize,
+        /// Why there are not.
+        error: std::io::Error,
+    },
+    /// The coordinator does not want it.
+    #[error("{server}: refused: {cause}")]
+    Refused {
+        /// Who refused.
+        server: String,
+        /// Why.
+        cause: String,
+    },
+    /// Every slot retired.
+    #[error(
+        "no slot is left: something of a match could not be ended or removed in each of them; see \
+         the log, clean up and start again"
+    )]
+    Retired,
+}
+
+/// A worker, ready to begin.
+#[derive(Debug)]
+pub struct Worker {
+    config: WorkerConfig,
+    name: String,
+    host: Arc<Host>,
+    spool: Arc<Spool>,
+    library: Arc<Library>,
+    scratch: PathBuf,
+}
+
+impl Worker {
+    /// Finds out what this machine isolates and opens the worker's directories. That takes some
+    /// seconds, and blocks the thread.
+    ///
+    /// # Errors
+    /// [`WorkerError`], before the coordinator has heard anything.
+    pub fn prepare(config: WorkerConfig) -> Result<Self, WorkerError> {
+        config.access.check()?;
+        let spool = Arc::new(Spool::open(&config.spool)?);
+        let name = config.name.clone().map_or_else(|| spool.name(), Ok)?;
+        let host = Arc::new(Host::prepare(config.policy)?);
+        let library = Arc::new(Library::open(&config.cache, Arc::clone(&host))?);
+        let scratch = config.cache.join("matches");
+        library::empty(&scratch).map_err(|error| unusable(&scratch, error))?;
+        info!("{}", host.announcement());
+        Ok(Self { config, name, host, spool, library, scratch })
+    }
+
+    /// What the coordinator knows it as.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Works until it is asked to end; a coordinator that cannot be reached is called again and
+    /// again. Reports that nobody acknowledged stay in the spool.
+    ///
+    /// # Errors
+    /// [`WorkerError`] if it is refused or cannot go on.
+    pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
+        let Self { config, name, host, spool, library, scratch } = self;
+        let (channel, bearer) = (config.access.lazy_channel()?, config.access.bearer()?);
+        let caller = WorkerServiceClient::with_interceptor(channel, bearer)
+            .max_decoding_message_size(LONGEST_MESSAGE)
+            .max_encoding_message_size(LONGEST_MESSAGE);
+        let hello = Hello {
+            name,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            sandbox: host.announcement(),
+            rules: RULES_VERSION.to_owned(),
+        };
+        info!(
+            name = hello.name,
+            slots = config.slots,
+            coordinator = config.access.server,
+            waiting = spool.leases().len(),
+            "worker"
+        );
+        let (said, ends) = mpsc::unbounded_channel();
+        let workshop = Workshop { host, spool: Arc::clone(&spool), scratch };
+        let slots = Slots::start(config.slots, &workshop, &said)
+            .map_err(|error| WorkerError::Slots { slots: config.slots, error })?;
+        let line = Line::new(caller.clone(), hello, Arc::clone(&spool));
+        Desk::new(&config, caller, line, spool, library, slots, ends).run(ending).await
+    }
+}

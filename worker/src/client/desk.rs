@@ -1,0 +1,469 @@
+//! Where everything about a worker's lots comes together: see the theory of operation above.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::Lease;
+use arbiter_proto::v1;
+use arbiter_proto::v1::coordinator_message::Say as Heard;
+use arbiter_proto::v1::worker_message::Say;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::{error, info, warn};
+
+use super::backoff::Backoff;
+use super::line::{Event, Line};
+use super::{Caller, Ending, WorkerConfig, WorkerError};
+use crate::bot::Contestant;
+use crate::library::Library;
+use crate::lot::Lot;
+use crate::seat::{Cord, Stop};
+use crate::slot::{Ended, Order, Said, Slots};
+use crate::spool::Spool;
+
+/// A lease is renewed so often in the time that it holds: two renewals may get lost.
+const RENEWALS: u32 = 3;
+
+/// The shortest lease that is taken at its word; a shorter one would have us do nothing else.
+const SHORTEST_LEASE: Duration = Duration::from_millis(300);
+
+/// How long a slot pauses after a fault: from this, for the first, ...
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// ... to this, when everything fails.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// How long the last words to the coordinator may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a slot does.
+#[derive(Debug)]
+enum Place {
+    /// Nothing.
+    Idle,
+    /// Nothing, after a fault.
+    Pausing(Instant),
+    /// It waits for the bots of a lot.
+    Fetching { lot: Box<Lot>, task: AbortHandle },
+    /// It plays. Once it was stopped there is no cord left; a lease that was lost is not given
+    /// back.
+    Playing { lease: Lease, cord: Option<Cord>, lost: bool },
+    /// It will never take anything again.
+    Retired,
+}
+
+impl Place {
+    fn lease(&self) -> Option<Lease> {
+        match self {
+            Self::Fetching { lot, .. } => Some(lot.lease),
+            Self::Playing { lease, .. } => Some(*lease),
+            Self::Idle | Self::Pausing(_) | Self::Retired => None,
+        }
+    }
+}
+
+/// The bots for the lot of a slot, or why they cannot be had.
+type Fetched = (usize, Lease, Result<HashMap<blake3::Hash, Contestant>, String>);
+
+/// A worker at work.
+pub(super) struct Desk {
+    server: String,
+    drain: Duration,
+    caller: Caller,
+    line: Line,
+    spool: Arc<Spool>,
+    library: Arc<Library>,
+    slots: Slots,
+    ends: mpsc::UnboundedReceiver<Said>,
+    places: Vec<Place>,
+    pauses: Vec<Backoff>,
+    fetching: JoinSet<Fetched>,
+    /// What was to be said while there was no line.
+    owed: Vec<Say>,
+    /// How long leases hold.
+    lease: Duration,
+    renew_at: Instant,
+    /// Until when lots may end, once the worker is to stop.
+    until: Option<Instant>,
+    failure: Option<WorkerError>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        config: &WorkerConfig,
+        caller: Caller,
+        line: Line,
+        spool: Arc<Spool>,
+        library: Arc<Library>,
+        slots: Slots,
+        ends: mpsc::UnboundedReceiver<Said>,
+    ) -> Self {
+        let places = (0..config.slots).map(|_| Place::Idle).collect();
+        let pause = |slot| Backoff::new(&format!("slot {slot}"), SHORTEST_PAUSE, LONGEST_PAUSE);
+        let pauses = (0..config.slots).map(pause).collect();
+        Self {
+            server: config.access.server.clone(),
+            drain: config.drain,
+            caller,
+            line,
+            spool,
+            library,
+            slots,
+            ends,
+            places,
+            pauses,
+            fetching: JoinSet::new(),
+            owed: Vec::new(),
+            lease: SHORTEST_LEASE,
+            renew_at: Instant::now(),
+            until: None,
+            failure: None,
+        }
+    }
+
+    /// Works until the end.
+    pub(super) async fn run(
+        mut self,
+        mut ending: watch::Receiver<Ending>,
+    ) -> Result<(), WorkerError> {
+        let mut asked = true;
+        self.hurry(*ending.borrow_and_update());
+        while !self.is_over() {
+            let alarm = self.alarm();
+            tokio::select! {
+                event = self.line.next() => self.happened(event),
+                Some((slot, lease, ended)) = self.ends.recv() => self.ended(slot, lease, ended),
+                Some(fetched) = self.fetching.join_next() => self.fetched(fetched),
+                () = sleep_until(alarm) => self.wake(),
+                changed = ending.changed(), if asked => {
+                    // Nobody is left who could ask: it goes on until something else ends it.
+                    asked = changed.is_ok();
+                    self.hurry(*ending.borrow_and_update());
+                }
+            }
+        }
+        self.part().await;
+        self.slots.end();
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether there is nothing left to do, or no time left to do it in.
+    fn is_over(&self) -> bool {
+        let Some(until) = self.until else { return false };
+        let busy = self.places.iter().any(|place| place.lease().is_some());
+        let late = until <= Instant::now();
+        !busy && (late || self.spool.leases().is_empty())
+    }
+
+    /// Says the last words, and listens as long as somebody answers.
+    async fn part(&mut self) {
+        let deadline = Instant::now() + FAREWELL;
+        if self.line.hang_up() {
+            loop {
+                match timeout_at(deadline, self.line.next()).await {
+                    Ok(Event::Heard(Heard::Verdict(verdict))) => self.judged(verdict),
+                    Ok(Event::Heard(_)) => {}
+                    _ => break,
+                }
+            }
+        }
+        match self.spool.leases().len() {
+            0 => info!("the end: nothing is left"),
+            waiting => warn!(waiting, "the end: reports wait in the spool for the next start"),
+        }
+    }
+
+    /// When there is something to do although nothing happens.
+    fn alarm(&self) -> Instant {
+        let pauses = self.places.iter().filter_map(|place| match place {
+            Place::Pausing(until) => Some(*until),
+            _ => None,
+        });
+        let renewal = self.line.is_open().then_some(self.renew_at);
+        let far = Instant::now() + LONGEST_PAUSE;
+        let until = self.until.filter(|until| *until > Instant::now());
+        pauses.chain(renewal).chain(until).fold(far, Instant::min)
+    }
+
+    fn wake(&mut self) {
+        let now = Instant::now();
+        for slot in 0..self.places.len() {
+            if matches!(self.places[slot], Place::Pausing(until) if until <= now) {
+                self.idle(slot);
+            }
+        }
+        if self.line.is_open() && self.renew_at <= now {
+            self.renew();
+        }
+        if self.until.is_some_and(|until| until <= now) {
+            self.stop_all();
+        }
+    }
+
+    fn happened(&mut self, event: Event) {
+        match event {
+            Event::Open(v1::Welcome { worker, lease_ms }) => {
+                info!(worker, lease_ms, "connected");
+                self.lease = span(lease_ms);
+                self.open();
+            }
+            Event::Heard(Heard::Lot(lot)) => self.take(lot),
+            Event::Heard(Heard::Verdict(verdict)) => self.judged(verdict),
+            Event::Heard(Heard::Lost(v1::Lost { leases })) => {
+                leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
+            }
+            Event::Heard(Heard::Welcome(_)) | Event::Over => {}
+            Event::Lost(cause, wait) => {
+                let wait_ms = wait.as_millis();
+                warn!(server = self.server, cause, wait_ms, "no coordinator; trying again");
+            }
+            Event::Refused(cause) => {
+                error!(server = self.server, cause, "the coordinator refuses this worker");
+                let server = self.server.clone();
+                self.fail(WorkerError::Refused { server, cause }, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Says everything that a new line has to hear.
+    fn open(&mut self) {
+        self.renew();
+        for say in std::mem::take(&mut self.owed) {
+            self.line.say(say);
+        }
+        let idle = self.places.iter().filter(|place| matches!(place, Place::Idle)).count();
+        self.offer(idle);
+        self.spool.leases().into_iter().for_each(|lease| self.line.report(lease));
+    }
+
+    fn renew(&mut self) {
+        let playing = self.places.iter().filter_map(Place::lease);
+        let leases: Vec<_> = playing.chain(self.spool.leases()).map(v1::Lease::from).collect();
+        if !leases.is_empty() {
+            self.line.say(Say::Renew(v1::Renew { leases }));
+        }
+        self.renew_at = Instant::now() + self.lease / RENEWALS;
+    }
+
+    fn offer(&self, idle: usize) {
+        if idle > 0 && self.until.is_none() {
+            let slots = u32::try_from(idle).unwrap_or(u32::MAX);
+            self.line.say(Say::Room(v1::Room { slots }));
+        }
+    }
+
+    /// Says something that must be heard, now or later.
+    fn tell(&mut self, say: Say) {
+        if self.line.is_open() { self.line.say(say) } else { self.owed.push(say) }
+    }
+
+    fn give_back(&mut self, lease: Lease) {
+        self.tell(Say::GiveBack(v1::GiveBack { leases: vec![lease.into()] }));
+    }
+
+    /// A slot has nothing to do.
+    fn idle(&mut self, slot: usize) {
+        self.places[slot] = Place::Idle;
+        self.offer(1);
+    }
+
+    /// An attempt failed: the slot takes a break.
+    fn failed(&mut self, slot: usize, lease: Lease, reason: String) {
+        self.tell(Say::Fault(v1::Fault { lease: Some(lease.into()), reason }));
+        self.places[slot] = Place::Pausing(Instant::now() + self.pauses[slot].next());
+    }
+
+    /// Takes a lot, if there is a slot for it.
+    fn take(&mut self, message: v1::Lot) {
+        let Some(lease) = message.lease.and_then(read) else {
+            warn!("a lot came without a lease that means anything");
+            return;
+        };
+        let idle = self.places.iter().position(|place| matches!(place, Place::Idle));
+        let Some(slot) = idle.filter(|_| self.until.is_none()) else {
+            self.give_back(lease);
+            return;
+        };
+        self.renew_at = self.renew_at.min(Instant::now() + span(message.lease_ms) / RENEWALS);
+        match Lot::read(lease, message) {
+            Ok(lot) => {
+                let (caller, library) = (self.caller.clone(), Arc::clone(&self.library));
+                let digests = lot.digests();
+                let fetch = async move {
+                    let mut bots = HashMap::new();
+                    for digest in digests {
+                        match library.take(&caller, digest).await {
+                            Ok(bot) => drop(bots.insert(digest, bot)),
+                            Err(why) => return (slot, lease, Err(why)),
+                        }
+                    }
+                    (slot, lease, Ok(bots))
+                };
+                let task = self.fetching.spawn(fetch);
+                self.places[slot] = Place::Fetching { lot: Box::new(lot), task };
+            }
+            Err(why) => {
+                warn!(%lease, why, "a lot that means nothing");
+                self.failed(slot, lease, why);
+            }
+        }
+    }
+
+    /// The bots of a lot are here, or not to be had.
+    fn fetched(&mut self, fetched: Result<Fetched, JoinError>) {
+        let (slot, lease, bots) = match fetched {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                let its = |place: &Place| match place {
+                    Place::Fetching { lot, task } if task.id() == error.id() => Some(lot.lease),
+                    _ => None,
+                };
+                let its = self.places.iter().enumerate().find_map(|(slot, place)| {
+                    its(place).map(|lease| (slot, lease, Err(error.to_string())))
+                });
+                let Some(failed) = its else { return };
+                failed
+            }
+        };
+        // One that was ended by us, perhaps just as it was done, has no slot any more.
+        let lot = match std::mem::replace(&mut self.places[slot], Place::Idle) {
+            Place::Fetching { lot, .. } if lot.lease == lease => lot,
+            other => {
+                self.places[slot] = other;
+                return;
+            }
+        };
+        let stop = Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"));
+        match bots.and_then(|bots| Ok((bots, stop?))) {
+            Ok((bots, (stop, cord))) => {
+                self.slots.give(slot, Order { lot: *lot, bots, stop: Arc::new(stop) });
+                self.places[slot] = Place::Playing { lease, cord: Some(cord), lost: false };
+            }
+            Err(why) => {
+                warn!(%lease, why, "a lot cannot be played here");
+                self.failed(slot, lease, why);
+            }
+        }
+    }
+
+    /// A slot has come to the end of its lot.
+    fn ended(&mut self, slot: usize, lease: Lease, ended: Ended) {
+        let lost = matches!(self.places[slot], Place::Playing { lost: true, .. });
+        match ended {
+            Ended::Played => {
+                self.line.report(lease);
+                self.pauses[slot].reset();
+                self.idle(slot);
+            }
+            Ended::Stopped => {
+                if !lost {
+                    self.give_back(lease);
+                }
+                self.idle(slot);
+            }
+            Ended::Failed(reason) => self.failed(slot, lease, reason),
+            Ended::Retired(reason) => {
+                self.failed(slot, lease, reason);
+                self.places[slot] = Place::Retired;
+                if self.places.iter().all(|place| matches!(place, Place::Retired)) {
+                    error!("every slot has retired");
+                    self.fail(WorkerError::Retired, self.drain);
+                }
+            }
+        }
+    }
+
+    fn judged(&self, v1::Verdict { lease, fate }: v1::Verdict) {
+        let Some(lease) = lease.and_then(read) else { return };
+        if !self.spool.forget(lease) {
+            return;
+        }
+        match v1::Fate::try_from(fate) {
+            Ok(v1::Fate::Accepted | v1::Fate::Repeated) => {}
+            Ok(v1::Fate::Late) => warn!(%lease, "a report came too late: it counts for nothing"),
+            Ok(v1::Fate::Malformed) => error!(%lease, "a report was called malformed"),
+            Ok(v1::Fate::Unspecified) | Err(_) => {
+                warn!(%lease, fate, "a report had a strange fate");
+            }
+        }
+    }
+
+    /// A lease holds no more: whoever plays under it stops.
+    fn lost(&mut self, lease: Lease) {
+        let holder = self.places.iter().position(|place| place.lease() == Some(lease));
+        let Some(slot) = holder else { return };
+        warn!(%lease, "the lease is lost");
+        match &mut self.places[slot] {
+            Place::Playing { cord, lost, .. } => {
+                *lost = true;
+                cord.take().into_iter().for_each(Cord::pull);
+            }
+            Place::Fetching { task, .. } => {
+                task.abort();
+                self.idle(slot);
+            }
+            Place::Idle | Place::Pausing(_) | Place::Retired => {}
+        }
+    }
+
+    /// Ends sooner, if that is asked for.
+    fn hurry(&mut self, ending: Ending) {
+        match ending {
+            Ending::NotYet => {}
+            Ending::Drain => {
+                if self.until.is_none() {
+                    info!(drain_s = self.drain.as_secs(), "no more lots; those under way may end");
+                    self.end_within(self.drain);
+                }
+            }
+            Ending::Now => self.end_within(Duration::ZERO),
+        }
+    }
+
+    fn fail(&mut self, failure: WorkerError, within: Duration) {
+        self.failure.get_or_insert(failure);
+        self.end_within(within);
+    }
+
+    fn end_within(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        self.until = Some(self.until.map_or(until, |before| before.min(until)));
+        self.give_back_fetching();
+        if time.is_zero() {
+            self.stop_all();
+        }
+    }
+
+    /// Gives back what was not begun.
+    fn give_back_fetching(&mut self) {
+        for slot in 0..self.places.len() {
+            if let Place::Fetching { lot, task } = &self.places[slot] {
+                let lease = lot.lease;
+                task.abort();
+                self.places[slot] = Place::Idle;
+                self.give_back(lease);
+            }
+        }
+    }
+
+    /// Stops what is played.
+    fn stop_all(&mut self) {
+        for place in &mut self.places {
+            if let Place::Playing { cord, .. } = place {
+                cord.take().into_iter().for_each(Cord::pull);
+            }
+        }
+    }
+}
+
+/// How long a lease holds, from milliseconds as they came.
+fn span(milliseconds: i64) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).max(SHORTEST_LEASE)
+}
+
+/// A lease, if it means something; nothing that does was ever given to us.
+fn read(message: v1::Lease) -> Option<Lease> {
+    Lease::try_from(message).ok()
+}

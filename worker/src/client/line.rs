@@ -1,0 +1,238 @@
+//! The line to the coordinator: made, lost, and made again.
+//!
+//! What is said over it goes through a courier, one thing at a time, who fetches reports from the
+//! spool when it is their turn: however many wait, no more than a few are in memory.
+
+use std::future::{self, Future};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::Lease;
+use arbiter_proto::v1::coordinator_message::Say as Heard;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::{CoordinatorMessage, Hello, Welcome, WorkerMessage};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Sleep, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status, Streaming};
+
+use super::Caller;
+use super::backoff::{self, Backoff};
+use crate::spool::Spool;
+
+/// How long a coordinator may take to answer Hello.
+const GREETING: Duration = Duration::from_secs(30);
+
+/// Messages on their way to the network at a time, in memory.
+const AHEAD: usize = 2;
+
+/// What happened at the line.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// It is there.
+    Open(Welcome),
+    /// The coordinator said something.
+    Heard(Heard),
+    /// It is gone, or was not to be had, for this reason; it is tried again in this time.
+    Lost(String, Duration),
+    /// The coordinator does not want us, and asking again will not change that.
+    Refused(String),
+    /// It was hung up, and the coordinator did so too.
+    Over,
+}
+
+/// What is to be sent.
+enum Parcel {
+    Say(Say),
+    Report(Lease),
+}
+
+/// A line, which is open or will be again.
+pub(super) struct Line {
+    caller: Caller,
+    hello: Hello,
+    spool: Arc<Spool>,
+    backoff: Backoff,
+    state: State,
+}
+
+/// A line being tried.
+type Call = Pin<Box<dyn Future<Output = Result<(Box<Open>, Welcome), Status>> + Send>>;
+
+enum State {
+    /// It will be tried when this ends.
+    Waiting(Pin<Box<Sleep>>),
+    /// It is being tried.
+    Calling(Call),
+    Open(Box<Open>),
+    /// It will not be used again.
+    Closed,
+}
+
+struct Open {
+    /// Where the courier takes what is to be sent; nowhere once it was hung up.
+    parcels: Option<mpsc::UnboundedSender<Parcel>>,
+    incoming: Streaming<CoordinatorMessage>,
+    /// The courier, who ends with this.
+    _courier: JoinSet<()>,
+}
+
+impl Line {
+    /// A line that is tried at once.
+    pub(super) fn new(caller: Caller, hello: Hello, spool: Arc<Spool>) -> Self {
+        let backoff = Backoff::new(&hello.name, backoff::LEAST, backoff::MOST);
+        let state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
+        Self { caller, hello, spool, backoff, state }
+    }
+
+    /// Waits for the next thing to happen. Whoever stops waiting misses nothing.
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            match &mut self.state {
+                State::Waiting(wait) => {
+                    wait.await;
+                    let (caller, hello) = (self.caller.clone(), self.hello.clone());
+                    let call = call(caller, hello, Arc::clone(&self.spool));
+                    self.state = State::Calling(Box::pin(call));
+                }
+                State::Calling(call) => match call.await {
+                    Ok((open, welcome)) => {
+                        self.backoff.reset();
+                        self.state = State::Open(open);
+                        return Event::Open(welcome);
+                    }
+                    Err(status) => return self.lost(&status),
+                },
+                State::Open(open) => match open.incoming.message().await {
+                    Ok(Some(CoordinatorMessage { say: Some(heard) })) => {
+                        return Event::Heard(heard);
+                    }
+                    // Something that this version does not know.
+                    Ok(Some(CoordinatorMessage { say: None })) => {}
+                    Ok(None) | Err(_) if open.parcels.is_none() => {
+                        self.state = State::Closed;
+                        return Event::Over;
+                    }
+                    Ok(None) => return self.lost(&Status::unavailable("the stream ended")),
+                    Err(status) => return self.lost(&status),
+                },
+                State::Closed => future::pending().await,
+            }
+        }
+    }
+
+    fn lost(&mut self, status: &Status) -> Event {
+        if is_refusal(status) {
+            self.state = State::Closed;
+            return Event::Refused(status.message().to_owned());
+        }
+        let wait = self.backoff.next();
+        self.state = State::Waiting(Box::pin(sleep(wait)));
+        Event::Lost(cause(status), wait)
+    }
+
+    /// Whether something can be said now.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(&self.state, State::Open(open) if open.parcels.is_some())
+    }
+
+    /// Says something, if the line is open; otherwise it is gone.
+    pub(super) fn say(&self, say: Say) {
+        self.send(Parcel::Say(say));
+    }
+
+    /// Sends the report of a lease, if the line is open.
+    pub(super) fn report(&self, lease: Lease) {
+        self.send(Parcel::Report(lease));
+    }
+
+    fn send(&self, parcel: Parcel) {
+        if let State::Open(open) = &self.state
+            && let Some(parcels) = &open.parcels
+        {
+            // The courier is gone when the stream is: that is heard, and said again later.
+            drop(parcels.send(parcel));
+        }
+    }
+
+    /// Ends the line once everything is sent. [`Event::Over`] comes when the coordinator has heard
+    /// it all; whether there is such an event to wait for.
+    pub(super) fn hang_up(&mut self) -> bool {
+        if let State::Open(open) = &mut self.state {
+            open.parcels = None;
+            return true;
+        }
+        self.state = State::Closed;
+        false
+    }
+}
+
+/// Calls the coordinator, and waits until it answers.
+async fn call(
+    mut caller: Caller,
+    hello: Hello,
+    spool: Arc<Spool>,
+) -> Result<(Box<Open>, Welcome), Status> {
+    let (parcels, orders) = mpsc::unbounded_channel();
+    let (sender, messages) = mpsc::channel(AHEAD);
+    let mut courier = JoinSet::new();
+    courier.spawn(carry(orders, sender, spool));
+    drop(parcels.send(Parcel::Say(Say::Hello(hello))));
+    let greeting = async {
+        let mut incoming = caller.work(ReceiverStream::new(messages)).await?.into_inner();
+        match incoming.message().await? {
+            Some(CoordinatorMessage { say: Some(Heard::Welcome(welcome)) }) => {
+                let open = Open { parcels: Some(parcels), incoming, _courier: courier };
+                Ok((Box::new(open), welcome))
+            }
+            Some(_) => Err(Status::internal("its first word was no welcome")),
+            None => Err(Status::unavailable("the stream ended before a welcome")),
+        }
+    };
+    let late = |_| Status::deadline_exceeded("the coordinator does not answer");
+    timeout(GREETING, greeting).await.map_err(late)?
+}
+
+/// Takes what is to be sent to the network, in order.
+async fn carry(
+    mut parcels: mpsc::UnboundedReceiver<Parcel>,
+    network: mpsc::Sender<WorkerMessage>,
+    spool: Arc<Spool>,
+) {
+    while let Some(parcel) = parcels.recv().await {
+        let say = match parcel {
+            Parcel::Say(say) => say,
+            Parcel::Report(lease) => {
+                let spool = Arc::clone(&spool);
+                let read = tokio::task::spawn_blocking(move || spool.read(lease));
+                let Ok(Some(report)) = read.await else { continue };
+                Say::Report(report)
+            }
+        };
+        if network.send(WorkerMessage { say: Some(say) }).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether a coordinator that answers so will answer so again.
+fn is_refusal(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::Unauthenticated | Code::PermissionDenied | Code::FailedPrecondition
+    )
+}
+
+/// Why a call failed: what is at the bottom of it.
+fn cause(status: &Status) -> String {
+    let mut deepest = std::error::Error::source(status);
+    while let Some(deeper) = deepest.and_then(std::error::Error::source) {
+        deepest = Some(deeper);
+    }
+    match deepest {
+        Some(error) => error.to_string(),
+        None => format!("{}: {}", status.code(), status.message()),
+    }
+}

@@ -1,0 +1,243 @@
+//! The way to a coordinator: its address, the token that lets somebody in, certificates.
+//!
+//! Workers and the client commands go the same way: [`Access::channel`] gives the connection, and
+//! [`Access::bearer`] what puts the token into every call made over it.
+//!
+//! ```ignore
+//! let access = Access::new("http://127.0.0.1:7001");
+//! let client = RankingServiceClient::with_interceptor(access.channel().await?, access.bearer()?);
+//! ```
+
+use std::error::Error as _;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Request, Status};
+
+/// How long a connection may take to be made, and a peer to show that it still lives.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often an idle peer is asked whether it still lives: a cut network tells nobody.
+const PULSE: Duration = Duration::from_secs(5);
+
+/// The name by which we introduce ourselves.
+const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
+
+/// Where a coordinator is, and what is shown to be let in.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// `http://HOST:PORT`, or `https://…` for TLS.
+    pub server: String,
+    /// The token, if there is one.
+    pub token: Option<String>,
+    /// A file with the certificates of those who may vouch for the server, as PEM; the system's
+    /// if there is none.
+    pub ca: Option<PathBuf>,
+    /// A file with our own certificate, as PEM, where the server asks for one.
+    pub cert: Option<PathBuf>,
+    /// The file with its key, as PEM.
+    pub key: Option<PathBuf>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, token, ca, cert, key } = self;
+        let token = token.as_ref().map(|_| "…");
+        f.debug_struct("Access")
+            .field("server", server)
+            .field("token", &token)
+            .field("ca", ca)
+            .field("cert", cert)
+            .field("key", key)
+            .finish()
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// What was given means nothing; no repetition helps.
+    #[error("{what}: {cause}")]
+    Malformed {
+        /// What was given.
+        what: String,
+        /// What is wrong with it, and the remedy.
+        cause: String,
+    },
+    /// Nobody answers, or not in the way that was expected.
+    #[error("{server}: {cause}; is the coordinator running there?")]
+    Unreachable {
+        /// Who was called.
+        server: String,
+        /// What happened.
+        cause: String,
+    },
+}
+
+impl ConnectError {
+    fn malformed(what: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self::Malformed { what: what.into(), cause: cause.into() }
+    }
+}
+
+impl Access {
+    /// Access to a server without a token, by the system's certificates.
+    pub fn new(server: impl Into<String>) -> Self {
+        Self { server: server.into(), ..Self::default() }
+    }
+
+    /// A connection, which repairs itself: what is called while it is broken fails, and what is
+    /// called later finds it mended.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if it cannot be made.
+    pub async fn channel(&self) -> Result<Channel, ConnectError> {
+        let unreachable = |error: tonic::transport::Error| ConnectError::Unreachable {
+            server: self.server.clone(),
+            cause: innermost(&error),
+        };
+        self.endpoint()?.connect().await.map_err(unreachable)
+    }
+
+    /// The same, made when it is first used.
+    ///
+    /// # Errors
+    /// [`ConnectError::Malformed`] alone.
+    pub fn lazy_channel(&self) -> Result<Channel, ConnectError> {
+        self.endpoint().map(|endpoint| endpoint.connect_lazy())
+    }
+
+    /// Whether everything that was given means something.
+    ///
+    /// # Errors
+    /// [`ConnectError::Malformed`] alone.
+    pub fn check(&self) -> Result<(), ConnectError> {
+        self.endpoint()?;
+        self.bearer().map(drop)
+    }
+
+    /// What puts the token into every call.
+    ///
+    /// # Errors
+    /// [`ConnectError::Malformed`] if the token is none.
+    pub fn bearer(&self) -> Result<Bearer, ConnectError> {
+        let header = |token: &String| {
+            let mut value: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        };
+        let unprintable =
+            || ConnectError::malformed("the token", "it has characters that no token has");
+        let token = self.token.as_ref();
+        token.map(|token| header(token).ok_or_else(unprintable)).transpose().map(Bearer)
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, ConnectError> {
+        let server = &self.server;
+        let remedy = "write http://HOST:PORT, or https://HOST:PORT for TLS";
+        let malformed = || ConnectError::malformed(server, format!("no address; {remedy}"));
+        let secret = server.starts_with("https://");
+        if !secret && !server.starts_with("http://") {
+            return Err(malformed());
+        }
+        let endpoint = Endpoint::from_shared(server.clone())
+            .and_then(|endpoint| endpoint.user_agent(AGENT))
+            .map_err(|_| malformed())?
+            .connect_timeout(PATIENCE)
+            .http2_keep_alive_interval(PULSE)
+            .keep_alive_timeout(PATIENCE)
+            .keep_alive_while_idle(true)
+            .http2_adaptive_window(true);
+        if secret {
+            let unfit = |error: tonic::transport::Error| {
+                ConnectError::malformed("the certificates", innermost(&error))
+            };
+            return endpoint.tls_config(self.tls()?).map_err(unfit);
+        }
+        if self.ca.is_some() || self.cert.is_some() || self.key.is_some() {
+            let cause = "certificates are for https:// only";
+            return Err(ConnectError::malformed(server, cause));
+        }
+        Ok(endpoint)
+    }
+
+    fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
+        let tls = ClientTlsConfig::new().timeout(PATIENCE);
+        let tls = match &self.ca {
+            Some(path) => tls.ca_certificate(Certificate::from_pem(read(path)?)),
+            None => tls.with_native_roots(),
+        };
+        match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => {
+                Ok(tls.identity(Identity::from_pem(read(cert)?, read(key)?)))
+            }
+            (None, None) => Ok(tls),
+            _ => Err(ConnectError::malformed("a certificate and its key", "give both or neither")),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ConnectError> {
+    let unreadable =
+        |error: io::Error| ConnectError::malformed(path.display().to_string(), error.to_string());
+    fs::read(path).map_err(unreadable)
+}
+
+/// What is at the bottom of an error: those above say no more than that there was one.
+fn innermost(error: &tonic::transport::Error) -> String {
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Puts a token into every call, if there is one.
+#[derive(Clone, Debug)]
+pub struct Bearer(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_nothing_is_said_at_once() {
+        let said = |access: &Access| access.endpoint().unwrap_err().to_string();
+        for server in ["", "localhost:7001", "ftp://x", "http://", "https://a b"] {
+            let said = said(&Access::new(server));
+            assert!(said.contains("write http://HOST:PORT"), "{said}");
+        }
+        let ca = Some(PathBuf::from("/nowhere/ca.pem"));
+        let access = Access { ca: ca.clone(), ..Access::new("http://localhost:1") };
+        assert!(said(&access).contains("https:// only"));
+        let access = Access { ca, ..Access::new("https://localhost:1") };
+        assert!(said(&access).starts_with("/nowhere/ca.pem: "));
+        let access = Access { cert: Some("c".into()), ..Access::new("https://localhost:1") };
+        assert!(said(&access).contains("both or neither"));
+        let access = Access { token: Some("a\nb".to_owned()), ..Access::new("http://localhost:1") };
+        assert!(access.bearer().is_err());
+    }
+
+    #[test]
+    fn tokens_are_not_shown() {
+        let access = Access { token: Some("secret".to_owned()), ..Access::new("http://localhost") };
+        let shown = format!("{access:?} {:?}", access.bearer().unwrap());
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

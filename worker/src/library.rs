@@ -1,0 +1,251 @@
+//! The library: the bots that a worker plays, each fetched once.
+//!
+//! A bundle is asked for by its digest, checked against it, and unpacked into a directory of its
+//! own; those who want the same bundle at the same time wait for one who fetches it. A bundle that
+//! cannot be unpacked or run is kept all the same, as a contestant that forfeits: that is its
+//! author's fault, on every worker. A bundle that cannot be had is a fault of ours.
+//!
+//! What is on disk is this process's alone and begins empty: it is never asked whether somebody
+//! has changed it since. Above a size, bots that nobody plays are given up, the longest unused
+//! first.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arbiter_proto::v1::FetchBundleRequest;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tonic::{Code, Status};
+use tracing::{info, warn};
+
+use crate::bot::{Bot, Contestant};
+use crate::bundle::{self, BundleError, MOST_BUNDLE};
+use crate::client::Caller;
+use crate::client::backoff::{self, Backoff};
+use crate::sandbox::{Host, Source};
+use crate::spool::{self, SpoolError};
+
+/// What all bots together may take up on disk, in bytes.
+const ROOM: u64 = 4 << 30;
+
+/// How often a bundle is asked for before the attempt that wants it has failed.
+const TRIES: u32 = 8;
+
+/// The bots of a worker.
+#[derive(Debug)]
+pub(crate) struct Library {
+    directory: PathBuf,
+    host: Arc<Host>,
+    shelf: Mutex<Shelf>,
+    room: u64,
+    _lock: File,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    copies: HashMap<blake3::Hash, Copy>,
+    /// How often something was taken out so far.
+    taken: u64,
+}
+
+/// A bot that is here, or on its way.
+#[derive(Debug)]
+struct Copy {
+    cell: Arc<OnceCell<Kept>>,
+    /// When it was last taken out.
+    taken: u64,
+}
+
+/// A bot that is here.
+#[derive(Debug)]
+struct Kept {
+    contestant: Contestant,
+    /// Its files, which go when this goes.
+    files: TempDir,
+    /// What it takes up on disk, in bytes.
+    size: u64,
+}
+
+impl Library {
+    /// An empty library in `directory`, of which the folder `bots` is its own.
+    ///
+    /// # Errors
+    /// If another worker uses the directory, or it cannot be written.
+    pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
+        let lock = spool::own(directory)?;
+        let directory = directory.join("bots");
+        let made = empty(&directory).and_then(|()| fs::canonicalize(&directory));
+        let directory = made.map_err(|error| spool::unusable(&directory, error))?;
+        Ok(Self { directory, host, shelf: Mutex::default(), room: ROOM, _lock: lock })
+    }
+
+    /// The contestant whose bundle has this digest, fetched if it is not here.
+    ///
+    /// # Errors
+    /// Why it cannot be had, for the organiser.
+    pub(crate) async fn take(
+        &self,
+        caller: &Caller,
+        digest: blake3::Hash,
+    ) -> Result<Contestant, String> {
+        let cell = {
+            let mut shelf = self.shelf();
+            shelf.taken += 1;
+            let taken = shelf.taken;
+            let copy = shelf.copies.entry(digest);
+            let copy = copy.or_insert_with(|| Copy { cell: Arc::default(), taken });
+            copy.taken = taken;
+            Arc::clone(&copy.cell)
+        };
+        let fetched = cell.initialized();
+        let kept = cell.get_or_try_init(|| self.fetch(caller, digest)).await?;
+        let contestant = kept.contestant.clone();
+        drop(cell);
+        if !fetched {
+            self.tidy();
+        }
+        Ok(contestant)
+    }
+
+    async fn fetch(&self, caller: &Caller, digest: blake3::Hash) -> Result<Kept, String> {
+        let bytes = download(caller, digest).await?;
+        let directory = self.directory.clone();
+        let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory));
+        let kept = unpacked.await.map_err(|error| error.to_string())??;
+        if let Contestant::Unfit { why, .. } = &kept.contestant {
+            info!(%digest, why, "a bundle that cannot play: it forfeits");
+        }
+        Ok(kept)
+    }
+
+    /// Gives up what has not been used for longest, as long as there is too much.
+    fn tidy(&self) {
+        let mut shelf = self.shelf();
+        loop {
+            let here = shelf.copies.iter();
+            let sizes = here.map(|(digest, copy)| (digest, copy, copy.cell.get()));
+            let total: u64 =
+                sizes.clone().filter_map(|(.., kept)| kept).map(|kept| kept.size).sum();
+            if total <= self.room {
+                return;
+            }
+            let idle = sizes.filter(|(_, copy, kept)| {
+                Arc::strong_count(&copy.cell) == 1 && kept.is_some_and(Kept::is_idle)
+            });
+            let Some((digest, ..)) = idle.min_by_key(|(_, copy, _)| copy.taken) else { return };
+            let digest = *digest;
+            let copy = shelf.copies.remove(&digest);
+            if let Some(kept) = copy.as_ref().and_then(|copy| copy.cell.get()) {
+                self.host.forget(&Source::Directory(kept.files.path().to_owned()));
+            }
+        }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Whether nobody plays it: all who do hold it.
+    fn is_idle(&self) -> bool {
+        match &self.contestant {
+            Contestant::Bot(bot) => Arc::strong_count(bot) == 1,
+            Contestant::Unfit { .. } => true,
+        }
+    }
+}
+
+/// Makes a directory that is there and empty.
+pub(crate) fn empty(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::create_dir_all(directory)
+}
+
+/// The bundle with this digest, asked for again and again where that may help.
+async fn download(caller: &Caller, digest: blake3::Hash) -> Result<Vec<u8>, String> {
+    let mut backoff = Backoff::new(&digest.to_string(), backoff::LEAST, backoff::MOST);
+    for attempt in 1.. {
+        match pieces(caller, digest).await {
+            Ok(bytes) if bytes.len() > MOST_BUNDLE || blake3::hash(&bytes) == digest => {
+                return Ok(bytes);
+            }
+            Ok(bytes) => {
+                let found = blake3::hash(&bytes);
+                return Err(format!("bundle {digest}: what came has the digest {found}"));
+            }
+            Err(status) if attempt >= TRIES || is_final(&status) => {
+                return Err(format!("bundle {digest}: {}", status.message()));
+            }
+            Err(status) => {
+                warn!(%digest, cause = status.message(), "cannot fetch a bundle; trying again");
+                tokio::time::sleep(backoff.next()).await;
+            }
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Whether asking again is useless.
+fn is_final(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::NotFound
+            | Code::InvalidArgument
+            | Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::FailedPrecondition
+            | Code::Unimplemented
+    )
+}
+
+/// A bundle as it comes; no more of it than what shows that it is too large.
+async fn pieces(caller: &Caller, digest: blake3::Hash) -> Result<Vec<u8>, Status> {
+    let request = FetchBundleRequest { digest: digest.as_bytes().to_vec() };
+    let mut stream = caller.clone().fetch_bundle(request).await?.into_inner();
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.message().await? {
+        bytes.extend_from_slice(&piece.bytes);
+        if bytes.len() > MOST_BUNDLE {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Unpacks a bundle into a directory of its own in `directory`, and sees what it is.
+fn unpack(bytes: &[u8], digest: blake3::Hash, directory: &Path) -> Result<Kept, String> {
+    let failed = |error: io::Error| format!("{}: {error}", directory.display());
+    let files = tempfile::tempdir_in(directory).map_err(failed)?;
+    let unfit = |why| Contestant::Unfit { digest: digest.to_string(), why };
+    let contestant = match bundle::unpack(bytes, files.path()) {
+        Ok(()) => match Bot::unpacked(files.path(), digest) {
+            Ok(bot) => Contestant::Bot(Arc::new(bot)),
+            Err(error) => unfit(error.within(files.path())),
+        },
+        Err(BundleError::Unfit(why)) => {
+            empty(files.path()).map_err(failed)?;
+            unfit(format!("its bundle cannot be unpacked: {why}"))
+        }
+        Err(error @ BundleError::System { .. }) => return Err(error.to_string()),
+    };
+    let size = size(files.path()).map_err(failed)?;
+    Ok(Kept { contestant, files, size })
+}
+
+/// What the files in a directory hold, in bytes.
+fn size(directory: &Path) -> io::Result<u64> {
+    let mut total = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let found = fs::symlink_metadata(entry.path())?;
+        total += if found.is_dir() { size(&entry.path())? } else { found.len() };
+    }
+    Ok(total)
+}

@@ -1,0 +1,276 @@
+//! Slots: threads that play lots, one match at a time each.
+//!
+//! A slot knows no coordinator. It is given a lot with everything that it needs, plays its matches
+//! in order, leaves the report in the spool, and says how it ended. A fault ends the whole attempt:
+//! what was played of it counts for nothing, and is played again. A slot in which something of a
+//! match was left behind may disturb the matches to come: it retires.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use arbiter_proto::ids::Lease;
+use arbiter_proto::v1;
+use tokio::sync::mpsc::UnboundedSender;
+use tracing::{debug, error, info, info_span, warn};
+
+use crate::bot::Contestant;
+use crate::bundle::{BundleError, pack_left, unpack_left};
+use crate::fault::{Context as _, Fault};
+use crate::lot::{Lot, Planned, Sitting};
+use crate::sandbox::{Host, Terms, cores_of};
+use crate::seat::Stop;
+use crate::spool::Spool;
+use crate::table::{Entrant, Match, Outcome, State};
+
+/// What the records of one report may take up, in bytes: a report is one message, and is held in
+/// memory. What comes behind is left out; only bots that flood get as far.
+const MOST_RECORDS: usize = 128 << 20;
+
+/// How hard records are compressed.
+const EFFORT: i32 = 3;
+
+/// Something to be played.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) lot: Lot,
+    /// The contestants by the digests of their bundles.
+    pub(crate) bots: HashMap<blake3::Hash, Contestant>,
+    /// Ends it early.
+    pub(crate) stop: Arc<Stop>,
+}
+
+/// How a lot ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its report is in the spool.
+    Played,
+    /// It was stopped.
+    Stopped,
+    /// It failed, for this reason.
+    Failed(String),
+    /// It failed, for this reason, and the slot takes nothing any more.
+    Retired(String),
+}
+
+/// What a slot says: its number, which lease, and how it ended.
+pub(crate) type Said = (usize, Lease, Ended);
+
+/// The slots of a worker.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    orders: Vec<mpsc::Sender<Order>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What all slots use.
+#[derive(Clone, Debug)]
+pub(crate) struct Workshop {
+    pub(crate) host: Arc<Host>,
+    pub(crate) spool: Arc<Spool>,
+    /// Where files of matches under way are.
+    pub(crate) scratch: PathBuf,
+}
+
+impl Slots {
+    /// Starts so many slots, which say how their lots end to `said`.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub(crate) fn start(
+        count: usize,
+        workshop: &Workshop,
+        said: &UnboundedSender<Said>,
+    ) -> io::Result<Self> {
+        let mut slots = Self { orders: Vec::new(), threads: Vec::new() };
+        for number in 0..count {
+            let (sender, orders) = mpsc::channel();
+            let said = said.clone();
+            let slot = Slot { number, cores: cores_of(number, count), workshop: workshop.clone() };
+            let named = thread::Builder::new().name(format!("slot {number}"));
+            slots.threads.push(named.spawn(move || slot.run(&orders, &said))?);
+            slots.orders.push(sender);
+        }
+        Ok(slots)
+    }
+
+    /// Gives an order to an idle slot.
+    pub(crate) fn give(&self, slot: usize, order: Order) {
+        // A slot ends when its orders do, or after it has said that it retires.
+        self.orders[slot].send(order).expect("slots outlive their orders");
+    }
+
+    /// Ends the slots, which are idle.
+    pub(crate) fn end(self) {
+        drop(self.orders);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                error!("a slot ended in a panic");
+            }
+        }
+    }
+}
+
+/// A slot.
+#[derive(Debug)]
+struct Slot {
+    number: usize,
+    /// The processors of its bots.
+    cores: Vec<usize>,
+    workshop: Workshop,
+}
+
+impl Slot {
+    fn run(&self, orders: &mpsc::Receiver<Order>, said: &UnboundedSender<Said>) {
+        for order in orders {
+            let Lease { lot, attempt } = order.lot.lease;
+            let (slot, edition) = (self.number, lot.edition);
+            let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt);
+            let ended = span.in_scope(|| self.end_of(&order));
+            let retired = matches!(ended, Ended::Retired(_));
+            if said.send((self.number, order.lot.lease, ended)).is_err() || retired {
+                return;
+            }
+        }
+    }
+
+    /// Plays a lot, whatever comes of it.
+    fn end_of(&self, order: &Order) -> Ended {
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            let report = self.lot(order)?;
+            self.workshop.spool.keep(order.lot.lease, &report).fault("cannot keep a report")
+        }));
+        match played {
+            Ok(Ok(())) => {
+                info!(matches = order.lot.matches.len(), "played");
+                Ended::Played
+            }
+            Ok(Err(Fault::Abandoned)) => {
+                info!("stopped");
+                Ended::Stopped
+            }
+            Ok(Err(fault @ Fault::System { .. })) => {
+                warn!(%fault, "failed: it is played again");
+                Ended::Failed(fault.to_string())
+            }
+            Ok(Err(fault @ Fault::Unclean { .. })) => {
+                error!(%fault, "this slot retires: it takes no more lots");
+                Ended::Retired(fault.to_string())
+            }
+            Err(panic) => {
+                let why = panic.downcast_ref::<String>().map(String::as_str);
+                let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
+                let why = format!("a panic: {}", why.unwrap_or("without a word"));
+                error!(why, "failed: it is played again");
+                Ended::Failed(why)
+            }
+        }
+    }
+
+    fn lot(&self, order: &Order) -> Result<v1::Report, Fault> {
+        let mut room = MOST_RECORDS;
+        let results = order.lot.matches.iter().map(|planned| {
+            let span = info_span!("match", number = %planned.number);
+            span.in_scope(|| self.one(order, planned, &mut room))
+        });
+        Ok(v1::Report {
+            lease: Some(order.lot.lease.into()),
+            results: results.collect::<Result<_, _>>()?,
+            level: self.workshop.host.level().word().to_owned(),
+        })
+    }
+
+    /// Plays one match; its record is left out if it takes more than `room`.
+    fn one(
+        &self,
+        order: &Order,
+        planned: &Planned,
+        room: &mut usize,
+    ) -> Result<v1::MatchResult, Fault> {
+        order.stop.check()?;
+        let scratch = tempfile::tempdir_in(&self.workshop.scratch);
+        let scratch = scratch.fault("cannot make a directory for a match")?;
+        let settings = &order.lot.settings;
+        let keeps = settings.state.keeps();
+        let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
+        let entrants = planned.seats.iter().enumerate().map(|(index, sitting)| {
+            let Sitting { name, digest, files } = sitting;
+            let bot = order.bots.get(digest).cloned();
+            let bot =
+                bot.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
+            let state = if keeps {
+                fs::create_dir(left(index)).fault("cannot make a directory for a bot's files")?;
+                unpack_left(files, &left(index)).fault("cannot bring back a bot's files")?;
+                State::Kept(left(index))
+            } else {
+                State::Fresh
+            };
+            Ok(Entrant { bot, name: name.clone(), state })
+        });
+        let record = scratch.path().join("record.jsonl");
+        let played = Match {
+            params: planned.params.clone(),
+            seed: planned.seed,
+            clock: settings.clock,
+            terms: Terms {
+                limits: settings.limits,
+                ponder: settings.ponder,
+                cores: self.cores.clone(),
+            },
+            entrants: entrants.collect::<Result<_, Fault>>()?,
+            record: Some(record.clone()),
+        };
+        let outcome = played.play(&self.workshop.host, &order.stop)?;
+        let mut result = result(planned, &outcome);
+        if keeps {
+            for (index, seat) in result.seats.iter_mut().enumerate() {
+                seat.files = what_it_left(&planned.seats[index], &left(index))?;
+            }
+        }
+        let file = File::open(&record).fault("cannot read a record")?;
+        let record = zstd::encode_all(file, EFFORT).fault("cannot compress a record")?;
+        if let Some(left) = room.checked_sub(record.len()) {
+            (*room, result.record) = (left, record);
+        } else {
+            warn!(bytes = record.len(), "a record is left out: the report is too large");
+        }
+        Ok(result)
+    }
+}
+
+/// The files that a bot left, packed; nothing if they do not fit.
+fn what_it_left(sitting: &Sitting, directory: &Path) -> Result<Vec<u8>, Fault> {
+    match pack_left(directory) {
+        Err(BundleError::Unfit(why)) => {
+            info!(bot = %sitting.name, why, "what it left is not kept");
+            Ok(Vec::new())
+        }
+        packed => packed.fault("cannot keep a bot's files"),
+    }
+}
+
+/// What a match came to, as it is reported; files and record are still to come.
+fn result(planned: &Planned, outcome: &Outcome) -> v1::MatchResult {
+    for (seat, report) in planned.seats.iter().zip(&outcome.seats) {
+        if let Some(detail) = &report.detail {
+            debug!(bot = %seat.name, detail, "forfeits");
+        }
+    }
+    let seats = outcome.standings.iter().map(|standing| v1::SeatResult {
+        score: standing.score.0.clone(),
+        forfeit: v1::Forfeit::from(standing.forfeit).into(),
+        bad_answers: i32::try_from(standing.bad_answers).unwrap_or(i32::MAX),
+        files: Vec::new(),
+    });
+    v1::MatchResult {
+        number: planned.number.0,
+        seats: seats.collect(),
+        transcript: outcome.transcript.as_bytes().to_vec(),
+        wall_ms: i32::try_from(outcome.wall.0 / 1000).unwrap_or(i32::MAX),
+        record: Vec::new(),
+    }
+}

@@ -1,0 +1,291 @@
+//! Bundles: what is packed comes out again, and what is packed to do harm does none.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use arbiter_worker::bot::Bot;
+use arbiter_worker::bundle::{self, Bundle, BundleError, MOST_LEFT_UNPACKED, MOST_UNPACKED};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+
+/// What a path holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Directory,
+    File(Vec<u8>, bool),
+    Link(PathBuf),
+}
+
+/// Everything below a directory.
+fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
+    let mut found = BTreeMap::new();
+    look(root, root, &mut found);
+    found
+}
+
+fn look(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Node>) {
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let node = if kind.is_dir() {
+            look(root, &path, found);
+            Node::Directory
+        } else if kind.is_symlink() {
+            Node::Link(fs::read_link(&path).unwrap())
+        } else {
+            let runs = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert!(runs == 0o755 || runs == 0o644 || root.join("bot.toml").exists());
+            Node::File(fs::read(&path).unwrap(), runs & 0o111 != 0)
+        };
+        found.insert(path.strip_prefix(root).unwrap().to_owned(), node);
+    }
+}
+
+fn write(path: &Path, contents: &[u8], mode: u32) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, contents).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A directory with a bot, and files besides.
+fn bot(files: &BTreeMap<String, (Vec<u8>, u32)>) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = b"name = \"packed\"\nrun = [\"./run\"]\n";
+    write(&directory.path().join("bot.toml"), manifest, 0o600);
+    write(&directory.path().join("run"), b"#!/bin/sh\n", 0o700);
+    for (name, (contents, mode)) in files {
+        write(&directory.path().join("files").join(name), contents, *mode);
+    }
+    fs::create_dir(directory.path().join("empty")).unwrap();
+    symlink("files", directory.path().join("link")).unwrap();
+    directory
+}
+
+fn pack(directory: &Path) -> Bundle {
+    Bundle::of(&Bot::load(directory).unwrap()).unwrap()
+}
+
+fn refused(bytes: &[u8]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let inside = directory.path().join("inside");
+    fs::create_dir(&inside).unwrap();
+    let error = bundle::unpack(bytes, &inside).unwrap_err();
+    assert!(matches!(error, BundleError::Unfit(_)), "{error}");
+    let beside: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(beside.len(), 1, "nothing is written outside");
+    error.to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn what_is_packed_comes_out_again(
+        files in btree_map(
+            "[a-zA-Z0-9._ ąé-]{0,20}/?[a-z]{1,120}",
+            (vec(any::<u8>(), 0..2000), prop::sample::select(vec![0o600_u32, 0o755, 0o444])),
+            0..8,
+        ),
+    ) {
+        // A name cannot be both a file and a directory, nor begin at the top.
+        let fits = |name: &str| !name.starts_with(['/', '.', ' ']) && !files.keys().any(|other| {
+            other.starts_with(&format!("{name}/"))
+        });
+        let files: BTreeMap<_, _> =
+            files.iter().filter(|(name, _)| fits(name)).map(|(a, b)| (a.clone(), b.clone())).collect();
+        let (one, two) = (bot(&files), bot(&files));
+        fs::create_dir_all(one.path().join("files")).unwrap();
+        fs::create_dir_all(two.path().join("files")).unwrap();
+        let bundle = pack(one.path());
+        prop_assert_eq!(&bundle, &pack(two.path()), "the same files, the same bytes");
+        prop_assert_eq!(bundle.digest(), blake3::hash(bundle.bytes()));
+        let out = tempfile::tempdir().unwrap();
+        bundle::unpack(bundle.bytes(), out.path()).unwrap();
+        prop_assert_eq!(tree(one.path()), tree(out.path()));
+        prop_assert_eq!(&bundle, &pack(out.path()), "packed again it is the same");
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_no_harm(bytes in vec(any::<u8>(), 0..400), compressed in any::<bool>()) {
+        let bytes = if compressed { zstd::encode_all(&bytes[..], 1).unwrap() } else { bytes };
+        let out = tempfile::tempdir().unwrap();
+        let unpacked = bundle::unpack(&bytes, out.path());
+        let harmless = matches!(unpacked, Ok(()) | Err(BundleError::Unfit(_)));
+        prop_assert!(harmless);
+    }
+}
+
+#[test]
+fn a_single_file_becomes_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("quick \"one\".sh");
+    write(&program, b"#!/bin/sh\n", 0o755);
+    assert!(Bot::load(&program).is_err(), "a name that no bot can have");
+    let program = directory.path().join("quick.sh");
+    write(&program, b"#!/bin/sh\n", 0o755);
+    let bundle = pack(&program);
+    let out = tempfile::tempdir().unwrap();
+    bundle::unpack(bundle.bytes(), out.path()).unwrap();
+    let unpacked = Bot::unpacked(out.path(), bundle.digest()).unwrap();
+    assert_eq!((unpacked.name.as_str(), &unpacked.run[..]), ("quick", &["./quick.sh".to_owned()][..]));
+    assert_eq!(unpacked.digest, bundle.digest().to_string());
+    let program = directory.path().join("bot.toml");
+    write(&program, b"#!/bin/sh\n", 0o755);
+    let named = Bundle::of(&Bot::load(&program).unwrap()).unwrap_err().to_string();
+    assert!(named.contains("rename it"), "{named}");
+}
+
+#[test]
+fn links_that_lead_out_are_not_packed() {
+    let directory = bot(&BTreeMap::new());
+    let bot = Bot::load(directory.path()).unwrap_err().to_string();
+    assert!(bot.contains("leads nowhere"), "{bot}");
+    fs::create_dir(directory.path().join("files")).unwrap();
+    let bot = Bot::load(directory.path()).unwrap();
+    // It leads to a place within, but not anywhere else.
+    symlink(directory.path().join("run"), directory.path().join("absolute")).unwrap();
+    let error = Bundle::of(&bot).unwrap_err().to_string();
+    assert!(error.starts_with("absolute: a link that leads nowhere"), "{error}");
+}
+
+/// An archive of entries that no honest packer makes.
+struct Forged(Builder<Vec<u8>>);
+
+impl Forged {
+    fn new() -> Self {
+        Self(Builder::new(Vec::new()))
+    }
+
+    fn entry(mut self, kind: EntryType, path: &str, target: &str, contents: &[u8]) -> Self {
+        let mut header = Header::new_gnu();
+        let fields = header.as_old_mut();
+        fields.name[..path.len()].copy_from_slice(path.as_bytes());
+        fields.linkname[..target.len()].copy_from_slice(target.as_bytes());
+        header.set_entry_type(kind);
+        header.set_mode(0o6755);
+        header.set_size(contents.len() as u64);
+        header.set_cksum();
+        self.0.append(&header, contents).unwrap();
+        self
+    }
+
+    fn file(self, path: &str) -> Self {
+        self.entry(EntryType::Regular, path, "", b"x")
+    }
+
+    fn link(self, path: &str, target: &str) -> Self {
+        self.entry(EntryType::Symlink, path, target, b"")
+    }
+
+    fn directory(self, path: &str) -> Self {
+        self.entry(EntryType::Directory, path, "", b"")
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        zstd::encode_all(&self.0.into_inner().unwrap()[..], 1).unwrap()
+    }
+}
+
+#[test]
+fn nothing_is_written_outside() {
+    for path in ["../evil", "/tmp/evil", "a/../../evil", "a/..", ".."] {
+        let said = refused(&Forged::new().file(path).bytes());
+        assert!(said.contains("no path within"), "{path}: {said}");
+    }
+    for (path, target) in
+        [("a", "/etc/passwd"), ("a", ".."), ("a", "b/../../c"), ("a/b", "../../c"), ("a", "gone")]
+    {
+        let said = refused(&Forged::new().link(path, target).bytes());
+        assert!(said.contains("leads nowhere"), "{path} -> {target}: {said}");
+    }
+    // By its words the second link stays within; through the first one it does not.
+    let chain = Forged::new().directory("a/b").link("a/b/x", "../..").link("y", "a/b/x/../..");
+    assert!(refused(&chain.bytes()).contains("leads nowhere"));
+    let through = Forged::new().directory("a").link("l", "a").file("l/evil");
+    assert!(refused(&through.bytes()).contains("twice"));
+    let through = Forged::new().directory("a").link("l", "a").link("l/evil", "../a");
+    assert!(refused(&through.bytes()).contains("twice"));
+    let replaced = Forged::new().link("a", "b").file("b").file("a");
+    assert!(refused(&replaced.bytes()).contains("twice"));
+}
+
+#[test]
+fn only_files_directories_and_links_are_made() {
+    let kinds = [
+        EntryType::Char,
+        EntryType::Block,
+        EntryType::Fifo,
+        EntryType::Link,
+        EntryType::GNUSparse,
+        EntryType::XHeader,
+    ];
+    for kind in kinds {
+        let said = refused(&Forged::new().file("b").entry(kind, "a", "b", b"").bytes());
+        assert!(said.contains("neither a file nor"), "{kind:?}: {said}");
+    }
+}
+
+#[test]
+fn too_much_is_not_unpacked() {
+    let mut many = Forged::new();
+    for number in 0..=bundle::MOST_ENTRIES {
+        many = many.directory(&format!("d{number}"));
+    }
+    assert!(refused(&many.bytes()).contains("more than 10000 files"));
+
+    // Half a gigabyte of zeros in some kilobytes.
+    let mut header = Header::new_gnu();
+    header.set_path("zeros").unwrap();
+    header.set_size(2 * MOST_UNPACKED);
+    header.set_mode(0o644);
+    header.set_cksum();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.write_all(header.as_bytes()).unwrap();
+    io::copy(&mut io::Read::take(io::repeat(0), 2 * MOST_UNPACKED), &mut encoder).unwrap();
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 1 << 20);
+    assert!(refused(&bomb).contains("larger than 256 MiB together"));
+
+    let long = Forged::new().entry(EntryType::GNULongName, "././@LongLink", "", &[b'a'; 5000]);
+    assert!(refused(&long.file("a").bytes()).contains("no path"));
+    for broken in [&b""[..], b"no archive", &Forged::new().file("a").bytes()[..40]] {
+        let directory = tempfile::tempdir().unwrap();
+        let unpacked = bundle::unpack(broken, directory.path());
+        assert!(broken.is_empty() || unpacked.is_err());
+    }
+}
+
+#[test]
+fn modes_are_what_they_should_be() {
+    let directory = tempfile::tempdir().unwrap();
+    bundle::unpack(&Forged::new().file("runs").bytes(), directory.path()).unwrap();
+    let mode = fs::metadata(directory.path().join("runs")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755, "neither setuid nor setgid");
+}
+
+#[test]
+fn files_that_a_bot_left_travel() {
+    let (directory, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(bundle::pack_left(directory.path()).unwrap(), b"");
+    bundle::unpack_left(b"", out.path()).unwrap();
+    write(&directory.path().join("a/b"), b"what I know of you", 0o644);
+    symlink("/etc/passwd", directory.path().join("c")).unwrap();
+    let packed = bundle::pack_left(directory.path()).unwrap();
+    bundle::unpack_left(&packed, out.path()).unwrap();
+    let left: Vec<_> = tree(out.path()).into_keys().collect();
+    assert_eq!(left, [Path::new("a"), Path::new("a/b")], "links are not kept");
+    assert_eq!(bundle::pack_left(out.path()).unwrap(), packed, "the same files, the same bytes");
+
+    let most = usize::try_from(MOST_LEFT_UNPACKED).unwrap();
+    write(&directory.path().join("long"), &vec![0; most], 0o644);
+    let error = bundle::pack_left(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("larger than 8 MiB"), "{error}");
+    let link = Forged::new().file("b").link("a", "b").bytes();
+    assert!(matches!(bundle::unpack_left(&link, out.path()), Err(BundleError::Unfit(_))));
+}

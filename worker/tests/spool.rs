@@ -1,0 +1,95 @@
+//! The spool: what is in it outlives its worker, and what is damaged harms nobody.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+use std::fs;
+use std::path::Path;
+
+use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+use arbiter_proto::v1;
+use arbiter_worker::spool::{Spool, SpoolError};
+
+fn lease(lot: i64, attempt: i16) -> Lease {
+    let lot = LotId { edition: EditionId(3), number: LotNumber(lot) };
+    Lease { lot, attempt: Attempt(attempt) }
+}
+
+fn report(lease: Lease) -> v1::Report {
+    let result = v1::MatchResult { number: 7, record: vec![9; 10_000], ..Default::default() };
+    v1::Report { lease: Some(lease.into()), results: vec![result], level: "A".to_owned() }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn reports_outlive_their_worker() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, two) = (lease(5, 1), lease(-8, 12));
+    let spool = Spool::open(directory.path()).unwrap();
+    let name = spool.name().unwrap();
+    spool.keep(one, &report(one)).unwrap();
+    spool.keep(two, &report(two)).unwrap();
+    drop(spool);
+
+    let spool = Spool::open(directory.path()).unwrap();
+    assert_eq!(spool.leases(), [two, one]);
+    assert_eq!(spool.read(two), Some(report(two)));
+    assert_eq!(spool.name().unwrap(), name, "the same worker");
+    assert!(spool.forget(two) && !spool.forget(two));
+    assert_eq!(spool.read(two), None);
+    drop(spool);
+    assert_eq!(Spool::open(directory.path()).unwrap().leases(), [one]);
+}
+
+#[test]
+fn a_directory_has_one_worker() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Spool::open(directory.path()).unwrap();
+    let error = Spool::open(directory.path()).unwrap_err();
+    assert!(matches!(error, SpoolError::Taken(_)), "{error}");
+    drop(spool);
+    Spool::open(directory.path()).unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(Spool::open(&file), Err(SpoolError::Unusable { .. })));
+}
+
+#[test]
+fn what_is_no_whole_report_is_set_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = lease(1, 1);
+    let spool = Spool::open(directory.path()).unwrap();
+    spool.keep(whole, &report(whole)).unwrap();
+    drop(spool);
+    let reports = directory.path().join("reports");
+    let bytes = fs::read(reports.join("3_1_1")).unwrap();
+    let mut flipped = bytes.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    for (name, contents) in [
+        ("3_2_1", &bytes[..bytes.len() / 2]),
+        ("3_3_1", &flipped[..]),
+        ("3_4_1", &bytes[..]),
+        ("3_5_1", b""),
+        ("notes.txt", b"remember the milk"),
+        ("3_6", b""),
+        (".new-4f2a", b"half of"),
+    ] {
+        fs::write(reports.join(name), contents).unwrap();
+    }
+    let spool = Spool::open(directory.path()).unwrap();
+    assert_eq!(spool.leases(), [whole]);
+    let aside = directory.path().join("aside");
+    assert_eq!(names(&aside), ["3_2_1", "3_3_1", "3_4_1", "3_5_1", "3_6", "notes.txt"]);
+    assert_eq!(names(&reports), ["3_1_1"]);
+
+    // What is damaged later is found when it is read.
+    fs::write(reports.join("3_1_1"), "torn").unwrap();
+    assert_eq!(spool.read(whole), None);
+    assert!(spool.leases().is_empty() && names(&aside).contains(&"3_1_1".to_owned()));
+}
