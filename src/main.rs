@@ -2,6 +2,7 @@
 
 mod cli;
 mod play;
+mod up;
 
 use std::process::ExitCode;
 

@@ -333,7 +333,10 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     assert!(refused.message().contains("install the same version"), "{}", refused.message());
     let request = StartEditionRequest { tournament: "nowhere".to_owned() };
     let refused = server.tournaments(Some(Role::Admin)).start_edition(request).await.unwrap_err();
-    assert_eq!((refused.code(), refused.message()), (Code::NotFound, "there is no tournament `nowhere`"));
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (Code::NotFound, "there is no tournament `nowhere`")
+    );
     let request = CreateTournamentRequest { file: "name = \"x\"\ngame = \"chess\"".to_owned() };
     let refused = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
     let refused = refused.unwrap_err();
@@ -341,7 +344,8 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     assert!(refused.message().contains("chess"), "{}", refused.message());
     server.tournament("cup").await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\n".to_owned();
-    let twice = server.tournaments(Some(Role::Admin)).create_tournament(CreateTournamentRequest { file });
+    let twice =
+        server.tournaments(Some(Role::Admin)).create_tournament(CreateTournamentRequest { file });
     assert_eq!(twice.await.unwrap_err().code(), Code::AlreadyExists);
     let mut rankings = RankingServiceClient::new(server.channel.clone());
     let board = Board { tournament: "cup".to_owned(), edition: None };

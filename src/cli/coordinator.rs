@@ -86,8 +86,11 @@ impl CoordinatorArgs {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
         let options = coordinator::database(&self.database_url).map_err(Failure::usage)?;
-        let config =
-            Config { tls: self.tls.tls(), terms: self.leases.terms()?, connections: self.connections };
+        let config = Config {
+            tls: self.tls.tls(),
+            terms: self.leases.terms()?,
+            connections: self.connections,
+        };
         let runtime = super::runtime()?;
         runtime.block_on(async {
             let listener = listen(self.grpc, "--grpc").await?;
@@ -108,15 +111,17 @@ impl CoordinatorArgs {
 
 /// A database that cannot be used.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(super) fn unusable(error: StartError) -> Failure {
+pub(crate) fn unusable(error: StartError) -> Failure {
     Failure::Refused(error.to_string())
 }
 
 /// Takes a port.
-pub(super) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
+pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let remedy = match error.kind() {
-            io::ErrorKind::AddrInUse => format!("; something else has that port, choose another with {option}"),
+            io::ErrorKind::AddrInUse => {
+                format!("; something else has that port, choose another with {option}")
+            }
             io::ErrorKind::PermissionDenied => "; ports below 1024 are for root".to_owned(),
             io::ErrorKind::AddrNotAvailable => "; it is no address of this machine".to_owned(),
             _ => String::new(),

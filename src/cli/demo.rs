@@ -29,14 +29,16 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Play the official tournaments of all five games on this machine, and show the leaderboards.
 #[derive(Debug, Args)]
-#[command(after_help = "Everything is kept: a demonstration that was stopped goes on where it was, \
+#[command(
+    after_help = "Everything is kept: a demonstration that was stopped goes on where it was, \
 and one that is over
 shows its leaderboards again. --fresh begins anew.
 
 Examples:
   arbiter demo --quick
   arbiter demo --slots 8 --data /var/tmp/demo
-  arbiter demo --quick --fresh")]
+  arbiter demo --quick --fresh"
+)]
 pub(super) struct Demo {
     /// Where everything is kept; by default a directory of the demonstration's own.
     #[arg(long, value_name = "DIR")]
@@ -140,11 +142,12 @@ async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
     drop(bars);
     let mut out = Output::new();
     for tournament in prepared {
-        out.line(&format!("\n{}", tournament.name()))?;
+        out.line("")?;
+        out.line(tournament.name())?;
         let board = Board { tournament: tournament.name().to_owned(), edition: None };
         let request = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
         let found = ranking::whole(server, &request, u32::MAX).await?;
-        ranking::table(&mut out, &found)?;
+        ranking::show_table(&mut out, &found)?;
     }
     out.flush()
 }

@@ -3,13 +3,26 @@
 //! Exit codes are part of the interface: 0 done, 1 a negative answer (a record is wrong, a match
 //! could not be finished), 2 usage, 3 cannot reach or not allowed.
 
+mod bots;
+mod client;
 mod completions;
+pub(crate) mod coordinator;
+mod demo;
 mod doctor;
+mod follow;
 mod logs;
+mod match_;
+pub(crate) mod output;
 mod play;
+mod ranking;
+mod records;
+mod signals;
+mod submit;
+mod token;
 mod tournament;
+mod up;
 mod verify;
-mod worker;
+pub(crate) mod worker;
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -17,6 +30,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 
 /// Runs official tournaments of game-playing programs.
 #[derive(Debug, Parser)]
@@ -24,6 +38,7 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "Examples:
   arbiter play gomoku bots/gomoku/house bots/gomoku/center --games 2 --record records
   arbiter verify records
+  arbiter submit finals mybot/ && arbiter ranking finals --bot mybot
   arbiter play --help")]
 struct Cli {
     #[command(subcommand)]
@@ -34,8 +49,17 @@ struct Cli {
 enum Command {
     Play(play::Play),
     Verify(verify::Verify),
+    Up(up::Up),
+    Demo(demo::Demo),
+    Coordinator(coordinator::CoordinatorArgs),
     Worker(worker::Worker),
     Tournament(tournament::Tournament),
+    Submit(submit::Submit),
+    Bots(bots::Bots),
+    Log(bots::Log),
+    Ranking(ranking::Ranking),
+    Match(match_::Match),
+    Token(token::Token),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
@@ -49,6 +73,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something that cannot be reached or is not allowed: exit code 3.
     Refused(String),
+    /// Nobody reads the output any more: the end, and no failure.
+    Unread,
 }
 
 impl Failure {
@@ -57,8 +83,20 @@ impl Failure {
         Self::Usage(error.to_string())
     }
 
+    /// The same failure, told with what was done before it.
+    fn after(self, done: &str) -> Self {
+        let tell = |message| format!("{done}: {message}");
+        match self {
+            Self::Negative(message) => Self::Negative(tell(message)),
+            Self::Usage(message) => Self::Usage(tell(message)),
+            Self::Refused(message) => Self::Refused(tell(message)),
+            Self::Unread => Self::Unread,
+        }
+    }
+
     fn code(&self) -> u8 {
         match self {
+            Self::Unread => 0,
             Self::Negative(_) => 1,
             Self::Usage(_) => 2,
             Self::Refused(_) => 3,
@@ -68,6 +106,7 @@ impl Failure {
     fn message(&self) -> &str {
         match self {
             Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
+            Self::Unread => "",
         }
     }
 }
@@ -78,8 +117,17 @@ pub(crate) fn run() -> ExitCode {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
             Command::Verify(verify) => verify.run(),
+            Command::Up(up) => up.run(),
+            Command::Demo(demo) => demo.run(),
+            Command::Coordinator(coordinator) => coordinator.run(),
             Command::Worker(worker) => worker.run(),
             Command::Tournament(tournament) => tournament.run(),
+            Command::Submit(submit) => submit.run(),
+            Command::Bots(bots) => bots.run(),
+            Command::Log(log) => log.run(),
+            Command::Ranking(ranking) => ranking.run(),
+            Command::Match(wanted) => wanted.run(),
+            Command::Token(token) => token.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),
         },
@@ -94,6 +142,12 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// What waits for everything that a command waits for.
+fn runtime() -> Result<Runtime, Failure> {
+    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    made.map_err(|error| Failure::Negative(format!("cannot start threads: {error}")))
 }
 
 /// Tells people something beside the results. Nobody is left to tell if standard error is closed.

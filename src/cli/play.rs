@@ -15,6 +15,7 @@ use arbiter_worker::table::SeatReport;
 use clap::{ArgAction, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::output::printable;
 use super::{Failure, broken_pipe, tell};
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{Done, Played, Run};
@@ -231,15 +232,10 @@ impl Play {
         let table = if self.json {
             report::table_json(plan, tally, seed).to_string()
         } else {
-            report::table(plan, tally)
+            report::table(plan, tally).lines().join("\n")
         };
         writeln!(io::stdout(), "{table}")
     }
-}
-
-/// A bot's line as it may be shown on a terminal: without characters that control it.
-fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 fn clock_kind(word: &str) -> Result<ClockKind, Failure> {

@@ -1,13 +1,24 @@
-//! `arbiter tournament …`: tournaments and their schedules.
+//! `arbiter tournament …`: tournaments, their editions, their schedules.
 
+mod create;
+mod export;
+mod list;
 mod schedule;
+mod steer;
+mod watch;
 
 use clap::{Args, Subcommand};
 
 use super::Failure;
 
-/// Tournaments and their schedules.
+pub(super) use create::Prepared;
+
+/// Tournaments, their editions and their schedules: made, run, watched and taken home.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter tournament create finals.toml && arbiter tournament start finals
+  arbiter tournament watch finals
+  arbiter tournament export finals --out finals --records && arbiter verify finals/records")]
 pub(super) struct Tournament {
     #[command(subcommand)]
     command: Command,
@@ -15,12 +26,32 @@ pub(super) struct Tournament {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Create(create::Create),
+    List(list::List),
+    Show(list::Show),
+    Start(steer::Start),
+    Watch(watch::Watch),
+    Cancel(steer::Cancel),
+    Close(steer::Close),
+    Check(steer::Check),
+    Export(export::Export),
+    Retry(steer::Retry),
     Schedule(schedule::Show),
 }
 
 impl Tournament {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self.command {
+            Command::Create(create) => create.run(),
+            Command::List(list) => list.run(),
+            Command::Show(show) => show.run(),
+            Command::Start(start) => start.run(),
+            Command::Watch(watch) => watch.run(),
+            Command::Cancel(cancel) => cancel.run(),
+            Command::Close(close) => close.run(),
+            Command::Check(check) => check.run(),
+            Command::Export(export) => export.run(),
+            Command::Retry(retry) => retry.run(),
             Command::Schedule(show) => show.run(),
         }
     }

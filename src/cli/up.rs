@@ -9,20 +9,23 @@ use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
 use super::coordinator::LeaseArgs;
+use super::worker::default_slots;
 use super::{Failure, logs, signals, tell};
 use crate::up::data::{self, DataDirectory};
 use crate::up::services::{Plan, Services};
 
 /// Run everything on this machine: a private Postgres, a coordinator and a worker.
 #[derive(Debug, Args)]
-#[command(after_help = "What is running, and how to talk to it, is told at the start. Ctrl-C lets \
+#[command(
+    after_help = "What is running, and how to talk to it, is told at the start. Ctrl-C lets \
 matches under way end,
 a second one gives them back; the next start goes on where this one stopped.
 
 Examples:
   arbiter up
   arbiter up --data tournaments --slots 4
-  arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700")]
+  arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700"
+)]
 pub(super) struct Up {
     /// Where everything is kept; by default in the user's data directory, as root /var/lib/arbiter.
     #[arg(long, value_name = "DIR")]
@@ -42,7 +45,7 @@ pub(super) struct Up {
 /// How matches are played here.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SlotArgs {
-    /// How many matches are played at a time; by default as many as there are processors, less one.
+    /// How many matches are played at a time; by default one for each processor but one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     slots: Option<u16>,
     /// How bots are isolated: auto, strict or off.
@@ -62,13 +65,12 @@ impl SlotArgs {
         leases: &LeaseArgs,
     ) -> Result<Plan, Failure> {
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
-        let usual = || std::thread::available_parallelism().map_or(1, |cores| cores.get().max(2) - 1);
         Ok(Plan {
             grpc,
             option: "--grpc",
             database_url,
             terms: leases.terms()?,
-            slots: self.slots.map_or_else(usual, usize::from),
+            slots: self.slots.map_or_else(default_slots, usize::from),
             policy,
             drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
         })

@@ -1,7 +1,6 @@
 //! `arbiter worker`: plays lots of matches for a coordinator.
 
 use std::env;
-use std::io;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -11,10 +10,9 @@ use arbiter_worker::client::{Ending, WorkerConfig, WorkerError};
 use arbiter_worker::connect::{Access, ConnectError};
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
-use tokio::runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::signals::Endings;
 use super::{Failure, logs};
 
 /// Play lots of matches for a coordinator until told to stop.
@@ -24,9 +22,9 @@ use super::{Failure, logs};
 /// stay in the spool, and are sent at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  arbiter worker --coordinator http://127.0.0.1:7001
-  arbiter worker --coordinator https://arbiter.example:7001 --slots 8 --sandbox strict
-  ARBITER_SERVER=http://arbiter:7001 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
+  arbiter worker --coordinator http://127.0.0.1:7700
+  arbiter worker --coordinator https://arbiter.example:7700 --slots 8 --sandbox strict
+  ARBITER_SERVER=http://arbiter:7700 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
 pub(super) struct Worker {
     /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
@@ -69,15 +67,17 @@ impl Worker {
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.config()?;
         logs::start();
-        let unusable = |error: io::Error| Failure::Refused(format!("cannot start: {error}"));
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let worker = arbiter_worker::client::Worker::prepare(config).map_err(failure)?;
-        runtime.map_err(unusable)?.block_on(async {
+        super::runtime()?.block_on(async {
             let (ask, ending) = watch::channel(Ending::NotYet);
-            let mut signals = Signals::new().map_err(unusable)?;
-            tokio::select! {
-                done = worker.run(ending) => done.map_err(failure),
-                never = signals.pass_on(&ask) => match never {},
+            let mut signals = Endings::watch()?;
+            let working = worker.run(ending);
+            tokio::pin!(working);
+            loop {
+                tokio::select! {
+                    done = &mut working => return done.map_err(failure),
+                    () = signals.next() => ask.send_modify(|ending| *ending = ending.sooner()),
+                }
             }
         })
     }
@@ -105,7 +105,7 @@ impl Worker {
 }
 
 /// One for each processor that we may use, but for one.
-fn default_slots() -> usize {
+pub(super) fn default_slots() -> usize {
     thread::available_parallelism().map_or(1, |processors| (processors.get() - 1).max(1))
 }
 
@@ -122,33 +122,9 @@ fn default_spool() -> Result<PathBuf, Failure> {
 }
 
 /// The exit code of a worker that cannot go on.
-fn failure(error: WorkerError) -> Failure {
+pub(crate) fn failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Access(ConnectError::Malformed { .. }) => Failure::usage(error),
         error => Failure::Refused(error.to_string()),
-    }
-}
-
-/// The signals that ask us to end.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Makes each signal a request to end sooner.
-    async fn pass_on(&mut self, ask: &watch::Sender<Ending>) -> std::convert::Infallible {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
-            ask.send_modify(|ending| *ending = ending.sooner());
-        }
     }
 }

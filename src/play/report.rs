@@ -1,9 +1,9 @@
 //! What a local run shows: a line of JSON a match, and a table at the end.
 
-use arbiter_games::{Forfeit, Micros};
-use comfy_table::{CellAlignment, Table, presets};
-use serde_json::{Map, Value, json};
+use arbiter_games::Micros;
+use serde_json::{Value, json};
 
+use crate::cli::output::{self, Columns};
 use crate::play::plan::{Job, Plan};
 use crate::play::run::Played;
 use crate::play::tally::{Row, Tally};
@@ -38,9 +38,6 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
     let rows = tally.ranking().into_iter().map(|(rank, entry)| {
         let row = &tally.0[entry];
         let (mean, interval) = row.mean();
-        let kinds = Forfeit::ALL.iter().zip(row.forfeits);
-        let forfeits: Map<_, _> =
-            kinds.map(|(kind, count)| (kind.word().to_owned(), json!(count))).collect();
         let times = row.reply_times();
         json!({
             "rank": rank,
@@ -49,7 +46,7 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
             "score": row.score,
             "mean": mean,
             "interval95": interval,
-            "forfeits": forfeits,
+            "forfeits": output::forfeits_json(&row.forfeits),
             "bad_answers": row.bad_answers,
             "reply_us": times.map(|times| json!({
                 "mean": times.mean.0, "p99": times.p99.0, "max": times.max.0
@@ -60,56 +57,30 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
 }
 
 /// The table for people.
-pub(crate) fn table(plan: &Plan, tally: &Tally) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
     let bad = tally.0.iter().any(|row| row.bad_answers > 0);
-    let mut header = vec!["#".to_owned(), "bot".to_owned(), "games".to_owned()];
-    header.extend(plan.columns.iter().map(|name| (*name).to_owned()));
-    header.push("mean ± 95 %".to_owned());
-    header.push("forfeits".to_owned());
-    if bad {
-        header.push("bad answers".to_owned());
-    }
-    header.push("reply mean / p99 / max".to_owned());
-    let columns = header.len();
-    table.set_header(header);
+    let mut header = vec!["#", "bot", "games"];
+    header.extend(plan.columns);
+    header.extend(["mean ± 95 %", "forfeits"]);
+    header.extend(bad.then_some("bad answers"));
+    header.push("reply mean / p99 / max");
+    let mut table = Columns::new(header, &[1]);
     for (rank, entry) in tally.ranking() {
         let row = &tally.0[entry];
+        let (mean, interval) = row.mean();
         let mut cells = vec![rank.to_string(), plan.entries[entry].name.to_string()];
         cells.push(row.games.to_string());
         cells.extend(
             (0..plan.columns.len())
                 .map(|part| row.score.0.get(part).copied().unwrap_or(0).to_string()),
         );
-        cells.push(mean(row));
-        cells.push(forfeits(row));
-        if bad {
-            cells.push(row.bad_answers.to_string());
-        }
+        cells.push(output::mean(mean, interval));
+        cells.push(output::forfeits(&row.forfeits));
+        cells.extend(bad.then(|| row.bad_answers.to_string()));
         cells.push(times(row));
-        table.add_row(cells);
+        table.push(cells);
     }
-    for column in (0..columns).filter(|column| *column != 1) {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
-}
-
-fn mean(row: &Row) -> String {
-    match row.mean() {
-        (mean, Some(interval)) => format!("{mean:.2} ± {interval:.2}"),
-        (mean, None) => format!("{mean:.2}"),
-    }
-}
-
-fn forfeits(row: &Row) -> String {
-    let kinds = Forfeit::ALL.iter().zip(row.forfeits).filter(|(_, count)| *count > 0);
-    let words: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
-    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    table
 }
 
 fn times(row: &Row) -> String {

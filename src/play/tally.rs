@@ -15,7 +15,7 @@ pub(crate) struct Row {
     /// The sum of the squares of its scores' first components.
     squares: i128,
     /// Its forfeits, by the positions of [`Forfeit::ALL`].
-    pub(crate) forfeits: [u32; 4],
+    pub(crate) forfeits: [i64; 4],
     /// Answers that were bad without being forfeits.
     pub(crate) bad_answers: u64,
     /// Reply times in microseconds, to three digits.

@@ -9,14 +9,15 @@ use arbiter_coordinator::access::{Role, Secret};
 use arbiter_coordinator::coordinator::{self, Config, Coordinator};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
-use arbiter_worker::client::{Worker, WorkerConfig};
+use arbiter_worker::client::{Ending, Worker, WorkerConfig};
 use arbiter_worker::connect::Access;
 use arbiter_worker::sandbox::Policy;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::cli::coordinator::{listen, unusable};
 use crate::cli::Failure;
+use crate::cli::coordinator::{listen, unusable};
+use crate::cli::worker::failure;
 use crate::up::data::DataDirectory;
 
 /// The database that ours is kept in.
@@ -53,8 +54,7 @@ pub(crate) struct Services {
     keeper: Option<Keeper>,
     coordinator: JoinHandle<Result<(), Failure>>,
     worker: JoinHandle<Result<(), Failure>>,
-    /// How far the stopping of the worker has come, and that of the coordinator.
-    worker_stops: watch::Sender<u8>,
+    worker_stops: watch::Sender<Ending>,
     coordinator_stops: watch::Sender<bool>,
 }
 
@@ -79,15 +79,16 @@ impl Services {
         let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
         let admin = token(data, &coordinator, Role::Admin).await?;
         let pass = token(data, &coordinator, Role::Worker).await?;
-        let access = |token| Access { token: Some(token), ..Access::new(format!("http://{address}")) };
+        let access =
+            |token| Access { token: Some(token), ..Access::new(format!("http://{address}")) };
         let (coordinator_stops, mut stopped) = watch::channel(false);
         let coordinator = tokio::spawn(async move {
             let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
             let served = coordinator.run(listener, stop).await;
             served.map_err(|error| Failure::Negative(error.to_string()))
         });
-        let (worker_stops, stopped) = watch::channel(0);
-        let worker = start_worker(data, &plan, access(pass), stopped)?;
+        let (worker_stops, stopped) = watch::channel(Ending::NotYet);
+        let worker = start_worker(data, &plan, access(pass), stopped).await?;
         let keeper = postgres.map(Keeper::new);
         let access = access(admin);
         Ok(Self { access, keeper, coordinator, worker, worker_stops, coordinator_stops })
@@ -115,11 +116,11 @@ impl Services {
     /// If something does not end well.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
         let Self { keeper, coordinator, mut worker, worker_stops, coordinator_stops, .. } = self;
-        worker_stops.send_replace(1);
+        worker_stops.send_replace(Ending::Drain);
         let drained = tokio::select! {
             drained = &mut worker => drained,
             () = hurry => {
-                worker_stops.send_replace(2);
+                worker_stops.send_replace(Ending::Now);
                 worker.await
             }
         };
@@ -145,6 +146,32 @@ async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
         Ok(Err(error)) => Err(Failure::Refused(error.to_string())),
         Err(panicked) => Err(Failure::Negative(format!("cannot start Postgres: {panicked}"))),
     }
+}
+
+/// Starts the worker.
+async fn start_worker(
+    data: &DataDirectory,
+    plan: &Plan,
+    access: Access,
+    ending: watch::Receiver<Ending>,
+) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
+    let config = WorkerConfig {
+        access,
+        name: None,
+        slots: plan.slots,
+        spool: data.part("spool"),
+        cache: data.part("cache"),
+        policy: plan.policy,
+        drain: plan.drain,
+    };
+    let prepared = tokio::task::spawn_blocking(|| Worker::prepare(config)).await;
+    let worker = match prepared {
+        Ok(prepared) => prepared.map_err(failure)?,
+        Err(panicked) => {
+            return Err(Failure::Negative(format!("cannot start a worker: {panicked}")));
+        }
+    };
+    Ok(tokio::spawn(async move { worker.run(ending).await.map_err(failure) }))
 }
 
 /// Keeps a private Postgres running until it is told to stop it.

@@ -164,6 +164,14 @@ impl Bot {
         Ok(Self { name, source, run, protocol, stderr, digest })
     }
 
+    /// What [`Bot::load`] would have to run first to build the bot at `path`, for people; nothing
+    /// if it is built, or there is no bot to build.
+    pub fn build_due(path: &Path) -> Option<String> {
+        let manifest = manifest::read(path).ok()?;
+        let build = manifest.build?;
+        is_stale(path, &manifest.run[0]).then(|| build.join(" "))
+    }
+
     fn load_file(path: &Path, found: &fs::Metadata) -> Result<Self, BotError> {
         if !found.is_file() {
             return Err(BotError::new(path, "neither a directory nor a file"));

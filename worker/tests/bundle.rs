@@ -133,7 +133,10 @@ fn a_single_file_becomes_a_directory() {
     let out = tempfile::tempdir().unwrap();
     bundle::unpack(bundle.bytes(), out.path()).unwrap();
     let unpacked = Bot::unpacked(out.path(), bundle.digest()).unwrap();
-    assert_eq!((unpacked.name.as_str(), &unpacked.run[..]), ("quick", &["./quick.sh".to_owned()][..]));
+    assert_eq!(
+        (unpacked.name.as_str(), &unpacked.run[..]),
+        ("quick", &["./quick.sh".to_owned()][..])
+    );
     assert_eq!(unpacked.digest, bundle.digest().to_string());
     let program = directory.path().join("bot.toml");
     write(&program, b"#!/bin/sh\n", 0o755);

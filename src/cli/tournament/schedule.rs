@@ -1,16 +1,23 @@
 //! `arbiter tournament schedule`: who plays whom, whether that is balanced, and what it costs.
 
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
 
 use arbiter_coordinator::schedule::{
     Broken, Certificate, Extent, Matches, Plan, Planned, RoundRobin, Schedule, Sides, Times,
 };
+use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::Seed;
+use arbiter_proto::convert;
+use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::{Failure, broken_pipe};
+use super::list::settings;
+use crate::cli::client::Client;
+use crate::cli::output::printable;
+use crate::cli::{Failure, broken_pipe, tell};
 
 /// How much is written at a time, in bytes.
 const BUFFER: usize = 1 << 16;
@@ -18,25 +25,33 @@ const BUFFER: usize = 1 << 16;
 /// Show who plays whom in which seats, prove that it is balanced, or say what it costs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
-#[command(after_help = "Bots and matches are numbered from 1; seats are listed from seat 1 on.
+#[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
+submission; seats are listed
+from seat 1 on. The seed of a tournament is secret until it is closed: until then its schedule is
+shown for another one (--seed), with the same balance and cost. Match 1 of a schedule is called
+EDITION/0 where matches are named.
 
 Examples:
+  arbiter tournament schedule finals --certificate --cost
   arbiter tournament schedule --dry-run --kind foursomes --bots 37 --certificate
   arbiter tournament schedule --dry-run --kind foursomes --bots 500 --games 10000 --json
   arbiter tournament schedule --dry-run --kind round_robin --bots 20 --boards 8 --cost")]
 pub(super) struct Show {
+    /// The tournament; its settings and bots are asked for.
+    #[arg(value_name = "T", conflicts_with = "dry_run")]
+    tournament: Option<String>,
     /// Plan for bots that need not exist; nothing is stored.
     #[arg(long)]
     dry_run: bool,
     /// `round_robin` (matches of two) or `foursomes` (tables of four).
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// How many bots there are.
+    /// How many bots there are; of a tournament, instead of those that are in it.
     #[arg(long, value_name = "N")]
     bots: Option<usize>,
-    /// Any text: the same seed gives the same schedule.
-    #[arg(long, value_name = "S", default_value = "0")]
-    seed: String,
+    /// Any text: the same seed gives the same schedule. Default 0.
+    #[arg(long, value_name = "S")]
+    seed: Option<String>,
     /// Round robin: how many times everything is played; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Times>,
@@ -62,7 +77,12 @@ pub(super) struct Show {
     /// Print how many matches there are, and how many each bot has.
     #[arg(long)]
     cost: bool,
+    #[command(flatten)]
+    client: Client,
 }
+
+/// The seed of a plan that needs none in particular.
+const ANY_SEED: &str = "0";
 
 /// Why a schedule is not shown to its end.
 enum Stopped {
@@ -86,22 +106,75 @@ impl From<Failure> for Stopped {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if !self.dry_run {
-            return Err(Failure::usage(
-                "tournament schedule shows no stored tournament yet; add --dry-run to plan one \
-                for any number of bots",
-            ));
-        }
-        let planner = Planner {
-            schedule: self.schedule()?,
-            bots: self.bots.ok_or_else(|| Failure::usage("--bots is missing; say how many"))?,
-            seed: Seed::of_text(&self.seed),
+        let planner = match &self.tournament {
+            Some(tournament) => self.stored(tournament)?,
+            None if self.dry_run => Planner {
+                schedule: self.schedule()?,
+                bots: self.bots.ok_or_else(|| Failure::usage("--bots is missing; say how many"))?,
+                seed: self.seed(),
+            },
+            None => {
+                return Err(Failure::usage(
+                    "name a tournament, or add --dry-run to plan one for any number of bots",
+                ));
+            }
         };
         match self.show(&planner, BufWriter::with_capacity(BUFFER, io::stdout().lock())) {
             Ok(()) => Ok(()),
             Err(Stopped::Output(error)) => broken_pipe(error),
             Err(Stopped::Failed(failure)) => Err(failure),
         }
+    }
+
+    fn seed(&self) -> Seed {
+        Seed::of_text(self.seed.as_deref().unwrap_or(ANY_SEED))
+    }
+
+    /// The option that describes a schedule, if one was given.
+    fn described(&self) -> Option<&'static str> {
+        let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
+        let pairs = pairs.or(self.boards.map(|_| "--boards"));
+        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
+        self.kind.as_ref().map(|_| "--kind").or(pairs).or(fours)
+    }
+
+    /// What the schedule of a tournament is a function of, as far as it is public.
+    fn stored(&self, tournament: &str) -> Result<Planner, Failure> {
+        if let Some(option) = self.described() {
+            return Err(Failure::usage(format!(
+                "{option} goes with --dry-run: the file of {tournament} says how it is played"
+            )));
+        }
+        let (found, bots) = self.client.run(async |server| {
+            let request = GetTournamentRequest { tournament: tournament.to_owned() };
+            let found = server.tournaments().get_tournament(request).await?.into_inner();
+            let request = ListBotsRequest { tournament: tournament.to_owned() };
+            Ok((found, server.bots().list_bots(request).await?.into_inner().bots))
+        })?;
+        let senseless = |error: &dyn fmt::Display| {
+            let error = printable(&error.to_string());
+            Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
+        };
+        let file = TournamentFile::from_json(&settings(&found).into())
+            .map_err(|error| senseless(&error))?;
+        let seed = if self.seed.is_none() && !found.seed.is_empty() {
+            convert::seed("seed", &found.seed).map_err(|error| senseless(&error))?
+        } else {
+            if self.lists() {
+                tell(&format!(
+                    "the seed of {tournament} is not used: its own schedule seats other bots in \
+                     the same way"
+                ));
+            }
+            self.seed()
+        };
+        let entered = bots.iter().filter(|bot| !bot.withdrawn).count();
+        Ok(Planner { schedule: file.schedule, bots: self.bots.unwrap_or(entered), seed })
+    }
+
+    /// Whether the matches are listed.
+    fn lists(&self) -> bool {
+        self.json || !self.certificate && !self.cost
     }
 
     /// The schedule that the options describe.
@@ -139,7 +212,7 @@ impl Show {
     fn show(&self, planner: &Planner, mut output: impl Write) -> Result<(), Stopped> {
         let matches = planner.plan()?;
         let (total, seats) = (matches.total(), matches.seats());
-        if self.json || !self.certificate && !self.cost {
+        if self.lists() {
             let boards = planner.boards() > 1;
             for (number, planned) in (1..).zip(matches) {
                 self.write_match(&mut output, number, &planned, boards)?;

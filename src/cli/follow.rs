@@ -1,0 +1,63 @@
+//! Streams that never end by themselves, across restarts of the coordinator.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tonic::{Response, Status, Streaming};
+
+use super::Failure;
+use super::client::is_lost;
+
+/// How long is waited before the first and between all later attempts to find a coordinator again.
+const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// How long a coordinator may be away: longer than an upgrade takes.
+const AWAY: Duration = Duration::from_secs(600);
+
+/// Shows `see` what comes from the stream that `open` opens, until it breaks off with a result.
+/// A stream that is lost is opened again, and `tell` tells people that this may take a while.
+///
+/// # Errors
+/// If the coordinator was never there, refuses, or stays away; or if `see` fails.
+pub(super) async fn follow<T, B>(
+    mut open: impl AsyncFnMut() -> Result<Response<Streaming<T>>, Status>,
+    mut see: impl FnMut(T) -> Result<ControlFlow<B>, Failure>,
+    tell: impl Fn(&str),
+) -> Result<B, Failure> {
+    let mut seen = false;
+    // Since when there is no answer, and how long to wait before the next attempt.
+    let mut away = None;
+    loop {
+        let lost = match open().await {
+            Ok(opened) => {
+                let mut messages = opened.into_inner();
+                loop {
+                    match messages.message().await {
+                        Ok(Some(message)) => {
+                            (seen, away) = (true, None);
+                            if let ControlFlow::Break(result) = see(message)? {
+                                return Ok(result);
+                            }
+                        }
+                        // A coordinator that stops ends its streams.
+                        Ok(None) => break Status::unavailable("it ended the stream"),
+                        Err(status) => break status,
+                    }
+                }
+            }
+            Err(status) => status,
+        };
+        if !is_lost(&lost) || !seen {
+            return Err(lost.into());
+        }
+        let (since, wait) = *away.get_or_insert_with(|| {
+            tell("the coordinator is gone; waiting until it is back");
+            (Instant::now(), WAITS.0)
+        });
+        if since.elapsed() > AWAY {
+            return Err(lost.into());
+        }
+        tokio::time::sleep(wait).await;
+        away = Some((since, (wait * 2).min(WAITS.1)));
+    }
+}

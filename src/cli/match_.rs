@@ -1,0 +1,150 @@
+//! `arbiter match ID`: one match, planned or played, and its record.
+
+use std::io;
+use std::path::Path;
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::client::{Client, Server, unless_interrupted};
+use super::output::{Columns, Output, hex};
+use super::{Failure, records, tell};
+
+/// Show a match: who sat where, what it came to, where it was played, what went wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter match 3/1207
+  arbiter match 3/1207 --record match.jsonl && arbiter verify match.jsonl
+  arbiter match 3/1207 --record - | head")]
+pub(super) struct Match {
+    /// The match, as EDITION/NUMBER: rankings, logs and exports name it so.
+    id: MatchId,
+    /// Write its record to this file too; `-` prints the record alone.
+    #[arg(long, value_name = "FILE")]
+    record: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Match {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let id = self.id;
+        match self.record.as_deref() {
+            Some("-") => self.client.run(async |server| {
+                records::ask(&server, id).await??.copy(io::stdout().lock()).await
+            }),
+            Some(path) => {
+                let path = Path::new(path);
+                let found = self.client.run(async |server| {
+                    let found = find(&server, id).await?;
+                    let record = records::ask(&server, id).await??;
+                    unless_interrupted(record.save(path)).await?;
+                    Ok(found)
+                })?;
+                self.show(&found)?;
+                tell(&format!("the record is in {}", path.display()));
+                Ok(())
+            }
+            None => self.show(&self.client.run(async |server| find(&server, id).await)?),
+        }
+    }
+
+    fn show(&self, found: &MatchStatus) -> Result<(), Failure> {
+        let mut out = Output::new();
+        if self.json {
+            out.json(&status_json(found))?;
+        } else {
+            print(&mut out, found)?;
+        }
+        out.flush()
+    }
+}
+
+async fn find(server: &Server, id: MatchId) -> Result<MatchStatus, Failure> {
+    let request = GetMatchRequest { r#match: id.to_string() };
+    Ok(server.tournaments().get_match(request).await?.into_inner())
+}
+
+/// The digits of a transcript, if the match was played.
+pub(super) fn transcript(found: &MatchStatus) -> Option<String> {
+    (!found.transcript.is_empty()).then(|| hex(&found.transcript))
+}
+
+/// What a match came to, as JSON: what all commands that show matches have in common, and two runs
+/// of a tournament too.
+pub(super) fn result_json(found: &MatchStatus) -> Value {
+    let seats = found.seats.iter();
+    let word = |forfeit: &str| (!forfeit.is_empty()).then(|| forfeit.to_owned());
+    json!({
+        "seats": seats
+            .clone()
+            .map(|seat| json!({"bot": seat.bot, "version": seat.version}))
+            .collect::<Vec<_>>(),
+        "scores": seats.clone().map(|seat| &seat.score).collect::<Vec<_>>(),
+        "forfeits": seats.clone().map(|seat| word(&seat.forfeit)).collect::<Vec<_>>(),
+        "bad_answers": seats.map(|seat| seat.bad_answers).collect::<Vec<_>>(),
+        "transcript": transcript(found),
+    })
+}
+
+fn status_json(found: &MatchStatus) -> Value {
+    let played = !found.transcript.is_empty();
+    let params: Option<Value> = serde_json::from_str(&found.params).ok();
+    let mut object = json!({
+        "match": found.r#match,
+        "tournament": found.tournament,
+        "state": found.state,
+        "params": params,
+    });
+    let more = json!({
+        "wall_ms": played.then_some(found.wall_ms),
+        "worker": (!found.worker.is_empty()).then_some(&found.worker),
+        "level": (!found.level.is_empty()).then_some(&found.level),
+        "faults": found.faults,
+    });
+    if let (Some(object), Value::Object(result), Value::Object(more)) =
+        (object.as_object_mut(), result_json(found), more)
+    {
+        object.extend(result);
+        object.extend(more);
+    }
+    object
+}
+
+fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
+    let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = found;
+    out.line(&format!("match {match} of {tournament}: {state}"))?;
+    if !found.params.is_empty() {
+        out.line(&format!("with {}", found.params))?;
+    }
+    let mut table = Columns::new(["seat", "bot", "version", "score", "forfeit", ""], &[1, 3, 4, 5]);
+    for (number, seat) in (1..).zip(&found.seats) {
+        let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
+        let forfeit = if seat.forfeit.is_empty() { "-" } else { &seat.forfeit };
+        let bad = match seat.bad_answers {
+            0 => String::new(),
+            1 => "1 bad answer".to_owned(),
+            more => format!("{more} bad answers"),
+        };
+        table.push(vec![
+            number.to_string(),
+            seat.bot.clone(),
+            seat.version.to_string(),
+            if score.is_empty() { "-".to_owned() } else { score.join(" ") },
+            forfeit.to_owned(),
+            bad,
+        ]);
+    }
+    out.table(&table)?;
+    if let Some(transcript) = transcript(found) {
+        let seconds = f64::from(*wall_ms) / 1000.0;
+        out.line(&format!("played by {worker} at level {level} in {seconds:.3} s"))?;
+        out.line(&format!("transcript {transcript}"))?;
+    }
+    found.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))
+}

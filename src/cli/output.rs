@@ -1,0 +1,215 @@
+//! What commands print: lines, JSON, tables, comma-separated values.
+//!
+//! Text that comes from elsewhere (names, reasons, messages of a server) goes through [`printable`]
+//! on its way: what controls a terminal is not shown to one.
+
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+
+use arbiter_games::Forfeit;
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+
+use super::Failure;
+
+/// Standard output. What was printed is seen after [`Output::flush`].
+#[derive(Debug)]
+pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self(BufWriter::new(io::stdout().lock()))
+    }
+
+    /// Prints one line of text.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        writeln!(self.0, "{}", printable(text)).map_err(unprinted)
+    }
+
+    /// Prints a table.
+    pub(crate) fn table(&mut self, table: &Columns) -> Result<(), Failure> {
+        table.lines().iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Prints one JSON object on a line of its own.
+    pub(crate) fn json(&mut self, object: &Value) -> Result<(), Failure> {
+        writeln!(self.0, "{}", json_text(object)).map_err(unprinted)
+    }
+
+    /// Prints one record of comma-separated values.
+    pub(crate) fn csv(&mut self, cells: &[String]) -> Result<(), Failure> {
+        let cells: Vec<_> = cells.iter().map(|cell| csv_cell(cell)).collect();
+        write!(self.0, "{}\r\n", cells.join(",")).map_err(unprinted)
+    }
+
+    /// Prints bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.0.write_all(bytes).map_err(unprinted)
+    }
+
+    /// Shows what was printed.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.0.flush().map_err(unprinted)
+    }
+}
+
+/// Output that cannot be written: the end, and a failure unless the reader has seen enough.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+pub(crate) fn unprinted(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Unread,
+        _ => Failure::Negative(format!("cannot write the output: {error}")),
+    }
+}
+
+/// Whether a character changes what a terminal does or how it orders text.
+fn controls(c: char) -> bool {
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}');
+    reorders || (c.is_control() && c != '\t')
+}
+
+/// A line as it may be shown on a terminal: without characters that control it.
+pub(crate) fn printable(line: &str) -> String {
+    line.chars().map(|c| if controls(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// JSON in which what controls a terminal is escaped, beyond what JSON itself asks for.
+fn json_text(value: &Value) -> String {
+    let escaped = |c: char| {
+        if controls(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+    };
+    let text = value.to_string();
+    if text.contains(controls) { text.chars().map(escaped).collect() } else { text }
+}
+
+/// A value between commas (RFC 4180).
+fn csv_cell(cell: &str) -> String {
+    let cell = printable(cell);
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+/// A table for people: a header, columns of text to the left and columns of numbers to the right.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    header: Vec<String>,
+    /// Which columns hold text.
+    text: Vec<usize>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    /// A table without rows; `text` are the positions of the columns that hold text.
+    pub(crate) fn new<H: Into<String>>(
+        header: impl IntoIterator<Item = H>,
+        text: &[usize],
+    ) -> Self {
+        let header = header.into_iter().map(Into::into).collect();
+        Self { header, text: text.to_owned(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The lines of the table.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(self.header.iter().map(|cell| printable(cell)));
+        for row in &self.rows {
+            table.add_row(row.iter().map(|cell| printable(cell)));
+        }
+        for column in (0..self.header.len()).filter(|column| !self.text.contains(column)) {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+}
+
+/// How often each kind of forfeit happened, in the order of [`Forfeit::ALL`], for people.
+pub(crate) fn forfeits(counts: &[i64]) -> String {
+    let kinds = Forfeit::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let words: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+/// The same by the words for the kinds.
+pub(crate) fn forfeits_json(counts: &[i64]) -> Value {
+    let kinds = Forfeit::ALL.iter().zip(counts);
+    kinds.map(|(kind, count)| (kind.word().to_owned(), json!(count))).collect::<Map<_, _>>().into()
+}
+
+/// A mean with half the width of its 95 % interval, for people.
+pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
+    match margin {
+        Some(margin) => format!("{mean:.2} ± {margin:.2}"),
+        None => format!("{mean:.2}"),
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digit = |half| char::from_digit(u32::from(half), 16).expect("four bits are one digit");
+    digits.map(digit).collect()
+}
+
+/// A moment in microseconds since 1970, for people; times beyond the calendar have no date.
+pub(crate) fn moment(micros: i64) -> String {
+    let Some(time) = calendar(micros) else { return "-".to_owned() };
+    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
+    format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// The same as RFC 3339 writes it.
+pub(crate) fn moment_json(micros: i64) -> Value {
+    let Some(time) = calendar(micros) else { return Value::Null };
+    let (date, (hour, minute, second, micro)) = (time.date(), time.to_hms_micro());
+    json!(format!("{date}T{hour:02}:{minute:02}:{second:02}.{micro:06}Z"))
+}
+
+fn calendar(micros: i64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
+}
+
+/// `1 match`, `2 matches`.
+pub(crate) fn matches(number: i64) -> String {
+    if number == 1 { "1 match".to_owned() } else { format!("{number} matches") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_controls_the_terminal() {
+        assert_eq!(printable("a\x1b[2J\u{9b}b\u{202e}\tc"), "a\u{fffd}[2J\u{fffd}b\u{fffd}\tc");
+        let escaped = json_text(&json!({ "x": "\u{9b}\u{7f}\u{202e}ż\n" }));
+        assert_eq!(escaped, r#"{"x":"\u009b\u007f\u202eż\n"}"#);
+        let back: Value = serde_json::from_str(&escaped).unwrap();
+        assert_eq!(back["x"], "\u{9b}\u{7f}\u{202e}ż\n");
+    }
+
+    #[test]
+    fn values_are_quoted_where_they_must_be() {
+        assert_eq!(csv_cell("plain 1.5"), "plain 1.5");
+        assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_cell("a\nb"), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn moments() {
+        assert_eq!(moment(1_000_000_000_000_042), "2001-09-09 01:46:40 UTC");
+        assert_eq!(moment_json(1_000_000_000_000_042), json!("2001-09-09T01:46:40.000042Z"));
+        assert_eq!(moment(i64::MAX), "-");
+    }
+}

@@ -1,0 +1,107 @@
+//! `arbiter ranking T --bot BOT`: one bot's place, its meetings, its history.
+
+use arbiter_proto::v1::{
+    Board, GetHistoryRequest, GetMeetingsRequest, GetPlaceRequest, GetPlaceResponse,
+    GetRankingRequest, Meeting,
+};
+use serde_json::{Value, json};
+
+use super::show::{place_json, rank, table};
+use super::{Format, Ranking};
+use crate::cli::Failure;
+use crate::cli::client::Server;
+use crate::cli::output::{Columns, Output, mean};
+
+/// What there is to say about a bot.
+struct Found {
+    edition: i32,
+    columns: Vec<String>,
+    place: GetPlaceResponse,
+    meetings: Vec<Meeting>,
+    history: Vec<GetPlaceResponse>,
+}
+
+/// Shows all there is about the bot of this name.
+pub(super) fn run(ranking: &Ranking, bot: &str) -> Result<(), Failure> {
+    if ranking.format == Format::Csv {
+        return Err(Failure::usage("--bot shows several tables; use --format table or json"));
+    }
+    let found = ranking.client.run(async |server| find(&server, ranking.board(), bot).await)?;
+    let mut out = Output::new();
+    if ranking.format == Format::Json {
+        print_json(&mut out, &found)?;
+    } else {
+        print(&mut out, bot, &found)?;
+    }
+    out.flush()
+}
+
+async fn find(server: &Server, board: Board, bot: &str) -> Result<Found, Failure> {
+    let mut rankings = server.rankings();
+    let request = GetPlaceRequest { board: Some(board.clone()), bot: bot.to_owned() };
+    let place = rankings.get_place(request).await?.into_inner();
+    // All that follows is of the edition that this place is in, whatever becomes official meanwhile.
+    let board = Board { edition: Some(place.edition), ..board };
+    let request = GetRankingRequest { board: Some(board.clone()), limit: 1, ..Default::default() };
+    let columns = rankings.get_ranking(request).await?.into_inner().columns;
+    let tournament = board.tournament.clone();
+    let request = GetMeetingsRequest { board: Some(board), bot: bot.to_owned() };
+    let meetings = rankings.get_meetings(request).await?.into_inner().meetings;
+    let request = GetHistoryRequest { tournament, bot: bot.to_owned() };
+    let history = rankings.get_history(request).await?.into_inner().places;
+    Ok(Found { edition: place.edition, columns, place, meetings, history })
+}
+
+fn print(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
+    out.line(&format!("{bot} in edition {}", found.edition))?;
+    out.table(&table(found.place.place.iter(), &found.columns))?;
+    let mut meetings = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
+    for Meeting { other, matches, won, drawn, lost } in &found.meetings {
+        let counts = [matches, won, drawn, lost].map(i64::to_string);
+        meetings.push([other.clone()].into_iter().chain(counts).collect());
+    }
+    if !meetings.is_empty() {
+        out.line("")?;
+        out.table(&meetings)?;
+    }
+    let header = ["edition", "#", "version", "matches", "score", "mean ± 95 %"];
+    let mut history = Columns::new(header, &[4]);
+    for GetPlaceResponse { edition, place } in &found.history {
+        let place = place.clone().unwrap_or_default();
+        history.push(vec![
+            edition.to_string(),
+            rank(&place),
+            place.version.to_string(),
+            place.matches.to_string(),
+            place.score.join(" "),
+            mean(place.mean, place.margin),
+        ]);
+    }
+    if !history.is_empty() {
+        out.line("")?;
+        out.table(&history)?;
+    }
+    Ok(())
+}
+
+fn print_json(out: &mut Output, found: &Found) -> Result<(), Failure> {
+    let mut place = placed_json(&found.place);
+    place["columns"] = json!(found.columns);
+    out.json(&json!({ "place": place }))?;
+    for Meeting { other, matches, won, drawn, lost } in &found.meetings {
+        let meeting = json!({"against": other, "matches": matches, "won": won, "drawn": drawn,
+            "lost": lost});
+        out.json(&json!({ "meeting": meeting }))?;
+    }
+    found.history.iter().try_for_each(|former| out.json(&json!({ "history": placed_json(former) })))
+}
+
+/// A place with its edition.
+fn placed_json(placed: &GetPlaceResponse) -> Value {
+    let mut line = json!({ "edition": placed.edition });
+    let place = placed.place.as_ref().map(place_json);
+    if let (Some(line), Some(Value::Object(place))) = (line.as_object_mut(), place) {
+        line.extend(place);
+    }
+    line
+}

@@ -1,0 +1,165 @@
+//! A page of a leaderboard: as a table, as JSON, as comma-separated values.
+
+use std::io::{self, IsTerminal as _};
+
+use arbiter_games::Forfeit;
+use arbiter_proto::v1::{GetRankingResponse, Place};
+use serde_json::{Value, json};
+
+use super::Format;
+use crate::cli::output::{self, Columns, Output, matches};
+use crate::cli::{Failure, tell};
+
+/// Shows places that begin after `offset` others.
+pub(super) fn page(
+    out: &mut Output,
+    page: &GetRankingResponse,
+    offset: u32,
+    format: Format,
+) -> Result<(), Failure> {
+    match format {
+        Format::Table => {
+            out.line(&heading(page))?;
+            out.table(&table(page.places.iter(), &page.columns))?;
+            extent(page, offset).map_or(Ok(()), |extent| out.line(&extent))
+        }
+        Format::Json => page.places.iter().try_for_each(|place| out.json(&line_json(page, place))),
+        Format::Csv => {
+            tell(&heading(page));
+            out.csv(&csv_header(&page.columns))?;
+            page.places.iter().try_for_each(|place| out.csv(&csv_row(place, page.columns.len())))
+        }
+    }
+}
+
+/// What clears a terminal: go to the upper left, erase all that follows.
+const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
+
+/// Shows a page that changed: in the place of the former one on a terminal, else after it.
+pub(super) fn again(
+    out: &mut Output,
+    changed: &GetRankingResponse,
+    offset: u32,
+    format: Format,
+) -> Result<(), Failure> {
+    if format == Format::Table && io::stdout().is_terminal() {
+        out.bytes(CLEAR)?;
+    }
+    page(out, changed, offset, format)?;
+    out.flush()
+}
+
+/// Which edition this is, and how much of it is counted.
+fn heading(page: &GetRankingResponse) -> String {
+    let official = if page.official { "official" } else { "not official" };
+    let (edition, counted) = (page.edition, page.counted);
+    format!("edition {edition}, {official}: {counted} of {} counted", matches(page.matches))
+}
+
+/// Which places these are, if they are not all.
+fn extent(page: &GetRankingResponse, offset: u32) -> Option<String> {
+    let shown = u32::try_from(page.places.len()).unwrap_or(u32::MAX);
+    let last = offset.saturating_add(shown);
+    (shown < page.bots).then(|| match shown {
+        0 => format!("no places after the first {offset} of {}", page.bots),
+        1 => format!("place {last} of {}", page.bots),
+        _ => format!("places {} to {last} of {}", offset + 1, page.bots),
+    })
+}
+
+/// Places as a table for people.
+pub(super) fn table<'a>(
+    places: impl Iterator<Item = &'a Place> + Clone,
+    columns: &[String],
+) -> Columns {
+    let bad = places.clone().any(|place| place.bad_answers > 0);
+    let mut header: Vec<_> = ["#", "bot", "version", "matches"].map(str::to_owned).into();
+    header.extend_from_slice(columns);
+    header.extend(["mean ± 95 %", "forfeits"].map(str::to_owned));
+    header.extend(bad.then(|| "bad answers".to_owned()));
+    let mut table = Columns::new(header, &[1]);
+    for place in places {
+        let mut row = vec![
+            rank(place),
+            place.bot.clone(),
+            place.version.to_string(),
+            place.matches.to_string(),
+        ];
+        row.extend(score(place, columns.len()));
+        row.push(output::mean(place.mean, place.margin));
+        row.push(output::forfeits(&place.forfeits));
+        row.extend(bad.then(|| place.bad_answers.to_string()));
+        table.push(row);
+    }
+    table
+}
+
+/// The rank; shared ones with `=`.
+pub(super) fn rank(place: &Place) -> String {
+    let shared = if place.tied { "=" } else { "" };
+    format!("{shared}{}", place.rank)
+}
+
+/// One number for each column: who has not played has nothing.
+fn score(place: &Place, columns: usize) -> impl Iterator<Item = String> {
+    (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str).to_owned())
+}
+
+/// A place with all that is said about it.
+pub(crate) fn place_json(place: &Place) -> Value {
+    let number = |digits: &String| digits.parse::<i64>().map_or_else(|_| json!(digits), Into::into);
+    json!({
+        "rank": place.rank,
+        "tied": place.tied,
+        "bot": place.bot,
+        "version": place.version,
+        "matches": place.matches,
+        "score": place.score.iter().map(number).collect::<Vec<_>>(),
+        "mean": place.mean,
+        "interval95": place.margin,
+        "forfeits": output::forfeits_json(&place.forfeits),
+        "bad_answers": place.bad_answers,
+    })
+}
+
+/// A place as a line that can be understood without the others.
+fn line_json(page: &GetRankingResponse, place: &Place) -> Value {
+    let mut line = json!({
+        "edition": page.edition,
+        "official": page.official,
+        "counted": page.counted,
+        "planned": page.matches,
+        "columns": page.columns,
+    });
+    if let (Some(line), Value::Object(place)) = (line.as_object_mut(), place_json(place)) {
+        line.extend(place);
+    }
+    line
+}
+
+fn csv_header(columns: &[String]) -> Vec<String> {
+    let mut header: Vec<_> =
+        ["rank", "tied", "bot", "version", "matches"].map(str::to_owned).into();
+    header.extend_from_slice(columns);
+    header.extend(["mean", "interval95"].map(str::to_owned));
+    header.extend(Forfeit::ALL.map(|kind| kind.word().to_owned()));
+    header.push("bad_answers".to_owned());
+    header
+}
+
+fn csv_row(place: &Place, columns: usize) -> Vec<String> {
+    let mut row = vec![
+        place.rank.to_string(),
+        place.tied.to_string(),
+        place.bot.clone(),
+        place.version.to_string(),
+        place.matches.to_string(),
+    ];
+    row.extend(score(place, columns));
+    row.push(place.mean.to_string());
+    row.push(place.margin.map(|margin| margin.to_string()).unwrap_or_default());
+    let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
+    row.extend(forfeits.map(i64::to_string));
+    row.push(place.bad_answers.to_string());
+    row
+}

@@ -1,0 +1,69 @@
+//! Records from a coordinator: decompressed as they come, never whole in memory.
+
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
+use tonic::{Code, Status, Streaming};
+use zstd::stream::write::Decoder;
+
+use super::Failure;
+use super::client::Server;
+
+/// What others may do with a record, as far as the user's mask lets them.
+const MODE: u32 = 0o666;
+
+/// A record on its way.
+pub(super) struct Record {
+    id: MatchId,
+    pieces: Streaming<RecordPiece>,
+}
+
+/// Asks for the record of a match; the inner error is the coordinator's word that there is none.
+///
+/// # Errors
+/// If the coordinator fails or refuses.
+pub(super) async fn ask(server: &Server, id: MatchId) -> Result<Result<Record, Status>, Failure> {
+    let request = GetRecordRequest { r#match: id.to_string() };
+    match server.tournaments().get_record(request).await {
+        Ok(pieces) => Ok(Ok(Record { id, pieces: pieces.into_inner() })),
+        Err(status) if status.code() == Code::NotFound => Ok(Err(status)),
+        Err(status) => Err(status.into()),
+    }
+}
+
+impl Record {
+    /// Writes it to `out`.
+    ///
+    /// # Errors
+    /// If the coordinator or `out` fails.
+    pub(super) async fn copy(mut self, out: impl Write) -> Result<(), Failure> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Unread,
+            _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
+        };
+        let mut decoder = Decoder::new(out).map_err(failed)?;
+        while let Some(piece) = self.pieces.message().await? {
+            decoder.write_all(&piece.bytes).map_err(failed)?;
+        }
+        decoder.flush().map_err(failed)
+    }
+
+    /// Writes it to the file at `path`, which is there when it is whole.
+    ///
+    /// # Errors
+    /// If the coordinator fails or the file cannot be written.
+    pub(super) async fn save(self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new();
+        let file = file.permissions(Permissions::from_mode(MODE)).tempfile_in(folder);
+        let file = file.map_err(failed)?;
+        self.copy(file.as_file()).await?;
+        file.persist(path).map(drop).map_err(|error| failed(error.error))
+    }
+}

@@ -1,0 +1,150 @@
+//! `arbiter tournament create FILE`: a tournament from its file, with its house bots.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_proto::v1::{CreateTournamentRequest, Tournament};
+use clap::Args;
+use serde_json::json;
+
+use super::list::tournament_json;
+use crate::cli::Failure;
+use crate::cli::client::{Client, Server};
+use crate::cli::output::{Output, hex};
+use crate::cli::submit::Packed;
+
+/// Make a tournament from its file, and submit the house bots that it names.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Paths in the file are relative to it. House bots are built and packed here \
+before anything is
+made, so that a tournament is not left without them.
+
+Examples:
+  arbiter tournament create deploy/tournaments/gomoku.toml
+  arbiter tournament create finals.toml && arbiter tournament start finals"
+)]
+pub(super) struct Create {
+    /// The tournament file (TOML).
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Create {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let prepared = Prepared::read(&self.file)?;
+        let made = self.client.run(async |server| {
+            let made = prepared.create(&server).await?;
+            prepared.enter(&server).await?;
+            Ok(made)
+        })?;
+        let names = prepared.bots.iter().map(|bot| bot.name.to_string());
+        let names: Vec<_> = names.collect();
+        let mut out = Output::new();
+        if self.json {
+            let mut object = tournament_json(&made);
+            object.insert("house".to_owned(), json!(names));
+            out.json(&object.into())?;
+        } else {
+            let Tournament { name, game, seed_hash, .. } = &made;
+            out.line(&format!("{name}: {game}; hash of the seed {}", hex(seed_hash)))?;
+            if !names.is_empty() {
+                out.line(&format!("house bots: {}", names.join(", ")))?;
+            }
+        }
+        out.flush()
+    }
+}
+
+/// A tournament that can be made: its file, and its house bots built and packed.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    text: String,
+    file: TournamentFile,
+    bots: Vec<Packed>,
+}
+
+impl Prepared {
+    /// Reads a tournament file and packs its house bots, so that nothing is left to fail here
+    /// once the tournament is made.
+    ///
+    /// # Errors
+    /// If the file or one of the bots is not as it should be.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let (text, file) = read(path)?;
+        let bots = house(path, &file.house)?;
+        Ok(Self { text, file, bots })
+    }
+
+    /// The name of the tournament.
+    pub(crate) fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// Makes the tournament.
+    ///
+    /// # Errors
+    /// If the coordinator refuses.
+    pub(crate) async fn create(&self, server: &Server) -> Result<Tournament, Failure> {
+        let request = CreateTournamentRequest { file: self.text.clone() };
+        Ok(server.tournaments().create_tournament(request).await?.into_inner())
+    }
+
+    /// Submits the house bots. Those that are there already stay as they are.
+    ///
+    /// # Errors
+    /// If the coordinator refuses one of them.
+    pub(crate) async fn enter(&self, server: &Server) -> Result<(), Failure> {
+        let tournament = self.name();
+        for bot in &self.bots {
+            bot.submit(server, tournament, true).await.map_err(|failure| {
+                failure.after(&format!(
+                    "tournament {tournament} is made, but house bot {} is not in it; submit it \
+                     and those after it with arbiter submit {tournament} PATH --house",
+                    bot.name
+                ))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A path in a file that lies at `file`.
+fn beside(file: &Path, path: &str) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(path)
+}
+
+/// The text of a tournament file with the boards it names in it, and what it says.
+fn read(path: &Path) -> Result<(String, TournamentFile), Failure> {
+    let shown = path.display();
+    let unreadable = |error: io::Error| Failure::usage(format!("{shown}: {error}"));
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let wrong = |error| Failure::usage(format!("{shown}: {error}"));
+    let text = TournamentFile::inline(&text, |board| fs::read_to_string(beside(path, board)));
+    let text = text.map_err(wrong)?;
+    let file = TournamentFile::parse(&text).map_err(wrong)?;
+    Ok((text, file))
+}
+
+/// The house bots of a tournament file, all of them built and packed.
+fn house(file: &Path, paths: &[String]) -> Result<Vec<Packed>, Failure> {
+    let mut bots: Vec<Packed> = Vec::new();
+    for path in paths {
+        let bot = Packed::new(&beside(file, path))?;
+        if bots.iter().any(|other| other.name == bot.name) {
+            return Err(Failure::usage(format!(
+                "{}: [house] has two bots called {}; give one of them another name",
+                file.display(),
+                bot.name
+            )));
+        }
+        bots.push(bot);
+    }
+    Ok(bots)
+}

@@ -1,0 +1,220 @@
+//! `arbiter tournament export T`: a tournament to take home, in files that hold nothing but what
+//! was decided: two runs of the same tournament give the same bytes. Records have times in them.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{
+    Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, ListMatchesRequest,
+    MatchStatus, Tournament,
+};
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::list::settings;
+use crate::cli::client::{Client, Server, unless_interrupted};
+use crate::cli::match_::result_json;
+use crate::cli::output::{Output, hex};
+use crate::cli::ranking::{place_json, whole};
+use crate::cli::{Failure, records, tell};
+use crate::play::progress;
+
+/// Write an edition into files: its settings, its leaderboard, its matches, their records.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "DIR gets tournament.json, ranking.json, matches.jsonl (a line a match, in \
+their order) and, if
+they are asked for, records/NNNNNN.jsonl. The first three have no times in them: two runs of the
+same tournament give the same bytes.
+
+Examples:
+  arbiter tournament export finals
+  arbiter tournament export finals --out archive/finals --records
+  arbiter verify archive/finals/records"
+)]
+pub(super) struct Export {
+    /// The tournament.
+    #[arg(value_name = "T")]
+    tournament: String,
+    /// The edition; the official one if it is not given.
+    #[arg(long, value_name = "E")]
+    edition: Option<i32>,
+    /// Where the files go: a directory that is empty or not there yet; named after the tournament
+    /// if it is not given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the record of each match too.
+    #[arg(long)]
+    records: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+/// How many records are on their way at a time.
+const AT_A_TIME: usize = 16;
+
+/// The most places that are asked for.
+const ALL: u32 = u32::MAX;
+
+impl Export {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let to = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.tournament));
+        let refused = |cause: String| Failure::usage(format!("{}: {cause}", to.display()));
+        match fs::read_dir(&to).map(|mut there| there.next().is_some()) {
+            Ok(false) => {}
+            Ok(true) => {
+                return Err(refused("not empty; choose another directory with --out".to_owned()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(error.to_string())),
+        }
+        let beside = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let scratch = tempfile::Builder::new()
+            .prefix(".arbiter-export-")
+            .tempdir_in(beside.unwrap_or(Path::new(".")))
+            .map_err(|error| refused(error.to_string()))?;
+        let made = scratch.path().join("export");
+        let told = self.client.run(async |server| {
+            unless_interrupted(async { self.write(&server, &made).await }).await
+        })?;
+        // All of it is there at once, or nothing.
+        fs::rename(&made, &to).map_err(|error| refused(error.to_string()))?;
+        let mut out = Output::new();
+        out.line(&format!("{told} in {}", to.display()))?;
+        out.flush()
+    }
+
+    /// Writes everything into the new directory `to`, and says what it is.
+    async fn write(&self, server: &Server, to: &Path) -> Result<String, Failure> {
+        fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
+        let request = GetTournamentRequest { tournament: self.tournament.clone() };
+        let tournament = server.tournaments().get_tournament(request).await?.into_inner();
+        let board = Board { tournament: self.tournament.clone(), edition: self.edition };
+        let request = GetRankingRequest { board: Some(board), ..Default::default() };
+        let ranking = whole(server, &request, ALL).await?;
+        let number = ranking.edition;
+        let state = tournament.editions.iter().find(|edition| edition.number == number);
+        let state = state.map_or("unknown", |edition| edition.state.as_str());
+        if state != "complete" {
+            tell(&format!("edition {number} is {state}: what is exported is not final"));
+        }
+        write_json(&to.join("tournament.json"), &tournament_json(&tournament, number, state))?;
+        write_json(&to.join("ranking.json"), &ranking_json(&ranking))?;
+        let names = self.write_matches(server, number, to).await?;
+        if self.records {
+            write_records(server, &names, &to.join("records")).await?;
+        }
+        let (name, count) = (&self.tournament, names.len());
+        Ok(format!("edition {number} of {name} with {count} matches is"))
+    }
+
+    /// Writes a line for each match of an edition, and gives their names.
+    async fn write_matches(
+        &self,
+        server: &Server,
+        edition: i32,
+        to: &Path,
+    ) -> Result<Vec<MatchId>, Failure> {
+        let path = to.join("matches.jsonl");
+        let failed = |error: io::Error| unwritten(&path, &error);
+        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+        let request = ListMatchesRequest {
+            tournament: self.tournament.clone(),
+            edition: Some(edition),
+            ..Default::default()
+        };
+        let mut matches = server.tournaments().list_matches(request).await?.into_inner();
+        let mut names = Vec::new();
+        let bar = progress::bar(0, "matches");
+        while let Some(played) = matches.message().await? {
+            let id: MatchId = played.r#match.parse().map_err(|error| {
+                Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
+            })?;
+            writeln!(file, "{}", match_json(id, &played)).map_err(failed)?;
+            names.push(id);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        file.flush().map_err(failed)?;
+        Ok(names)
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::Negative(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes one JSON object for people and programs alike.
+fn write_json(path: &Path, object: &Value) -> Result<(), Failure> {
+    fs::write(path, format!("{object:#}\n")).map_err(|error| unwritten(path, &error))
+}
+
+fn tournament_json(tournament: &Tournament, edition: i32, state: &str) -> Value {
+    json!({
+        "tournament": tournament.name,
+        "game": tournament.game,
+        "edition": edition,
+        "state": state,
+        "seed_hash": hex(&tournament.seed_hash),
+        "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
+        "settings": settings(tournament),
+    })
+}
+
+fn ranking_json(ranking: &GetRankingResponse) -> Value {
+    json!({
+        "edition": ranking.edition,
+        "matches": ranking.matches,
+        "counted": ranking.counted,
+        "columns": ranking.columns,
+        "places": ranking.places.iter().map(place_json).collect::<Vec<_>>(),
+    })
+}
+
+/// A match by its number alone: the edition's identity differs from run to run.
+fn match_json(id: MatchId, played: &MatchStatus) -> Value {
+    let mut line = json!({ "match": id.number });
+    if let (Some(line), Value::Object(result)) = (line.as_object_mut(), result_json(played)) {
+        line.extend(result);
+    }
+    line
+}
+
+/// Writes the records of matches into the new directory `to`.
+async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<(), Failure> {
+    fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
+    let bar = progress::bar(names.len(), "records");
+    let mut missing = 0;
+    let mut under_way = JoinSet::new();
+    let mut names_left = names.iter().copied();
+    loop {
+        while under_way.len() < AT_A_TIME
+            && let Some(id) = names_left.next()
+        {
+            let (server, path) = (server.clone(), to.join(format!("{:06}.jsonl", id.number.0)));
+            under_way.spawn(async move { write_record(&server, id, &path).await });
+        }
+        let Some(done) = under_way.join_next().await else { break };
+        let there = done.map_err(|error| {
+            Failure::Negative(format!("a record could not be written: {error}"))
+        })??;
+        missing += usize::from(!there);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if missing > 0 {
+        tell(&format!("{missing} of {} matches have no record", names.len()));
+    }
+    Ok(())
+}
+
+/// Writes the record of a match; whether there is one.
+async fn write_record(server: &Server, id: MatchId, path: &Path) -> Result<bool, Failure> {
+    match records::ask(server, id).await? {
+        Ok(record) => record.save(path).await.map(|()| true),
+        Err(_) => Ok(false),
+    }
+}

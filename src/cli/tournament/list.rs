@@ -1,0 +1,189 @@
+//! `arbiter tournament list` and `show T`: what there is, and how it stands.
+
+use arbiter_proto::v1::{
+    Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, LotCount,
+    Tournament,
+};
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::cli::Failure;
+use crate::cli::client::Client;
+use crate::cli::output::{Columns, Output, hex, matches, moment, moment_json};
+
+/// List all tournaments, the newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter tournament list
+  arbiter tournament list --json")]
+pub(super) struct List {
+    /// Print one JSON object a tournament.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl List {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let found = self.client.run(async |server| {
+            let request = ListTournamentsRequest {};
+            Ok(server.tournaments().list_tournaments(request).await?.into_inner().tournaments)
+        })?;
+        let mut out = Output::new();
+        let mut table = Columns::new(["tournament", "game", "state", "made"], &[0, 1, 2, 3]);
+        for tournament in found {
+            if self.json {
+                let mut object = tournament_json(&tournament);
+                object.remove("editions");
+                out.json(&object.into())?;
+            } else {
+                let Tournament { name, game, state, created_at_us, .. } = tournament;
+                table.push(vec![name, game, state, moment(created_at_us)]);
+            }
+        }
+        if !self.json {
+            out.table(&table)?;
+        }
+        out.flush()
+    }
+}
+
+/// Show a tournament: its settings, its editions, and matches that were set aside.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter tournament show finals
+  arbiter tournament show finals --json | jq .editions[0].lots")]
+pub(super) struct Show {
+    /// The tournament.
+    #[arg(value_name = "T")]
+    tournament: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Show {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let tournament = self.tournament;
+        let (found, aside) = self.client.run(async |server| {
+            let mut tournaments = server.tournaments();
+            let request = GetTournamentRequest { tournament: tournament.clone() };
+            let found = tournaments.get_tournament(request).await?.into_inner();
+            let request = ListAsideRequest { tournament };
+            Ok((found, tournaments.list_aside(request).await?.into_inner().aside))
+        })?;
+        let mut out = Output::new();
+        if self.json {
+            let mut object = tournament_json(&found);
+            object.insert("aside".to_owned(), aside.iter().map(aside_json).collect());
+            out.json(&object.into())?;
+        } else {
+            print(&mut out, &found, &aside)?;
+        }
+        out.flush()
+    }
+}
+
+fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Failure> {
+    let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
+    out.line(&format!("{name}: {game}, {state}, made {}", moment(*created_at_us)))?;
+    out.line(&format!("hash of the seed {}", hex(seed_hash)))?;
+    if !seed.is_empty() {
+        out.line(&format!("seed {}", hex(seed)))?;
+    }
+    for (key, value) in settings(found) {
+        if !["name", "game"].contains(&key.as_str()) {
+            out.line(&format!("{key} = {}", short(&value)))?;
+        }
+    }
+    let header = ["edition", "state", "counted", "matches", "lots"];
+    let mut table = Columns::new(header, &[1, 4]);
+    for edition in &found.editions {
+        let official = if edition.official { ", official" } else { "" };
+        let more = if edition.growing { "+" } else { "" };
+        table.push(vec![
+            edition.number.to_string(),
+            format!("{}{official}", edition.state),
+            edition.counted.to_string(),
+            format!("{}{more}", edition.matches),
+            lots(&edition.lots),
+        ]);
+    }
+    if !table.is_empty() {
+        out.line("")?;
+        out.table(&table)?;
+    }
+    if !aside.is_empty() {
+        let set = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
+        out.line("")?;
+        out.line(&format!("{set} set aside; arbiter tournament retry MATCH plays one again"))?;
+    }
+    for Aside { r#match, reasons } in aside {
+        out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
+    }
+    Ok(())
+}
+
+/// The longest setting that is shown to people whole, in characters: a board is longer.
+const LONGEST: usize = 160;
+
+/// A setting for people.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST).chain("… (whole with --json)".chars()).collect()
+}
+
+/// How many lots there are in each state, for people.
+pub(super) fn lots(counts: &[LotCount]) -> String {
+    let counts = counts.iter().filter(|count| count.lots > 0);
+    let words: Vec<_> = counts.map(|count| format!("{} {}", count.lots, count.state)).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+/// The tournament file's keys, in its order.
+pub(super) fn settings(tournament: &Tournament) -> Map<String, Value> {
+    serde_json::from_str(&tournament.settings).unwrap_or_default()
+}
+
+/// A tournament with its editions.
+pub(super) fn tournament_json(found: &Tournament) -> Map<String, Value> {
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| drop(object.insert(key.to_owned(), value));
+    put("tournament", json!(found.name));
+    put("game", json!(found.game));
+    put("state", json!(found.state));
+    put("seed_hash", json!(hex(&found.seed_hash)));
+    put("seed", json!((!found.seed.is_empty()).then(|| hex(&found.seed))));
+    put("created_at", moment_json(found.created_at_us));
+    put("settings", settings(found).into());
+    put("editions", found.editions.iter().map(edition_json).collect());
+    object
+}
+
+/// An edition and how far it is.
+pub(super) fn edition_json(edition: &Edition) -> Value {
+    let lots = edition.lots.iter().map(|count| {
+        let LotCount { state, lots, matches } = count;
+        json!({"state": state, "lots": lots, "matches": matches})
+    });
+    json!({
+        "id": edition.id,
+        "edition": edition.number,
+        "state": edition.state,
+        "official": edition.official,
+        "matches": edition.matches,
+        "growing": edition.growing,
+        "counted": edition.counted,
+        "lots": lots.collect::<Vec<_>>(),
+    })
+}
+
+fn aside_json(aside: &Aside) -> Value {
+    json!({"match": aside.r#match, "reasons": aside.reasons})
+}

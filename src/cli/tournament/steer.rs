@@ -1,0 +1,176 @@
+//! What an organiser does with a tournament: start an edition, cancel, close, check, retry.
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{
+    CancelTournamentRequest, CheckEditionRequest, CloseTournamentRequest, Edition,
+    RetryAsideRequest, StartEditionRequest,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::list::{edition_json, tournament_json};
+use crate::cli::Failure;
+use crate::cli::client::Client;
+use crate::cli::output::{Output, hex, matches};
+
+/// Which tournament, and how the answer is printed.
+#[derive(Debug, Args)]
+struct Which {
+    /// The tournament.
+    #[arg(value_name = "T")]
+    tournament: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Which {
+    /// Prints what was done, in one form or the other.
+    fn tell(&self, text: &str, object: &Value) -> Result<(), Failure> {
+        let mut out = Output::new();
+        if self.json {
+            out.json(object)?;
+        } else {
+            out.line(text)?;
+        }
+        out.flush()
+    }
+}
+
+/// Plan an edition over the newest versions of all bots, and let it be played.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  arbiter tournament start finals && arbiter tournament watch finals")]
+pub(super) struct Start {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Start {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Which { tournament, client, .. } = &self.which;
+        let request = StartEditionRequest { tournament: tournament.clone() };
+        let edition = client.run(async |server| {
+            Ok(server.tournaments().start_edition(request).await?.into_inner())
+        })?;
+        let Edition { number, state, matches: planned, growing, .. } = &edition;
+        let more = if *growing { ", and more as they follow from results" } else { "" };
+        let text =
+            format!("edition {number} of {tournament} is {state}: {}{more}", matches(*planned));
+        self.which.tell(&text, &edition_json(&edition))
+    }
+}
+
+/// Give a tournament up, and the edition that runs.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  arbiter tournament cancel finals")]
+pub(super) struct Cancel {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Cancel {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let request = CancelTournamentRequest { tournament: self.which.tournament.clone() };
+        let found = self.which.client.run(async |server| {
+            Ok(server.tournaments().cancel_tournament(request).await?.into_inner())
+        })?;
+        let text = format!("{} is {}", found.name, found.state);
+        self.which.tell(&text, &tournament_json(&found).into())
+    }
+}
+
+/// End a tournament whose last edition is over, and show its seed.
+#[derive(Debug, Args)]
+#[command(after_help = "With the seed everybody can check the hash that was published at the \
+beginning (BLAKE3),
+and that all chance of the tournament comes from it.
+
+Example:
+  arbiter tournament close finals")]
+pub(super) struct Close {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Close {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let request = CloseTournamentRequest { tournament: self.which.tournament.clone() };
+        let found = self.which.client.run(async |server| {
+            Ok(server.tournaments().close_tournament(request).await?.into_inner())
+        })?;
+        let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
+        let text = format!("{} is {}; its seed was {seed} (hash {hash})", found.name, found.state);
+        self.which.tell(&text, &tournament_json(&found).into())
+    }
+}
+
+/// Compute the standings of an edition anew from all reports; exit code 1 if they differ.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter tournament check finals
+  arbiter tournament check finals --edition 3 --json")]
+pub(super) struct Check {
+    #[command(flatten)]
+    which: Which,
+    /// The edition; the newest if it is not given.
+    #[arg(long, value_name = "E")]
+    edition: Option<i32>,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Which { tournament, json, client } = self.which;
+        let request = CheckEditionRequest { tournament, edition: self.edition };
+        let found = client.run(async |server| {
+            Ok(server.tournaments().check_edition(request).await?.into_inner())
+        })?;
+        let differences = &found.differences;
+        let mut out = Output::new();
+        if json {
+            out.json(&json!({"matches": found.matches, "differences": differences}))?;
+        } else {
+            differences.iter().try_for_each(|difference| out.line(difference))?;
+            let added = matches(found.matches);
+            if differences.is_empty() {
+                out.line(&format!("{added} added up: the standings are what the reports say"))?;
+            }
+        }
+        out.flush()?;
+        match differences.len() {
+            0 => Ok(()),
+            1 => Err(Failure::Negative("the standings of 1 bot are wrong".to_owned())),
+            more => Err(Failure::Negative(format!("the standings of {more} bots are wrong"))),
+        }
+    }
+}
+
+/// Give a match that was set aside another chance.
+#[derive(Debug, Args)]
+#[command(after_help = "Matches that were set aside are listed by `arbiter tournament show`.
+
+Example:
+  arbiter tournament retry 3/1207")]
+pub(super) struct Retry {
+    /// The match, as EDITION/NUMBER.
+    #[arg(value_name = "MATCH")]
+    id: MatchId,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Retry {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let request = RetryAsideRequest { r#match: self.id.to_string() };
+        self.client.run(async |server| {
+            server.tournaments().retry_aside(request).await?;
+            Ok(())
+        })?;
+        let mut out = Output::new();
+        out.line(&format!("match {} may be leased again", self.id))?;
+        out.flush()
+    }
+}

@@ -1,0 +1,117 @@
+//! `arbiter tournament export`: the same bytes for two runs of a tournament, all of it or nothing.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::server::{Script, Server};
+use crate::support::files;
+use crate::{board, fails, played, run};
+
+/// A run of a tournament whose edition has this identity.
+fn script(edition: i32) -> Script {
+    let mut script = board();
+    script.tournament.editions[1].id = edition;
+    script.tournament.created_at_us += i64::from(edition);
+    let matches: Vec<_> = (0..40).map(|number| played(edition, number)).collect();
+    let records = matches.iter().map(|played| {
+        (played.r#match.clone(), format!("{{\"record\":\"{}\"}}\n", played.r#match).into_bytes())
+    });
+    let records: HashMap<_, _> = records.collect();
+    Script { matches, records, ..script }
+}
+
+fn export(server: &Server, to: &Path, more: &[&str]) -> std::process::Output {
+    let to = to.to_str().unwrap();
+    run(server, &[&["tournament", "export", "finals", "--out", to], more].concat())
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files(folder).into_iter().map(name).collect()
+}
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    for (to, edition) in [(&one, 30), (&two, 77)] {
+        let output = export(&Server::start(script(edition)), to, &[]);
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(told, format!("edition 1 of finals with 40 matches is in {}\n", to.display()));
+    }
+    assert_eq!(names(&one), ["matches.jsonl", "ranking.json", "tournament.json"]);
+    for name in names(&one) {
+        assert!(fs::read(one.join(&name)).unwrap() == fs::read(two.join(&name)).unwrap(), "{name}");
+    }
+    assert_eq!(names(folder.path()), ["one", "two"], "nothing else is left");
+    let matches = fs::read_to_string(one.join("matches.jsonl")).unwrap();
+    let lines: Vec<Value> =
+        matches.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        lines[17],
+        json!({"match": 17,
+            "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
+            "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
+            "transcript": "11".repeat(32)})
+    );
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(one.join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(read("ranking.json")["places"][1]["rank"], 2);
+    let tournament = read("tournament.json");
+    assert_eq!((&tournament["edition"], &tournament["state"]), (&json!(1), &json!("complete")));
+}
+
+#[test]
+fn records_come_too_if_they_are_wanted() {
+    let folder = TempDir::new().unwrap();
+    let mut script = script(30);
+    script.records.remove("30/3");
+    // An empty directory is as good as none.
+    let output = export(&Server::start(script), folder.path(), &["--records"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stderr, b"1 of 40 matches have no record\n");
+    let records = folder.path().join("records");
+    let found = names(&records);
+    assert_eq!((found.len(), &found[3][..], &found[38][..]), (39, "000004.jsonl", "000039.jsonl"));
+    let record = fs::read_to_string(records.join("000017.jsonl")).unwrap();
+    assert_eq!(record, "{\"record\":\"30/17\"}\n");
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let folder = TempDir::new().unwrap();
+    let full = folder.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("mine"), "").unwrap();
+    let server = Server::start(script(30));
+    fails(&export(&server, &full, &[]), 2, &["full", "not empty", "--out"]);
+    fails(&export(&server, &full.join("mine"), &[]), 2, &["mine", "Not a directory"]);
+    fails(&export(&server, &folder.path().join("no/where"), &[]), 2, &["where", "No such file"]);
+    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing was asked for");
+    assert_eq!(names(&full), ["mine"]);
+}
+
+#[test]
+fn half_an_export_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let mut script = script(30);
+    script.matches[20].r#match = "nonsense".to_owned();
+    let to = folder.path().join("to");
+    fails(&export(&Server::start(script), &to, &[]), 1, &["makes no sense", "nonsense"]);
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn an_edition_that_runs_is_said_to_run() {
+    let folder = TempDir::new().unwrap();
+    let mut script = script(31);
+    script.board.edition = 2;
+    let output = export(&Server::start(script), &folder.path().join("to"), &["--edition", "2"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stderr, b"edition 2 is running: what is exported is not final\n");
+}

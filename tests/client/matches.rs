@@ -1,0 +1,129 @@
+//! `arbiter match`, `bots` and `log`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read as _;
+use std::process::Stdio;
+
+use arbiter_proto::v1::{Bot, LogLine, Version};
+use serde_json::json;
+
+use crate::server::{Script, Server};
+use crate::{call, fails, played, run, succeed};
+
+/// A coordinator with one match and a long record of it.
+fn one_match() -> (Script, Vec<u8>) {
+    let lines: Vec<_> = (0..50_000).map(|line| format!("{{\"t\":{line}}}\n")).collect();
+    let record = lines.concat();
+    let mut found = played(3, 17);
+    found.params = r#"{"board":"x"}"#.into();
+    found.faults = vec!["worker lost\u{1b}[2J".into()];
+    let records = HashMap::from([("3/17".to_owned(), record.clone().into_bytes())]);
+    (Script { matches: vec![found], records, ..Script::default() }, record.into_bytes())
+}
+
+#[test]
+fn a_match_and_what_it_came_to() {
+    let server = Server::start(one_match().0);
+    let told = succeed(&server, &["match", "3/17"]);
+    let parts = [
+        "match 3/17 of finals: counted",
+        "with {\"board\":\"x\"}",
+        "played by cellar-3 at level A' in 1.237 s",
+        "transcript 1111",
+        "fault: worker lost\u{fffd}[2J",
+        "clock",
+    ];
+    for part in parts {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(
+        crate::json(&server, &["match", "3/17", "--json"]),
+        [json!({"match": "3/17", "tournament": "finals", "state": "counted",
+            "params": {"board": "x"},
+            "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
+            "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
+            "transcript": "11".repeat(32), "wall_ms": 1237, "worker": "cellar-3", "level": "A'",
+            "faults": ["worker lost\u{1b}[2J"]})]
+    );
+    fails(&run(&server, &["match", "3/18"]), 2, &["no match 3/18"]);
+}
+
+#[test]
+fn records_are_unpacked() {
+    let (script, record) = one_match();
+    let server = Server::start(Script { matches: vec![played(3, 17), played(3, 18)], ..script });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("match.jsonl");
+    let name = path.to_str().unwrap();
+    let told = succeed(&server, &["match", "3/17", "--record", name]);
+    assert!(told.starts_with("match 3/17"));
+    assert!(fs::read(&path).unwrap() == record);
+    assert!(run(&server, &["match", "3/17", "--record", "-"]).stdout == record);
+    fails(&run(&server, &["match", "3/18", "--record", name]), 2, &["no record of 3/18"]);
+    assert!(fs::read(&path).unwrap() == record, "a record that is not there overwrites nothing");
+    assert_eq!(crate::support::files(folder.path()), [path]);
+    let nowhere = folder.path().join("nowhere/match.jsonl");
+    let nowhere = nowhere.to_str().unwrap();
+    fails(&run(&server, &["match", "3/17", "--record", nowhere]), 2, &["nowhere", "No such file"]);
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let server = Server::start(one_match().0);
+    let mut command = call(&server.url(), &["match", "3/17", "--record", "-"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut start = [0; 8];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"{\"t\":0}\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn bots_and_what_became_of_them() {
+    let newest = |number| Version {
+        number,
+        digest: vec![0xcd; 32],
+        submitted_at_us: 1_000_000_000_000_000,
+        ..Default::default()
+    };
+    let house = Bot { name: "house".into(), newest: Some(newest(1)), ..Default::default() };
+    let bot = Bot {
+        name: "bot".into(),
+        owner: "a\u{1b}da".into(),
+        withdrawn: true,
+        newest: Some(newest(4)),
+    };
+    let line = |number: u32, forfeit: &str| LogLine {
+        r#match: format!("3/{number}"),
+        seat: 2,
+        bots: vec!["house".into(), "bot".into()],
+        score: vec![0, -1],
+        forfeit: forfeit.into(),
+    };
+    let log = vec![line(9, ""), line(7, "gone")];
+    let server = Server::start(Script { bots: vec![house, bot], log, ..Script::default() });
+    let table = succeed(&server, &["bots", "finals"]);
+    let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
+    let moment = ["2001-09-09", "01:46:40", "UTC"];
+    assert_eq!(row[..4], ["bot", "a\u{fffd}da", "4", "cdcdcdcdcdcd"]);
+    assert_eq!((&row[4..7], row[7]), (&moment[..], "withdrawn"));
+    let lines = crate::json(&server, &["bots", "finals", "--json"]);
+    assert_eq!(
+        lines[0],
+        json!({"bot": "house", "owner": null, "house": true, "withdrawn": false, "version": 1,
+            "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z"})
+    );
+    let told = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
+    assert_eq!(told, "bot takes part in the editions of finals no more\n");
+    let table = succeed(&server, &["log", "finals", "bot"]);
+    let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(row, ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
+    let lines = crate::json(&server, &["log", "finals", "bot", "--forfeits", "--json"]);
+    assert_eq!(
+        lines,
+        [json!({"match": "3/7", "seat": 2, "seats": ["house", "bot"], "score": [0, -1],
+            "forfeit": "gone"})]
+    );
+}

@@ -1,0 +1,142 @@
+//! `arbiter ranking`: the same leaderboard in three forms, in pages, and as it changes.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use arbiter_proto::v1::{GetPlaceResponse, Meeting};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::server::{Script, Server};
+use crate::{board, call, fails, harmless, place, run, succeed};
+
+#[test]
+fn a_table_says_which_edition_it_is() {
+    let server = Server::start(board());
+    let table = succeed(&server, &["ranking", "finals"]);
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines[0], "edition 1, official: 380 of 380 matches counted");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let row = "1 ada 2 38 47 1.25 ± 0.50 1 clock, 2 gone 0".split(' ').collect::<Vec<_>>();
+    assert_eq!(words(lines[2]), row);
+    assert_eq!(words(lines[3])[..2], ["=2", "bob"]);
+    assert_eq!(words(lines[5]), "4 dan 2 38 -3 1.25 - 3".split(' ').collect::<Vec<_>>());
+    assert_eq!(lines.len(), 6, "all places are shown, so nothing is said of others: {table}");
+    assert!(
+        succeed(&server, &["ranking", "finals", "--limit", "2", "--offset", "1"])
+            .ends_with("places 2 to 3 of 4\n")
+    );
+    let found = succeed(&server, &["ranking", "finals", "--name", "CY"]);
+    assert!(found.contains("cyd") && !found.contains("bob"), "{found}");
+}
+
+#[test]
+fn json_has_a_place_a_line() {
+    let server = Server::start(board());
+    let lines = crate::json(&server, &["ranking", "finals", "--format", "json"]);
+    assert_eq!(
+        lines[1],
+        json!({"edition": 1, "official": true, "counted": 380, "planned": 380,
+            "columns": ["points"], "rank": 2, "tied": true, "bot": "bob", "version": 2,
+            "matches": 38, "score": [40], "mean": 1.25, "interval95": 0.5,
+            "forfeits": {"clock": 1, "illegal": 0, "gone": 2, "flood": 0}, "bad_answers": 0})
+    );
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines, crate::json(&server, &["ranking", "finals", "--json"]));
+    let mut huge = board();
+    huge.places[0].score = vec!["170141183460469231731687303715884105727".to_owned()];
+    let lines = crate::json(&Server::start(huge), &["ranking", "finals", "--json"]);
+    assert_eq!(lines[0]["score"][0], "170141183460469231731687303715884105727");
+}
+
+#[test]
+fn csv_is_quoted() {
+    let mut script = board();
+    script.board.columns = vec!["points, \"won\"".to_owned()];
+    let server = Server::start(script);
+    let output = run(&server, &["ranking", "finals", "--format", "csv"]);
+    let csv = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = csv.split("\r\n").collect();
+    let header = "rank,tied,bot,version,matches,\"points, \"\"won\"\"\",mean,interval95,clock,\
+        illegal,gone,flood,bad_answers";
+    assert_eq!(lines[0], header);
+    assert_eq!(lines[2], "2,true,bob,2,38,40,1.25,0.5,1,0,2,0,0");
+    assert_eq!(lines[4], "4,false,dan,2,38,-3,1.25,,0,0,0,0,3");
+    assert_eq!((lines.len(), lines[5]), (6, ""));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, "edition 1, official: 380 of 380 matches counted\n");
+}
+
+#[test]
+fn names_cannot_control_the_terminal() {
+    let mut script = board();
+    script.places[0].bot = "\u{1b}[2J\u{9b}1m\u{202e}\nada".to_owned();
+    let server = Server::start(script);
+    for format in ["table", "json", "csv"] {
+        let output = run(&server, &["ranking", "finals", "--format", format]);
+        harmless(&output.stdout);
+        assert!(!String::from_utf8_lossy(&output.stdout).contains('\u{202e}'), "{format}");
+    }
+    let lines = crate::json(&server, &["ranking", "finals", "--json"]);
+    assert_eq!(lines[0]["bot"], "\u{1b}[2J\u{9b}1m\u{202e}\nada", "JSON keeps what is said");
+}
+
+/// A leaderboard of more than two pages.
+fn long() -> Script {
+    let places = (1..=2345).map(|rank| place(rank, false, &format!("bot-{rank}"), "1"));
+    Script { places: places.collect(), ..board() }
+}
+
+#[test]
+fn all_pages_are_of_one_moment() {
+    let all = |script| {
+        let server = Server::start(script);
+        let lines = crate::json(&server, &["ranking", "finals", "--json"]);
+        let told = server.told.lock().unwrap();
+        (lines, told.calls.len())
+    };
+    let (lines, calls) = all(long());
+    assert_eq!((lines.len(), calls), (2345, 3));
+    assert!((1..).zip(&lines).all(|(rank, line)| line["rank"] == rank));
+    let (again, calls) = all(Script { restless: 1, ..long() });
+    assert_eq!((again.len(), calls), (2345, 2 + 3), "a page that does not fit begins anew");
+    assert!(again.iter().all(|line| line["counted"] == 381));
+    let server = Server::start(Script { restless: 1000, ..long() });
+    fails(&run(&server, &["ranking", "finals"]), 1, &["changes while it is read", "--limit"]);
+    let some = crate::json(&server, &["ranking", "finals", "--json", "--limit", "1000"]);
+    assert_eq!(some.len(), 1000, "one page is always of one moment");
+    let end = crate::json(&server, &["ranking", "finals", "--json", "--offset", "2344"]);
+    assert_eq!(end[0]["rank"], 2345);
+}
+
+#[test]
+fn one_bot_with_its_meetings_and_history() {
+    let meeting = Meeting { other: "bob".into(), matches: 2, won: 1, drawn: 0, lost: 1 };
+    let former = GetPlaceResponse { edition: 1, place: Some(place(3, false, "ada", "12")) };
+    let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
+    let server = Server::start(script);
+    let told = succeed(&server, &["ranking", "finals", "--bot", "ada"]);
+    for part in ["ada in edition 1", "against", "bob            2    1      0     1", "47"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let lines = crate::json(&server, &["ranking", "finals", "--bot", "ada", "--json"]);
+    assert_eq!((&lines[0]["place"]["rank"], lines.len()), (&json!(1), 3));
+    let meeting = json!({"against": "bob", "matches": 2, "won": 1, "drawn": 0, "lost": 1});
+    assert_eq!(lines[1], json!({ "meeting": meeting }));
+    assert_eq!(lines[2]["history"]["score"], json!([12]));
+    fails(&run(&server, &["ranking", "finals", "--bot", "eve"]), 2, &["no bot eve"]);
+    let csv = run(&server, &["ranking", "finals", "--bot", "ada", "--format", "csv"]);
+    fails(&csv, 2, &["table or json"]);
+}
+
+#[test]
+fn watching_goes_on_until_it_is_interrupted() {
+    let server = Server::start(board());
+    let mut command = call(&server.url(), &["ranking", "finals", "--watch", "--format", "csv"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!((0..10).all(|_| lines.next().is_some()), "two leaderboards of five lines each");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(lines.next().is_none());
+}

@@ -1,0 +1,99 @@
+//! How commands end when the coordinator refuses, is not there, or was called wrongly.
+
+use std::net::TcpListener;
+
+use arbiter_proto::v1::Token;
+use serde_json::json;
+use tonic::Code;
+
+use crate::server::{Script, Server};
+use crate::{board, call, fails, harmless, run, succeed};
+
+#[test]
+fn every_refusal_has_its_exit_code() {
+    let refused = |code, exit, says: &[&str]| {
+        let refusal = Some((code, "finals is\u{1b}[31m not right"));
+        let server = Server::start(Script { refusal, ..Script::default() });
+        for arguments in [&["ranking", "finals"][..], &["tournament", "show", "finals"]] {
+            let output = run(&server, arguments);
+            fails(&output, exit, says);
+            harmless(&output.stderr);
+            assert!(output.stdout.is_empty());
+        }
+    };
+    for code in [Code::NotFound, Code::InvalidArgument, Code::AlreadyExists, Code::OutOfRange] {
+        refused(code, 2, &["error: finals is", "not right"]);
+    }
+    for code in [Code::FailedPrecondition, Code::Aborted] {
+        refused(code, 1, &["error: finals is", "not right"]);
+    }
+    refused(Code::Unauthenticated, 3, &["not right", "--token or ARBITER_TOKEN"]);
+    refused(Code::PermissionDenied, 3, &["not right", "--token or ARBITER_TOKEN"]);
+    refused(Code::Unavailable, 3, &["cannot be reached", "is it running?", "--server"]);
+    refused(Code::ResourceExhausted, 1, &["not right", "later"]);
+    refused(Code::Unimplemented, 1, &["does not know", "same version"]);
+    refused(Code::Internal, 1, &["the coordinator failed", "not right"]);
+}
+
+#[test]
+fn nobody_is_there() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{nobody}");
+    for arguments in ["ranking finals", "tournament list", "bots finals", "match 1/2", "token list"]
+    {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        let output = call(&nobody, &arguments).output().unwrap();
+        fails(&output, 3, &[&nobody, "refused", "running", "--server"]);
+    }
+}
+
+#[test]
+fn wrong_calls() {
+    let server = Server::start(board());
+    let refuses = |arguments: &str, says: &[&str]| {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        fails(&run(&server, &arguments), 2, says);
+    };
+    refuses("ranking", &["T", "--help"]);
+    refuses("ranking finals --format xml", &["xml", "table", "json", "csv"]);
+    refuses("ranking finals --limit 0", &["0", "--limit"]);
+    refuses("ranking finals --json --format csv", &["--json", "--format"]);
+    refuses("ranking finals --server localhost:7700", &["localhost:7700", "http://HOST:PORT"]);
+    refuses("ranking finals --ca /nowhere.pem", &["https:// only"]);
+    refuses("ranking finals --cert a.pem", &["--key"]);
+    refuses("match seven", &["seven", "EDITION/NUMBER"]);
+    refuses("tournament retry 7", &["EDITION/NUMBER"]);
+    refuses("tournament show", &["T", "--help"]);
+    refuses("token create", &["--role"]);
+    refuses("token create --role king", &["king", "organiser"]);
+    refuses("token revoke x", &["x"]);
+    refuses("log finals", &["BOT"]);
+    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing of this is sent");
+}
+
+#[test]
+fn tokens_are_shown_once_and_come_with_every_call() {
+    let token = |id, revoked| Token { id, role: "worker".into(), name: "cellar".into(), revoked };
+    let tokens = vec![token(1, true), token(2, false)];
+    let server = Server::start(Script { tokens, ..Script::default() });
+    let authorization = || server.told.lock().unwrap().authorization.clone();
+    let made = run(&server, &["token", "create", "--role", "worker", "--name", "cellar"]);
+    assert_eq!(made.stdout, b"arb_secret\n", "for a variable of the shell");
+    assert!(String::from_utf8_lossy(&made.stderr).starts_with("token 7 for worker cellar; "));
+    assert_eq!(authorization(), None);
+    let made = ["token", "create", "--role", "admin", "--json", "--token", "mine"];
+    let object = json!({"id": 7, "role": "admin", "name": "admin", "token": "arb_secret"});
+    assert_eq!(crate::json(&server, &made), [object]);
+    assert_eq!(authorization().as_deref(), Some("Bearer mine"));
+    let mut listed = call(&server.url(), &["token", "list"]);
+    let listed = listed.env("ARBITER_TOKEN", "theirs").output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(listed.lines().nth(1).unwrap().split_whitespace().next_back(), Some("revoked"));
+    assert_eq!(authorization().as_deref(), Some("Bearer theirs"));
+    assert_eq!(crate::json(&server, &["token", "list", "--json"])[1]["revoked"], false);
+    assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 is revoked\n");
+    let calls = &server.told.lock().unwrap().calls;
+    assert_eq!(calls.last().map(String::as_str), Some("revoke 2"));
+    let help = crate::support::succeed(&["token", "list", "--help"]);
+    assert!(help.contains("ARBITER_TOKEN") && !help.contains("theirs"), "{help}");
+}

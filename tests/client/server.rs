@@ -1,0 +1,346 @@
+//! A coordinator that says what a test wants it to say, over real connections.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use arbiter_proto::v1::bot_service_server::{BotService, BotServiceServer};
+use arbiter_proto::v1::ranking_service_server::{RankingService, RankingServiceServer};
+use arbiter_proto::v1::submit_version_request::Part;
+use arbiter_proto::v1::token_service_server::{TokenService, TokenServiceServer};
+use arbiter_proto::v1::tournament_service_server::{TournamentService, TournamentServiceServer};
+use arbiter_proto::v1::*;
+use tokio::runtime::Runtime;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::Server as Grpc;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+/// What a coordinator says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    /// What every call is refused with.
+    pub(crate) refusal: Option<(Code, &'static str)>,
+    pub(crate) tournament: Tournament,
+    pub(crate) aside: Vec<Aside>,
+    pub(crate) bots: Vec<Bot>,
+    pub(crate) log: Vec<LogLine>,
+    /// The whole leaderboard, without places.
+    pub(crate) board: GetRankingResponse,
+    pub(crate) places: Vec<Place>,
+    /// How often matches are counted between one page and the next.
+    pub(crate) restless: usize,
+    pub(crate) meetings: Vec<Meeting>,
+    pub(crate) history: Vec<GetPlaceResponse>,
+    pub(crate) matches: Vec<MatchStatus>,
+    /// Records by the names of matches, not compressed yet.
+    pub(crate) records: HashMap<String, Vec<u8>>,
+    /// What a watched edition goes through.
+    pub(crate) watched: Vec<Edition>,
+    pub(crate) check: CheckEditionResponse,
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// What a coordinator was told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// The names of all calls, in order.
+    pub(crate) calls: Vec<String>,
+    /// What came with the last call to be let in by.
+    pub(crate) authorization: Option<String>,
+    /// The tournament file.
+    pub(crate) file: String,
+    /// Bundles by the bots' names, and whether they are house bots.
+    pub(crate) bundles: BTreeMap<String, (Vec<u8>, bool)>,
+    /// The editions that were asked for by watchers.
+    pub(crate) watched: Vec<Option<i32>>,
+}
+
+#[derive(Clone)]
+struct Scripted {
+    script: Arc<Mutex<Script>>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// A coordinator that runs until it is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) told: Arc<Mutex<Told>>,
+    runtime: Option<Runtime>,
+}
+
+impl Server {
+    pub(crate) fn start(script: Script) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), script)
+    }
+
+    /// Starts one where another one was.
+    pub(crate) fn start_at(address: SocketAddr, script: Script) -> Self {
+        let told = Arc::new(Mutex::new(Told::default()));
+        let scripted = Scripted { script: Arc::new(Mutex::new(script)), told: told.clone() };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(
+            Grpc::builder()
+                .add_service(TournamentServiceServer::new(scripted.clone()))
+                .add_service(BotServiceServer::new(scripted.clone()))
+                .add_service(RankingServiceServer::new(scripted.clone()))
+                .add_service(TokenServiceServer::new(scripted))
+                .serve_with_incoming(TcpListenerStream::new(listener)),
+        );
+        Self { address, told, runtime: Some(runtime) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing is waited for: it is gone as if it had been killed.
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+type Several<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+fn stream<T: Send + 'static>(things: Vec<T>) -> Response<Several<T>> {
+    Response::new(Box::pin(tokio_stream::iter(things.into_iter().map(Ok))))
+}
+
+impl Scripted {
+    /// Notes a call, and gives the script unless everything is refused.
+    fn called<T>(&self, name: &str, request: &Request<T>) -> Result<Script, Status> {
+        let mut told = self.told.lock().unwrap();
+        told.calls.push(name.to_owned());
+        let authorization = request.metadata().get("authorization");
+        told.authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        let script = self.script.lock().unwrap().clone();
+        match script.refusal {
+            Some((code, message)) => Err(Status::new(code, message)),
+            None => Ok(script),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl TournamentService for Scripted {
+    type WatchEditionStream = Several<Edition>;
+    type ListMatchesStream = Several<MatchStatus>;
+    type GetRecordStream = Several<RecordPiece>;
+
+    async fn create_tournament(
+        &self,
+        request: Request<CreateTournamentRequest>,
+    ) -> Answer<Tournament> {
+        let script = self.called("create", &request)?;
+        self.told.lock().unwrap().file = request.into_inner().file;
+        Ok(Response::new(script.tournament))
+    }
+
+    async fn list_tournaments(
+        &self,
+        request: Request<ListTournamentsRequest>,
+    ) -> Answer<ListTournamentsResponse> {
+        let script = self.called("list", &request)?;
+        Ok(Response::new(ListTournamentsResponse { tournaments: vec![script.tournament] }))
+    }
+
+    async fn get_tournament(&self, request: Request<GetTournamentRequest>) -> Answer<Tournament> {
+        Ok(Response::new(self.called("get", &request)?.tournament))
+    }
+
+    async fn start_edition(&self, request: Request<StartEditionRequest>) -> Answer<Edition> {
+        let script = self.called("start", &request)?;
+        Ok(Response::new(script.tournament.editions[0].clone()))
+    }
+
+    async fn watch_edition(
+        &self,
+        request: Request<WatchEditionRequest>,
+    ) -> Answer<Several<Edition>> {
+        let script = self.called("watch", &request)?;
+        self.told.lock().unwrap().watched.push(request.into_inner().edition);
+        let changes = tokio_stream::iter(script.watched.into_iter().map(Ok));
+        Ok(Response::new(Box::pin(changes.chain(tokio_stream::pending()))))
+    }
+
+    async fn cancel_tournament(
+        &self,
+        request: Request<CancelTournamentRequest>,
+    ) -> Answer<Tournament> {
+        let tournament = self.called("cancel", &request)?.tournament;
+        Ok(Response::new(Tournament { state: "cancelled".to_owned(), ..tournament }))
+    }
+
+    async fn close_tournament(
+        &self,
+        request: Request<CloseTournamentRequest>,
+    ) -> Answer<Tournament> {
+        let tournament = self.called("close", &request)?.tournament;
+        let (state, seed) = ("closed".to_owned(), vec![0x5e; 32]);
+        Ok(Response::new(Tournament { state, seed, ..tournament }))
+    }
+
+    async fn check_edition(
+        &self,
+        request: Request<CheckEditionRequest>,
+    ) -> Answer<CheckEditionResponse> {
+        Ok(Response::new(self.called("check", &request)?.check))
+    }
+
+    async fn list_aside(&self, request: Request<ListAsideRequest>) -> Answer<ListAsideResponse> {
+        let aside = self.called("aside", &request)?.aside;
+        Ok(Response::new(ListAsideResponse { aside }))
+    }
+
+    async fn retry_aside(&self, request: Request<RetryAsideRequest>) -> Answer<RetryAsideResponse> {
+        self.called(&format!("retry {}", request.get_ref().r#match), &request)?;
+        Ok(Response::new(RetryAsideResponse {}))
+    }
+
+    async fn get_match(&self, request: Request<GetMatchRequest>) -> Answer<MatchStatus> {
+        let script = self.called("match", &request)?;
+        let name = request.into_inner().r#match;
+        let found = script.matches.into_iter().find(|found| found.r#match == name);
+        found.map(Response::new).ok_or_else(|| Status::not_found(format!("no match {name}")))
+    }
+
+    async fn list_matches(
+        &self,
+        request: Request<ListMatchesRequest>,
+    ) -> Answer<Several<MatchStatus>> {
+        Ok(stream(self.called("matches", &request)?.matches))
+    }
+
+    async fn get_record(&self, request: Request<GetRecordRequest>) -> Answer<Several<RecordPiece>> {
+        let script = self.called("record", &request)?;
+        let name = request.into_inner().r#match;
+        let record = script.records.get(&name);
+        let record = record.ok_or_else(|| Status::not_found(format!("no record of {name}")))?;
+        let packed = zstd::encode_all(&record[..], 3).unwrap();
+        let pieces = packed.chunks(10).map(|bytes| RecordPiece { bytes: bytes.to_vec() });
+        Ok(stream(pieces.collect()))
+    }
+}
+
+#[tonic::async_trait]
+impl BotService for Scripted {
+    async fn submit_version(
+        &self,
+        request: Request<Streaming<SubmitVersionRequest>>,
+    ) -> Answer<Version> {
+        self.called("submit", &request)?;
+        let mut parts = request.into_inner();
+        let first = parts.message().await?.unwrap().part.unwrap();
+        let Part::Submission(submission) = first else { panic!("the submission comes first") };
+        let mut bundle = Vec::new();
+        while let Some(SubmitVersionRequest { part }) = parts.message().await? {
+            let Some(Part::Bundle(piece)) = part else { panic!("then the bundle") };
+            bundle.extend(piece);
+        }
+        let digest = blake3::hash(&bundle).as_bytes().to_vec();
+        let Submission { bot, house, .. } = submission;
+        self.told.lock().unwrap().bundles.insert(bot.clone(), (bundle, house));
+        Ok(Response::new(Version { bot, number: 1, digest, submitted_at_us: 0 }))
+    }
+
+    async fn list_bots(&self, request: Request<ListBotsRequest>) -> Answer<ListBotsResponse> {
+        Ok(Response::new(ListBotsResponse { bots: self.called("bots", &request)?.bots }))
+    }
+
+    async fn get_log(&self, request: Request<GetLogRequest>) -> Answer<GetLogResponse> {
+        Ok(Response::new(GetLogResponse { lines: self.called("log", &request)?.log }))
+    }
+
+    async fn withdraw_bot(
+        &self,
+        request: Request<WithdrawBotRequest>,
+    ) -> Answer<WithdrawBotResponse> {
+        self.called(&format!("withdraw {}", request.get_ref().bot), &request)?;
+        Ok(Response::new(WithdrawBotResponse {}))
+    }
+}
+
+#[tonic::async_trait]
+impl RankingService for Scripted {
+    type WatchRankingStream = Several<GetRankingResponse>;
+
+    async fn get_ranking(&self, request: Request<GetRankingRequest>) -> Answer<GetRankingResponse> {
+        let mut script = self.called("ranking", &request)?;
+        if script.restless > 0 {
+            let mut changed = self.script.lock().unwrap();
+            changed.restless -= 1;
+            changed.board.counted += 1;
+        }
+        let GetRankingRequest { offset, limit, name, .. } = request.into_inner();
+        script.places.retain(|place| place.bot.to_lowercase().contains(&name.to_lowercase()));
+        let bots = u32::try_from(script.places.len()).unwrap();
+        let limit = if limit == 0 { 100 } else { limit.min(1000) };
+        let page = script.places.into_iter().skip(offset as usize).take(limit as usize);
+        Ok(Response::new(GetRankingResponse { bots, places: page.collect(), ..script.board }))
+    }
+
+    async fn get_place(&self, request: Request<GetPlaceRequest>) -> Answer<GetPlaceResponse> {
+        let script = self.called("place", &request)?;
+        let bot = request.into_inner().bot;
+        let place = script.places.into_iter().find(|place| place.bot == bot);
+        let place = place.ok_or_else(|| Status::not_found(format!("no bot {bot}")))?;
+        Ok(Response::new(GetPlaceResponse { edition: script.board.edition, place: Some(place) }))
+    }
+
+    async fn get_meetings(
+        &self,
+        request: Request<GetMeetingsRequest>,
+    ) -> Answer<GetMeetingsResponse> {
+        let meetings = self.called("meetings", &request)?.meetings;
+        Ok(Response::new(GetMeetingsResponse { meetings }))
+    }
+
+    async fn get_history(&self, request: Request<GetHistoryRequest>) -> Answer<GetHistoryResponse> {
+        let places = self.called("history", &request)?.history;
+        Ok(Response::new(GetHistoryResponse { places }))
+    }
+
+    async fn watch_ranking(
+        &self,
+        request: Request<GetRankingRequest>,
+    ) -> Answer<Several<GetRankingResponse>> {
+        let script = self.called("watch ranking", &request)?;
+        let page = GetRankingResponse { places: script.places, ..script.board };
+        let changes = tokio_stream::iter([Ok(page.clone()), Ok(page)]);
+        Ok(Response::new(Box::pin(changes.chain(tokio_stream::pending()))))
+    }
+}
+
+#[tonic::async_trait]
+impl TokenService for Scripted {
+    async fn create_token(
+        &self,
+        request: Request<CreateTokenRequest>,
+    ) -> Answer<CreateTokenResponse> {
+        let CreateTokenRequest { role, name } = request.get_ref();
+        self.called(&format!("token {role} {name}"), &request)?;
+        Ok(Response::new(CreateTokenResponse { id: 7, token: "arb_secret".to_owned() }))
+    }
+
+    async fn revoke_token(
+        &self,
+        request: Request<RevokeTokenRequest>,
+    ) -> Answer<RevokeTokenResponse> {
+        self.called(&format!("revoke {}", request.get_ref().id), &request)?;
+        Ok(Response::new(RevokeTokenResponse {}))
+    }
+
+    async fn list_tokens(&self, request: Request<ListTokensRequest>) -> Answer<ListTokensResponse> {
+        Ok(Response::new(ListTokensResponse { tokens: self.called("tokens", &request)?.tokens }))
+    }
+}

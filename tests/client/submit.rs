@@ -1,0 +1,127 @@
+//! `arbiter submit` and `arbiter tournament create`: what is sent.
+
+use std::fs;
+use std::path::Path;
+
+use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_worker::bundle::unpack;
+use serde_json::json;
+use tempfile::TempDir;
+use tonic::Code;
+
+use crate::server::{Script, Server};
+use crate::support::Bots;
+use crate::{board, fails, run, succeed};
+
+/// The names of the files in a bundle.
+fn unpacked(bundle: &[u8]) -> Vec<String> {
+    let folder = TempDir::new().unwrap();
+    unpack(bundle, folder.path()).unwrap();
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    crate::support::files(folder.path()).iter().map(|path| name(path)).collect()
+}
+
+#[test]
+fn a_bot_is_built_packed_and_sent() {
+    let bots = Bots::new();
+    let path = bots.rascal("mine", "honest", 0, "");
+    let server = Server::start(board());
+    let output = run(&server, &["submit", "finals", &path, "--name", "other"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    let bundle = server.told.lock().unwrap().bundles["other"].clone();
+    let digest = blake3::hash(&bundle.0);
+    assert_eq!(told, format!("other version 1 is in finals; digest {digest}\n"));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, format!("{path}: building it with cc -o bot rascal.c\n"));
+    assert!(!bundle.1, "it is its owner's");
+    assert_eq!(unpacked(&bundle.0), ["bot", "bot.toml", "rascal.c"]);
+    let again = run(&server, &["submit", "finals", &path, "--house", "--json"]);
+    assert!(again.stderr.is_empty(), "it is built already");
+    let object: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(object, json!({"bot": "mine", "version": 1, "digest": digest.to_string()}));
+    assert!(server.told.lock().unwrap().bundles["mine"].1);
+}
+
+#[test]
+fn what_is_no_bot_is_not_sent() {
+    let bots = Bots::new();
+    let server = Server::start(board());
+    let plain = bots.file("plain", "no program");
+    fails(&run(&server, &["submit", "finals", &plain]), 2, &["plain", "not executable"]);
+    fails(&run(&server, &["submit", "finals", "/nowhere"]), 2, &["/nowhere", "No such file"]);
+    let path = bots.rascal("mine", "honest", 0, "");
+    let named = run(&server, &["submit", "finals", &path, "--name", "a/b"]);
+    fails(&named, 2, &["a/b", "cannot be a bot's name"]);
+    assert!(server.told.lock().unwrap().calls.is_empty());
+    let refusal = Some((Code::FailedPrecondition, "finals is closed"));
+    let closed = Server::start(Script { refusal, ..Script::default() });
+    fails(&run(&closed, &["submit", "finals", &path]), 1, &["finals is closed"]);
+}
+
+/// A tournament file with house bots at these paths.
+fn file(bots: &Bots, house: &[&str]) -> String {
+    let text = format!("name = \"finals\"\ngame = \"gomoku\"\n\n[house]\nbots = {house:?}\n");
+    bots.file("finals.toml", &text)
+}
+
+#[test]
+fn a_tournament_is_made_with_its_house_bots() {
+    let bots = Bots::new();
+    bots.rascal("one", "honest", 0, "");
+    bots.rascal("two", "honest", 0, "");
+    let file = file(&bots, &["one", "./two"]);
+    let server = Server::start(board());
+    let told = succeed(&server, &["tournament", "create", &file]);
+    let hash = "ab".repeat(32);
+    let due = format!("finals: gomoku; hash of the seed {hash}\nhouse bots: one, two\n");
+    assert_eq!(told, due);
+    {
+        let told = server.told.lock().unwrap();
+        assert_eq!(told.calls, ["create", "submit", "submit"]);
+        assert!(told.bundles.values().all(|(_, house)| *house));
+        assert_eq!(told.file, fs::read_to_string(&file).unwrap());
+    }
+    let object = &crate::json(&server, &["tournament", "create", &file, "--json"])[0];
+    assert_eq!(
+        (&object["tournament"], &object["house"]),
+        (&json!("finals"), &json!(["one", "two"]))
+    );
+}
+
+#[test]
+fn boards_travel_in_the_file() {
+    let bots = Bots::new();
+    let (name, drawn) = arbiter_games::bitwa::shipped_boards().next().unwrap();
+    bots.file("mine.bit", drawn);
+    let text = "name = \"finals\"\ngame = \"bitwa\"\n\n[params]\nboard = \"mine.bit\"\n";
+    let file = bots.file("finals.toml", text);
+    let server = Server::start(board());
+    succeed(&server, &["tournament", "create", &file]);
+    let sent = server.told.lock().unwrap().file.clone();
+    assert!(!sent.contains("mine.bit"), "{sent}");
+    let shipped = text.replace("mine.bit", name);
+    assert_eq!(TournamentFile::parse(&sent), TournamentFile::parse(&shipped));
+}
+
+#[test]
+fn a_tournament_is_not_made_without_its_house_bots() {
+    let bots = Bots::new();
+    bots.rascal("good", "honest", 0, "");
+    let broken = bots.rascal("broken", "honest", 0, "");
+    fs::write(format!("{broken}/rascal.c"), "no program").unwrap();
+    let server = Server::start(board());
+    let refuses = |file: &str, says: &[&str]| {
+        let output = run(&server, &["tournament", "create", file]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(says.iter().all(|part| message.contains(part)), "{message}");
+    };
+    refuses(&file(&bots, &["good", "broken"]), &["broken", "cannot build"]);
+    refuses(&file(&bots, &["good", "nobody"]), &["nobody", "No such file"]);
+    refuses(&file(&bots, &["good", "./good"]), &["two bots called good"]);
+    refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \"chess\"\n"), &["bad.toml", "chess"]);
+    refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \n"), &["bad.toml", "line 2"]);
+    refuses(&bots.file("bad.toml", "game = \"gomoku\"\n"), &["bad.toml", "name"]);
+    refuses("/nowhere.toml", &["/nowhere.toml", "No such file"]);
+    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing was made");
+}
