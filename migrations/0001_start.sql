@@ -139,15 +139,16 @@ CREATE TABLE matches (
     carried bigint[] CHECK (cardinality(carried) = cardinality(seats)),
     -- For each seat the match whose files it begins with; nothing if it begins without, and nothing
     -- at all where files do not pass from match to match.
-    files_from bigint[] CHECK (
+    files_from bigint[],
+    -- Parameters that differ from the tournament's.
+    params jsonb CHECK (jsonb_typeof(params) = 'object'),
+    PRIMARY KEY (edition, number),
+    CONSTRAINT files_come_from_matches_before CHECK (
         files_from IS NULL OR (
             cardinality(files_from) = cardinality(seats)
             AND number > ALL (array_remove(files_from, NULL))
         )
     ),
-    -- Parameters that differ from the tournament's.
-    params jsonb CHECK (jsonb_typeof(params) = 'object'),
-    PRIMARY KEY (edition, number),
     CONSTRAINT a_table_has_one_to_four_seats CHECK (
         array_ndims(seats) = 1 AND array_lower(seats, 1) = 1 AND cardinality(seats) BETWEEN 1 AND 4
     ),

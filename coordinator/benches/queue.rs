@@ -18,6 +18,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{Leased, NewLot, Plan, Queue, Report, Reporter, Terms, Verdict};
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber, WorkerId};
+use arbiter_proto::level::Level;
 use serde_json::json;
 use sqlx::PgPool;
 use time::{Duration, OffsetDateTime};
@@ -89,7 +90,7 @@ impl Bench {
         let rows: Vec<_> = (0..MANY).map(|number| result(MatchNumber(number))).collect();
         let mut connection = self.pool.acquire().await.expect("a connection");
         let begin = Instant::now();
-        let batch: results::Batch = rows.iter().map(|row| (edition, row)).collect();
+        let batch: results::Batch = rows.iter().map(|row| (edition, Level::A, row)).collect();
         results::copy_in(&mut connection, batch).await.expect("they are copied");
         speed(MANY, begin)
     }
@@ -221,8 +222,8 @@ fn speed(things: i64, since: Instant) -> f64 {
 }
 
 async fn insert(pool: &PgPool, edition: EditionId, result: &MatchResult) {
-    let statement = "INSERT INTO results (number, edition, wall_ms, scores, transcript)
-        VALUES ($1, $2, $3, $4, $5)";
+    let statement = "INSERT INTO results (number, edition, wall_ms, level, scores, transcript)
+        VALUES ($1, $2, $3, 'A', $4, $5)";
     sqlx::query(statement)
         .bind(result.number.0)
         .bind(edition.0)
@@ -254,6 +255,7 @@ fn plan(
             board: None,
             seats: seats(number),
             carried: None,
+            files_from: None,
             params: None,
         }),
         lots: (0..).zip((0..matches).step_by(step)).map(move |(lot, first)| NewLot {
@@ -290,6 +292,8 @@ fn report(lot: &Leased, worker: WorkerId) -> Report {
         worker,
         results: numbers.map(|number| result(MatchNumber(number))).collect(),
         records: Vec::new(),
+        level: Level::A,
+        files: Vec::new(),
     }
 }
 

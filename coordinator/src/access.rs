@@ -5,11 +5,11 @@
 //! compares nothing that an attacker could time.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::str::FromStr;
 
 use arbiter_proto::ids::TokenId;
+use rustix::rand::{GetRandomFlags, getrandom};
 use sqlx::{Error, PgPool};
 use thiserror::Error as ThisError;
 use time::OffsetDateTime;
@@ -64,7 +64,10 @@ impl fmt::Debug for Secret {
 /// If the system gives none.
 pub fn draw() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let mut drawn = 0;
+    while drawn < bytes.len() {
+        drawn += getrandom(&mut bytes[drawn..], GetRandomFlags::empty())?;
+    }
     Ok(bytes)
 }
 

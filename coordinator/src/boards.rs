@@ -14,7 +14,7 @@ use arbiter_proto::ids::{EditionId, Entrant};
 use sqlx::{Error, PgPool};
 
 use crate::db::editions::{self, Edition, EditionState};
-use crate::db::played::Roster;
+use crate::db::entrants::Roster;
 use crate::db::standings;
 use crate::ranking::{self, Place};
 

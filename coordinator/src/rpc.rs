@@ -90,38 +90,57 @@ impl Who {
     }
 }
 
-/// Tells those who watch that something changed.
+/// Tells those who watch that something changed, and everybody when it is over.
 #[derive(Clone, Debug)]
-pub struct Changes(watch::Sender<()>);
+pub struct Changes {
+    news: watch::Sender<()>,
+    over: watch::Sender<bool>,
+}
 
 impl Default for Changes {
     fn default() -> Self {
-        Self(watch::Sender::new(()))
+        Self { news: watch::Sender::new(()), over: watch::Sender::new(false) }
     }
 }
 
 impl Changes {
     /// Something changed.
     pub fn tell(&self) {
-        self.0.send_replace(());
+        self.news.send_replace(());
+    }
+
+    /// The coordinator stops: streams that have no end of their own end now.
+    fn end(&self) {
+        self.over.send_replace(true);
+    }
+
+    /// Waits until the coordinator stops.
+    async fn ended(&self) {
+        // Only this may fail: that nobody can say so any more, which is the same.
+        drop(self.over.subscribe().wait_for(|over| *over).await);
     }
 
     /// Somebody wants to know.
     fn watch(&self) -> Watching {
-        Watching(self.0.subscribe())
+        Watching { news: self.news.subscribe(), changes: self.clone() }
     }
 }
 
 /// Somebody who wants to know when something changes.
 #[derive(Debug)]
-struct Watching(watch::Receiver<()>);
+struct Watching {
+    news: watch::Receiver<()>,
+    changes: Changes,
+}
 
 impl Watching {
-    /// Waits until it is worth while to look again; whether that was before `gone`.
+    /// Waits until it is worth while to look again; whether that was before `gone` and before the
+    /// coordinator stopped.
     async fn next_unless(&mut self, gone: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = gone => false,
-            _ = self.0.changed() => true,
+            () = self.changes.ended() => false,
+            _ = self.news.changed() => true,
             () = tokio::time::sleep(LOOK) => true,
         }
     }

@@ -274,7 +274,20 @@ const RESULTS: [(&str, &str); 4] = [
 ];
 
 /// Other statements, and what refuses them.
-const OTHERS: [(&str, &str); 13] = [
+const OTHERS: [(&str, &str); 20] = [
+    (
+        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{99,NULL}')",
+        "files_come_from_matches_before",
+    ),
+    (
+        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{3}')",
+        "files_come_from_matches_before",
+    ),
+    ("INSERT INTO files VALUES (0, 1, 5, '')", "files_seat_check"),
+    ("INSERT INTO snapshots VALUES ('', 'x')", "snapshots_digest_check"),
+    ("INSERT INTO snapshots VALUES (decode(repeat('00', 32), 'hex'), '')", "snapshots_bytes_check"),
+    ("UPDATE snapshots SET bytes = 'x'", "rows of snapshots are never changed"),
+    ("UPDATE files SET seat = 1", "rows of files are never changed"),
     ("INSERT INTO matches SELECT * FROM matches", "matches_pkey"),
     ("UPDATE matches SET deal = 7", "rows of matches are never changed"),
     ("UPDATE results SET wall_ms = 7", "rows of results are never changed"),
@@ -306,8 +319,8 @@ async fn rows_that_make_no_sense_are_refused() {
     let seats = |seats| format!("INSERT INTO matches VALUES (99, 0, 1, NULL, '{seats}')");
     let lot = |change| format!("UPDATE lots SET {change}");
     let result = |numbers| {
-        let columns = "number, edition, wall_ms, scores, transcript, forfeits";
-        format!("INSERT INTO results ({columns}) VALUES (0, 1, {numbers})")
+        let columns = "number, edition, level, wall_ms, scores, transcript, forfeits";
+        format!("INSERT INTO results ({columns}) VALUES (0, 1, 'A''', {numbers})")
     };
     let mut cases: Vec<(String, &str)> = Vec::new();
     cases.extend(SEATS.map(|(numbers, refusal)| (seats(numbers), refusal)));
@@ -339,13 +352,47 @@ async fn plans_are_read_as_they_were_written() {
         board: Some(3),
         seats: matches::Seats([4, 0, 2].map(Entrant).to_vec()),
         carried: Some(vec![1, 2, i64::MAX]),
+        files_from: None,
         params: Some(json!({ "chips": "1,2,3" })),
     };
-    let planned = [full, support::duels(2).last().unwrap()];
+    let chained = matches::Match {
+        number: MatchNumber(2),
+        files_from: Some(vec![None, Some(1)]),
+        ..support::duels(1).next().unwrap()
+    };
+    let planned = [full, support::duels(2).last().unwrap(), chained];
     let mut connection = database.pool.acquire().await.unwrap();
     let copied = matches::copy_in(&mut connection, edition, planned.iter().cloned()).await;
-    assert_eq!(copied.unwrap(), 2);
+    assert_eq!(copied.unwrap(), 3);
     let read = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
     assert_eq!(read, planned);
     assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
+}
+
+/// Whoever gives up in the middle of something spoils nothing for whoever has the connection next.
+#[tokio::test]
+async fn connections_that_were_given_up_are_not_used_again() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let options = (*database.pool.connect_options()).clone();
+    let single = db::connect(options, 1).await.unwrap();
+    let mut seen = 0;
+    for patience in 0.. {
+        let plan = async {
+            let mut transaction = single.begin().await.unwrap();
+            matches::copy_in(&mut transaction, edition, support::duels(3)).await.unwrap();
+            transaction.rollback().await.unwrap();
+        };
+        let ended = support::poll_at_most(patience, plan).await.is_some();
+        // It answers what it is asked, and what it does is done.
+        let answer: i32 = sqlx::query_scalar("SELECT 42").fetch_one(&single).await.unwrap();
+        assert_eq!(answer, 42);
+        audit::write(&single, None, "try", "cup", None, START).await.unwrap();
+        seen += 1;
+        assert_eq!(database.number("SELECT count(*) FROM audit").await, seen);
+        if ended {
+            assert!(patience > 3, "it was given up {patience} times");
+            return;
+        }
+    }
 }

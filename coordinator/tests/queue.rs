@@ -7,8 +7,8 @@ mod support;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::{editions, faults, records, results};
 use arbiter_coordinator::queue::{
-    Failed, Failure, Leased, NewLot, Order, Plan, PlanError, Queue, Report, Reporter, Upkeep,
-    Verdict,
+    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
+    Upkeep, Verdict,
 };
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
 use support::{AnyPlan, Database, START, duels, lots as some_lots, plan, report, whole};
@@ -224,8 +224,9 @@ async fn rests_grow_with_each_fault() {
 async fn malformed_reports_are_refused_and_hold_up_nobody() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
-    let edition = database.running(34, 2).await;
-    let lots = queue.lease(edition, 16, START).await.unwrap();
+    let edition = database.running(40, 2).await;
+    let mut lots = queue.lease(edition, 16, START).await.unwrap();
+    lots.extend(queue.lease(edition, 4, START).await.unwrap());
     let good = report(&lots[0], worker);
     let changed = |lot: usize, change: fn(&mut Report)| {
         let mut changed = report(&lots[lot], worker);
@@ -246,6 +247,14 @@ async fn malformed_reports_are_refused_and_hold_up_nobody() {
         changed(11, |report| report.records = vec![(report.results[0].number, Vec::new())]),
         changed(12, |report| {
             report.records = vec![(report.results[0].number, vec![1]); 2];
+        }),
+        changed(13, |report| report.files = vec![(report.results[0].number, 0, vec![1])]),
+        changed(14, |report| report.files = vec![(report.results[0].number, 5, vec![1])]),
+        changed(15, |report| report.files = vec![(report.results[0].number, 1, Vec::new())]),
+        changed(16, |report| report.files = vec![(MatchNumber(999), 1, vec![1])]),
+        changed(17, |report| report.files = vec![(report.results[0].number, 1, vec![1]); 2]),
+        changed(18, |report| {
+            report.files = vec![(report.results[0].number, 1, vec![1; MOST_FILES + 1])];
         }),
     ];
     let mut batch = bad.to_vec();
@@ -450,8 +459,8 @@ async fn a_poisonous_report_spoils_no_other() {
     let edition = database.running(16, 1).await;
     let lots = queue.lease(edition, 16, START).await.unwrap();
     // A result that should not be there: the tripwire of exactly-once.
-    let stray = "INSERT INTO results (number, edition, wall_ms, scores, transcript)
-        SELECT 3, max(id), 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
+    let stray = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
+        SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
     sqlx::query(stray).execute(&database.pool).await.unwrap();
     let (reporter, collector) = Reporter::new(queue.clone());
     let mut tasks = JoinSet::new();

@@ -105,7 +105,8 @@ impl Server {
 
     /// Makes a tournament of gomoku with three house bots.
     async fn tournament(&self, name: &str) {
-        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nseed = \"x\"\n");
+        // Without files that pass from match to match, so that all may be leased at once.
+        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
         let request = CreateTournamentRequest { file };
         self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
         for bot in ["one", "two", "three"] {
@@ -344,9 +345,9 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     assert!(refused.message().contains("chess"), "{}", refused.message());
     server.tournament("cup").await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\n".to_owned();
-    let twice =
-        server.tournaments(Some(Role::Admin)).create_tournament(CreateTournamentRequest { file });
-    assert_eq!(twice.await.unwrap_err().code(), Code::AlreadyExists);
+    let request = CreateTournamentRequest { file };
+    let twice = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
+    assert_eq!(twice.unwrap_err().code(), Code::AlreadyExists);
     let mut rankings = RankingServiceClient::new(server.channel.clone());
     let board = Board { tournament: "cup".to_owned(), edition: None };
     let none = rankings.get_ranking(GetRankingRequest { board: Some(board), ..Default::default() });

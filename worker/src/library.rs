@@ -21,14 +21,14 @@ use tokio::sync::OnceCell;
 use tonic::{Code, Status};
 use tracing::{info, warn};
 
-use crate::bot::{Bot, Contestant};
+use crate::bot::{Bot, Contestant, Protocol};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::client::Caller;
 use crate::client::backoff::{self, Backoff};
 use crate::sandbox::{Host, Source};
 use crate::spool::{self, SpoolError};
 
-/// What all bots together may take up on disk, in bytes.
+/// What all bots together may take up on disk, in bytes; a sandbox with walls has copies besides.
 const ROOM: u64 = 4 << 30;
 
 /// How often a bundle is asked for before the attempt that wants it has failed.
@@ -121,26 +121,37 @@ impl Library {
         Ok(kept)
     }
 
-    /// Gives up what has not been used for longest, as long as there is too much.
-    fn tidy(&self) {
+    /// Takes out what has not been used for longest, as long as there is too much.
+    fn surplus(&self) -> Vec<Copy> {
         let mut shelf = self.shelf();
+        let mut surplus = Vec::new();
         loop {
             let here = shelf.copies.iter();
             let sizes = here.map(|(digest, copy)| (digest, copy, copy.cell.get()));
             let total: u64 =
                 sizes.clone().filter_map(|(.., kept)| kept).map(|kept| kept.size).sum();
             if total <= self.room {
-                return;
+                return surplus;
             }
             let idle = sizes.filter(|(_, copy, kept)| {
                 Arc::strong_count(&copy.cell) == 1 && kept.is_some_and(Kept::is_idle)
             });
-            let Some((digest, ..)) = idle.min_by_key(|(_, copy, _)| copy.taken) else { return };
-            let digest = *digest;
-            let copy = shelf.copies.remove(&digest);
-            if let Some(kept) = copy.as_ref().and_then(|copy| copy.cell.get()) {
-                self.host.forget(&Source::Directory(kept.files.path().to_owned()));
-            }
+            let oldest = idle.min_by_key(|(_, copy, _)| copy.taken).map(|(digest, ..)| *digest);
+            let Some(oldest) = oldest else { return surplus };
+            surplus.extend(shelf.copies.remove(&oldest));
+        }
+    }
+
+    /// Makes room for what came.
+    fn tidy(&self) {
+        let (surplus, host) = (self.surplus(), Arc::clone(&self.host));
+        if !surplus.is_empty() {
+            // Nobody waits for it: what was taken out has no name any more.
+            tokio::task::spawn_blocking(move || {
+                for kept in surplus.iter().filter_map(|copy| copy.cell.get()) {
+                    host.forget(&Source::Directory(kept.files.path().to_owned()));
+                }
+            });
         }
     }
 
@@ -226,6 +237,9 @@ fn unpack(bytes: &[u8], digest: blake3::Hash, directory: &Path) -> Result<Kept, 
     let unfit = |why| Contestant::Unfit { digest: digest.to_string(), why };
     let contestant = match bundle::unpack(bytes, files.path()) {
         Ok(()) => match Bot::unpacked(files.path(), digest) {
+            Ok(bot) if bot.protocol == Some(Protocol::Http) => {
+                unfit("bots that speak http are not seated; use stdio".to_owned())
+            }
             Ok(bot) => Contestant::Bot(Arc::new(bot)),
             Err(error) => unfit(error.within(files.path())),
         },
@@ -248,4 +262,48 @@ fn size(directory: &Path) -> io::Result<u64> {
         total += if found.is_dir() { size(&entry.path())? } else { found.len() };
     }
     Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::Bundle;
+    use crate::sandbox::Policy;
+
+    /// A bundle of some kilobytes.
+    fn bundle(name: &str) -> Bundle {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = format!("name = \"{name}\"\nrun = [\"sh\", \"bot.sh\"]\n");
+        fs::write(directory.path().join("bot.toml"), manifest).unwrap();
+        fs::write(directory.path().join("bot.sh"), vec![b'#'; 4000]).unwrap();
+        Bundle::of(&Bot::load(directory.path()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_longest_unused_go_first_and_what_is_played_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let host = Arc::new(Host::prepare(Policy::Off).unwrap());
+        let mut library = Library::open(directory.path(), host).unwrap();
+        library.room = 10_000;
+        let mut played = Vec::new();
+        let mut places = Vec::new();
+        for (taken, name) in (0..).zip(["one", "two", "three", "four"]) {
+            let bundle = bundle(name);
+            let kept = unpack(bundle.bytes(), bundle.digest(), &library.directory).unwrap();
+            if name == "one" {
+                played.push(kept.contestant.clone());
+            }
+            places.push(kept.files.path().to_owned());
+            let copy = Copy { cell: Arc::new(OnceCell::from(kept)), taken };
+            library.shelf().copies.insert(bundle.digest(), copy);
+        }
+        assert_eq!(library.surplus().len(), 2);
+        let there: Vec<_> = places.iter().map(|place| place.exists()).collect();
+        assert_eq!(there, [true, false, false, true]);
+        library.room = 0;
+        assert_eq!(library.surplus().len(), 1, "one is being played");
+        played.clear();
+        assert_eq!(library.surplus().len(), 1);
+        assert!(places.iter().all(|place| !place.exists()));
+    }
 }

@@ -164,7 +164,7 @@ impl Match {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
         if protocol == Protocol::Http {
-            return Ok(AbsentSeat::boxed("bots that speak http are not seated; use stdio"));
+            return Err(Fault::new("cannot seat a bot", "http is not a seat's protocol"));
         }
         let home = match state {
             State::Fresh => Home::fresh(&bot.source)?,
@@ -255,5 +255,51 @@ impl Minutes {
             record.finish(&standings, transcript)?;
         }
         Ok(Outcome { standings, transcript, seats: self.reports, wall: self.time })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::seat::Answer;
+
+    /// A seat whose bot cannot be ended.
+    struct Haunted;
+
+    impl Seat for Haunted {
+        fn ask(&mut self, _text: &str, _limit: Micros) -> Result<Answer, Fault> {
+            Err(Fault::Abandoned)
+        }
+
+        fn tell(&mut self, _text: &str) {}
+
+        fn starting_up(&self) -> bool {
+            false
+        }
+
+        fn dismiss(&mut self) {}
+
+        fn hang_up(&mut self) {}
+
+        fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn close(self: Box<Self>) -> Result<Remains, Fault> {
+            Err(Fault::new("cannot end a bot", "it lives on").unclean())
+        }
+    }
+
+    #[test]
+    fn what_is_left_behind_is_told_whatever_else_failed() {
+        let seats = || -> Vec<Box<dyn Seat>> { vec![AbsentSeat::boxed("x"), Box::new(Haunted)] };
+        for fault in [Fault::Abandoned, Fault::new("cannot write a record", "no room")] {
+            let told = clear(seats(), fault);
+            assert!(matches!(told, Fault::Unclean { .. }), "{told}");
+        }
+        let told = clear(vec![AbsentSeat::boxed("x")], Fault::Abandoned);
+        assert!(matches!(told, Fault::Abandoned), "{told}");
     }
 }

@@ -13,7 +13,8 @@ use tonic::{Request, Response, Status, Streaming};
 use super::status::{database, missing};
 use super::{Shared, Who, micros};
 use crate::access::Role;
-use crate::db::played::{self, PlayedMatch, Roster};
+use crate::db::entrants::{self, Roster};
+use crate::db::played::{self, PlayedMatch};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{bots, tokens, versions};
 
@@ -79,7 +80,9 @@ impl BotService for Shared {
         let bot = self.own(&who, tournament.id, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
         let mut lines = Vec::new();
-        for (edition, entrant) in played::editions_of(&self.pool, bot.id).await.map_err(database)? {
+        for (edition, entrant) in
+            entrants::editions_of(&self.pool, bot.id).await.map_err(database)?
+        {
             let roster = Roster::of(&self.pool, edition).await.map_err(database)?;
             let matches = played::of_entrant(&self.pool, edition, entrant).await;
             for played in matches.map_err(database)? {

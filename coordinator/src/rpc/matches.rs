@@ -11,7 +11,8 @@ use tonic::Status;
 use super::status::{database, missing};
 use super::{Answers, Shared, Which, Who};
 use crate::access::Role;
-use crate::db::played::{self, PlayedMatch, Roster};
+use crate::db::entrants::Roster;
+use crate::db::played::{self, PlayedMatch};
 use crate::db::{editions, faults, matches, records, tournaments};
 
 /// Bytes in a piece of a record.

@@ -15,13 +15,16 @@ use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
-use super::Shared;
+use super::{Changes, Shared};
 
 /// The largest message that a worker may send: a lot with all its records.
 const LARGEST_REPORT: usize = 512 << 20;
 /// How long a connection may be silent before it is asked whether anybody is there, and how long
 /// the answer may take: a network that was cut is noticed.
 const ALIVE: Duration = Duration::from_secs(10);
+
+/// How long calls that are open when the coordinator stops may take to end.
+const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Files with which connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,12 +110,21 @@ pub async fn serve(
         .add_service(TournamentServiceServer::new(shared.clone()))
         .add_service(RankingServiceServer::new(shared.clone()))
         .add_service(BotServiceServer::new(shared.clone()))
-        .add_service(TokenServiceServer::new(shared));
-    let serving = routes.serve_with_incoming(TcpListenerStream::new(listener));
-    // Dropped rather than drained: workers' streams have no end of their own, and whoever calls
-    // may call again.
+        .add_service(TokenServiceServer::new(shared.clone()));
+    let changes = shared.changes.clone();
+    let stopped = async {
+        stop.await;
+        changes.end();
+    };
+    let serving = routes.serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopped);
     tokio::select! {
         served = serving => served.map_err(|error| transport(&error)),
-        () = stop => Ok(()),
+        () = overdue(&changes) => Ok(()),
     }
+}
+
+/// Ends when the calls that are open when the coordinator stops have had their time.
+async fn overdue(changes: &Changes) {
+    changes.ended().await;
+    tokio::time::sleep(LAST_CALLS).await;
 }

@@ -172,6 +172,9 @@ impl Session {
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
                 () = self.outbound.closed() => Err(End::Left),
+                () = self.shared.changes.ended() => {
+                    Err(Status::unavailable("the coordinator stops").into())
+                }
             };
         }
         done.err().unwrap_or(End::Left)

@@ -26,13 +26,14 @@ impl Chain {
     /// Before the first match of a schedule for so many bots; nothing where no files pass.
     pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
         match (state, schedule) {
-            (StateScope::None, _) | (_, Schedule::Episodes(_)) => None,
-            (StateScope::Tournament, _) => Some(Self::Bots(vec![None; bots])),
+            (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
+                Some(Self::Bots(vec![None; bots]))
+            }
             (StateScope::Pairing, Schedule::RoundRobin(rules)) => {
                 Some(Self::Pairs { meetings: rules.meetings(), open: HashMap::new() })
             }
-            // The file does not let this pass: tables of four hardly ever meet again.
-            (StateScope::Pairing, Schedule::Foursomes(_)) => None,
+            // What is left of pairings and episodes no file asks for.
+            (StateScope::None | StateScope::Pairing, _) | (_, Schedule::Episodes(_)) => None,
         }
     }
 

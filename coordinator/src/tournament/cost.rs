@@ -5,7 +5,6 @@
 //! something to do until the end.
 
 use arbiter_games::{Micros, Params};
-use serde_json::Value;
 
 use super::TournamentFile;
 
@@ -48,17 +47,6 @@ pub(super) fn per_lot(matches: u64, expected_ms: i64) -> i32 {
 /// What so many matches take, in milliseconds.
 pub(super) fn of_lot(matches: i32, expected_ms: i64) -> i32 {
     i32::try_from(expected_ms.saturating_mul(matches.into())).unwrap_or(i32::MAX)
-}
-
-/// What differs between the parameters of a match and those that all matches have in common.
-pub(super) fn differing(
-    params: &serde_json::Map<String, Value>,
-    common: &serde_json::Map<String, Value>,
-) -> Option<Value> {
-    let differ = params.iter().filter(|(key, value)| common.get(*key) != Some(*value));
-    let differ: serde_json::Map<_, _> =
-        differ.map(|(key, value)| (key.clone(), value.clone())).collect();
-    (!differ.is_empty()).then_some(Value::Object(differ))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
 use super::TournamentFile;
+use crate::access;
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
 use crate::db::{is_duplicate, lots};
@@ -22,7 +23,7 @@ pub enum CreateError {
     },
     /// The machine gives no random numbers.
     #[error("cannot draw a seed: {0}; write one into the tournament file")]
-    Chance(#[source] rustix::io::Errno),
+    Chance(#[source] std::io::Error),
     /// The database failed.
     #[error("cannot store the tournament: {0}")]
     Database(#[from] Error),
@@ -91,7 +92,7 @@ pub async fn create(
 ) -> Result<Tournament, CreateError> {
     let seed = match file.seed {
         Some(seed) => seed,
-        None => draw().map_err(CreateError::Chance)?,
+        None => access::draw().map(Seed).map_err(CreateError::Chance)?,
     };
     let new = NewTournament {
         name: &file.name,
@@ -105,17 +106,6 @@ pub async fn create(
         if is_duplicate(&error) { CreateError::Taken { name } } else { error.into() }
     })?;
     Ok(tournaments::get(pool, id).await?.ok_or(Error::RowNotFound)?)
-}
-
-/// A seed from the machine's own chance.
-fn draw() -> Result<Seed, rustix::io::Errno> {
-    let mut seed = [0; 32];
-    let mut drawn = 0;
-    while drawn < seed.len() {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        drawn += rustix::rand::getrandom(&mut seed[drawn..], flags)?;
-    }
-    Ok(Seed(seed))
 }
 
 /// The tournament of this name.

@@ -14,6 +14,7 @@ use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
 use serde_json::{Map, Value};
 use sqlx::{Error, PgPool};
 
+use super::file::of_match;
 use super::planner::width;
 use super::{FileError, TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
@@ -62,9 +63,10 @@ pub(super) struct Rounds {
     /// The tables of the round, each with its episode, in the order of their matches: those with
     /// the same number of seats stand together, as a lot has matches of one width.
     tables: Vec<(usize, TablePlan)>,
-    /// The round, from 1, and how many there are.
+    /// The round, from 1.
     round: u32,
-    rounds: u32,
+    /// The last round.
+    last: u32,
     /// The numbers of the round's first match and lot.
     first: i64,
     first_lot: i64,
@@ -87,7 +89,7 @@ impl Rounds {
             episodes: episodes.collect::<Result<_, _>>()?,
             tables: Vec::new(),
             round: 1,
-            rounds: params.rounds.into(),
+            last: params.rounds.into(),
             first: 0,
             first_lot: 0,
             common: file.settings().params,
@@ -140,7 +142,7 @@ impl Rounds {
         impl Iterator<Item = NewLot>,
         impl Iterator<Item = Order> + use<>,
     > {
-        let growing = self.round < self.rounds && !self.tables.is_empty();
+        let growing = self.round < self.last && !self.tables.is_empty();
         Plan { matches: self.matches(), lots: self.lots(), order: std::iter::empty(), growing }
     }
 
@@ -157,9 +159,23 @@ impl Rounds {
                 carried: (self.round > 1)
                     .then(|| table.bots.iter().map(|bot| chips[*bot]).collect()),
                 files_from: None,
-                params: cost::differing(&super::file::object(&params), &self.common),
+                params: self.own(of_match(&params)),
             }
         })
+    }
+
+    /// The parameters of a table that are not those of all matches. What is given for each seat is
+    /// the same if it is for each of them.
+    fn own(&self, params: Map<String, Value>) -> Option<Value> {
+        let same = |value: &Value, common: &Value| match value {
+            Value::Array(each) => each.iter().all(|one| one == common),
+            _ => value == common,
+        };
+        let own = params
+            .into_iter()
+            .filter(|(key, value)| !self.common.get(key).is_some_and(|common| same(value, common)));
+        let own: Map<_, _> = own.collect();
+        (!own.is_empty()).then_some(Value::Object(own))
     }
 
     fn lots(&self) -> impl Iterator<Item = NewLot> {

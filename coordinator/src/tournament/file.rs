@@ -142,18 +142,23 @@ impl TournamentFile {
 
     /// What workers need to know to play any match.
     pub fn settings(&self) -> Settings {
-        let mut params = object(&self.params);
-        if self.game() == GameName::Blackjack {
-            // A match is one round: how many an episode has is not for the table to know.
-            params.shift_remove("rounds");
-        }
         let Self { clock, limits, ponder, state, .. } = *self;
-        Settings { params, clock, limits, ponder, state }
+        Settings { params: of_match(&self.params), clock, limits, ponder, state }
     }
 }
 
+/// The parameters of a match: those of the tournament, but that a match of blackjack is one round,
+/// and how many an episode has is not for the table to know.
+pub(super) fn of_match(params: &Params) -> Map<String, Value> {
+    let mut keys = object(params);
+    if params.game() == GameName::Blackjack {
+        keys.shift_remove("rounds");
+    }
+    keys
+}
+
 /// Something with keys, as JSON.
-pub(super) fn object(thing: &impl Serialize) -> Map<String, Value> {
+fn object(thing: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(thing) {
         Ok(Value::Object(map)) => map,
         other => unreachable!("parameters and schedules are objects, not {other:?}"),

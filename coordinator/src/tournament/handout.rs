@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
-use arbiter_proto::ids::{EditionId, Entrant, LotId};
+use arbiter_proto::ids::{EditionId, LotId};
 use arbiter_proto::v1;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
 use super::{FileError, TournamentFile};
-use crate::db::{entrants, tournaments};
+use crate::db::entrants::Roster;
+use crate::db::tournaments;
 use crate::queue::{Due, Work};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
@@ -56,8 +57,7 @@ struct Constants {
     settings: String,
     seed: Seed,
     boards: Vec<Board>,
-    /// By their numbers.
-    entrants: Vec<entrants::Named>,
+    roster: Roster,
 }
 
 /// Makes messages of lots. What lots of an edition have in common is read once.
@@ -119,7 +119,7 @@ impl Constants {
             settings: json!(file.settings()).to_string(),
             seed: tournament.seed,
             boards: file.boards,
-            entrants: entrants::named(pool, edition).await.map_err(failed)?,
+            roster: Roster::of(pool, edition).await.map_err(failed)?,
         })
     }
 
@@ -128,7 +128,7 @@ impl Constants {
         let Due { planned, files } = due;
         let files = files.into_iter().chain(std::iter::repeat_with(Vec::new));
         let seats = planned.seats.0.iter().zip(files).map(|(entrant, files)| {
-            let entrant = self.entrant(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
+            let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
             let (bot, digest) = (entrant.name.clone(), entrant.digest.clone());
             Ok(v1::Seat { bot, digest, files })
         });
@@ -148,10 +148,6 @@ impl Constants {
             seats: seats.collect::<Result<_, String>>()?,
             params,
         })
-    }
-
-    fn entrant(&self, entrant: Entrant) -> Option<&entrants::Named> {
-        self.entrants.get(usize::try_from(entrant.0).ok()?)
     }
 }
 

@@ -5,7 +5,6 @@
 
 use arbiter_games::{Params, Seed};
 use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
-use arbiter_proto::settings::StateScope;
 
 use super::chain::{Chain, distinct};
 use super::{TournamentFile, cost};
@@ -91,7 +90,7 @@ impl<'a> Planner<'a> {
 
     fn lots(self) -> impl Iterator<Item = NewLot> + use<'a> {
         let expected_ms = self.file.expected_ms();
-        let chained = self.file.state != StateScope::None;
+        let chained = self.chain().is_some();
         let per_lot = if chained { 1 } else { cost::per_lot(self.total, expected_ms) };
         let chain = chained.then(|| self.before());
         let mut waits = chain.into_iter().flatten().map(|(_, before)| before.len());
@@ -124,7 +123,7 @@ impl<'a> Planner<'a> {
     }
 
     fn order(self) -> impl Iterator<Item = Order> + use<'a> {
-        let chained = self.file.state != StateScope::None;
+        let chained = self.chain().is_some();
         let before = chained.then(|| self.before());
         before.into_iter().flatten().flat_map(|(number, before)| {
             let after = LotNumber(number);

@@ -3,9 +3,12 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::MatchResult;
@@ -17,6 +20,7 @@ use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{
     EditionId, Entrant, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId,
 };
+use arbiter_proto::level::Level;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
@@ -158,6 +162,7 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
             board: None,
             seats: Seats(vec![Entrant(first), Entrant(second)]),
             carried: None,
+            files_from: None,
             params: None,
         }
     })
@@ -222,5 +227,26 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
 /// The report of a leased lot.
 pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
     let numbers = (lot.first.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
-    Report { lease: lot.lease, worker, results: numbers.map(result).collect(), records: Vec::new() }
+    Report {
+        lease: lot.lease,
+        worker,
+        results: numbers.map(result).collect(),
+        records: Vec::new(),
+        level: Level::A,
+        files: Vec::new(),
+    }
+}
+
+/// Works on something so many times at most, and then gives it up.
+pub(crate) async fn poll_at_most<T>(times: usize, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut left = times;
+    let poll = poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(Some)
+    });
+    poll.await
 }

@@ -33,11 +33,12 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
     }
     let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
     decoder.window_log_max(WINDOW).map_err(no_archive)?;
-    let spent = Cell::new(false);
-    let mut archive = Archive::new(Capped { inner: decoder, left: caps.unpacked, spent: &spent });
-    let mut unpacking = Unpacking { to, caps, made: BTreeMap::new(), links: Vec::new() };
+    let room = Cell::new(Some(caps.unpacked));
+    let mut archive = Archive::new(Capped { inner: decoder, room: &room });
+    let mut unpacking =
+        Unpacking { to, caps, room: &room, made: BTreeMap::new(), links: Vec::new() };
     let done = unpacking.all(&mut archive);
-    if spent.get() {
+    if room.get().is_none() {
         return Err(caps.too_large());
     }
     done?;
@@ -50,22 +51,17 @@ fn no_archive(error: io::Error) -> BundleError {
     BundleError::unfit(format!("it is no tar archive compressed by Zstandard: {error}"))
 }
 
-/// Reads so much and no more, and tells whether there was more.
+/// Reads so much and no more. There is no room left once there was more.
 struct Capped<'a, R> {
     inner: R,
-    left: u64,
-    spent: &'a Cell<bool>,
+    room: &'a Cell<Option<u64>>,
 }
 
 impl<R: Read> Read for Capped<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        let Some(left) = self.left.checked_sub(count as u64) else {
-            self.spent.set(true);
-            return Err(io::ErrorKind::FileTooLarge.into());
-        };
-        self.left = left;
-        Ok(count)
+        self.room.set(self.room.get().and_then(|room| room.checked_sub(count as u64)));
+        self.room.get().map(|_| count).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
     }
 }
 
@@ -79,6 +75,7 @@ enum Made {
 struct Unpacking<'a> {
     to: &'a Path,
     caps: &'a Caps,
+    room: &'a Cell<Option<u64>>,
     made: BTreeMap<PathBuf, Made>,
     links: Vec<(PathBuf, PathBuf)>,
 }
@@ -89,6 +86,9 @@ impl Unpacking<'_> {
         for entry in archive.entries().map_err(no_archive)?.raw(true) {
             let mut entry = entry.map_err(no_archive)?;
             let kind = entry.header().entry_type();
+            if self.room.get() < Some(entry.size()) {
+                return Err(self.caps.too_large());
+            }
             match kind {
                 EntryType::GNULongName => long_path = Some(long(&mut entry)?),
                 EntryType::GNULongLink => long_target = Some(long(&mut entry)?),

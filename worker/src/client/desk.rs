@@ -216,7 +216,7 @@ impl Desk {
             }
             Event::Heard(Heard::Welcome(_)) | Event::Over => {}
             Event::Lost(cause, wait) => {
-                let wait_ms = wait.as_millis();
+                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 warn!(server = self.server, cause, wait_ms, "no coordinator; trying again");
             }
             Event::Refused(cause) => {

@@ -5,7 +5,7 @@
 //! still measure, freeze and kill, since those are files of its core. Where there is v1 alone,
 //! `cpuacct` measures and the old freezer freezes, more slowly. The files are written directly.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ impl Groups {
             cpu: choose("cpuacct", true),
             freezer: choose("freezer", true),
         };
-        groups.sweep();
+        groups.sweep(found.one("freezer").as_ref());
         groups
     }
 
@@ -86,8 +86,10 @@ impl Groups {
     }
 
     /// Removes groups of processes that were killed before they could.
-    fn sweep(&self) {
-        for place in self.places() {
+    fn sweep(&self, old_freezer: Option<&Place>) {
+        // The old freezer comes first, whether we use it or not: what it holds cannot die.
+        let places = old_freezer.map(|place| &*place.path).into_iter().chain(self.places());
+        for place in places {
             let Ok(entries) = fs::read_dir(place) else { continue };
             for entry in entries.flatten() {
                 let named = entry.file_name().to_str().is_some_and(is_stale);
@@ -348,6 +350,7 @@ fn kill_in(path: &Path) {
     if fs::write(path.join("cgroup.kill"), "1").is_ok() {
         return;
     }
+    let thaw = path.join("freezer.state");
     let started = Instant::now();
     while started.elapsed() < LEAVING {
         let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
@@ -362,6 +365,8 @@ fn kill_in(path: &Path) {
         if !killed {
             return;
         }
+        // There is such a file where the old freezer may keep them from dying.
+        drop(OpenOptions::new().write(true).open(&thaw).and_then(|mut f| f.write_all(b"THAWED")));
         thread::sleep(RETRY);
     }
 }

@@ -175,6 +175,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_bot_changes_among_its_own_files_is_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let (own, kept) = (root.path().join("own"), root.path().join("kept"));
+        fs::create_dir_all(own.join("data")).unwrap();
+        for name in ["program", "data/model", "data/same", "becomes-directory"] {
+            fs::write(own.join(name), "as submitted").unwrap();
+        }
+        std::os::unix::fs::symlink("program", own.join("link")).unwrap();
+        let source = Source::Directory(own.clone());
+        let enter = || {
+            let mut home = Home::kept(&source, kept.clone()).unwrap();
+            let work = home.unpack(&Limits::OFFICIAL).unwrap();
+            (home, work)
+        };
+        let (mut home, work) = enter();
+        fs::write(work.join("data/model"), "trained").unwrap();
+        fs::write(work.join("new"), "new").unwrap();
+        fs::remove_file(work.join("link")).unwrap();
+        fs::write(work.join("link"), "no link any more").unwrap();
+        fs::remove_file(work.join("becomes-directory")).unwrap();
+        fs::create_dir(work.join("becomes-directory")).unwrap();
+        fs::remove_file(work.join("program")).unwrap();
+        home.keep(&Limits::OFFICIAL).unwrap();
+        home.remove().unwrap();
+        assert!(!work.exists() && !kept.join("program").exists());
+        assert!(!kept.join("data/same").exists(), "it has that already");
+
+        let (mut home, work) = enter();
+        let read = |name: &str| fs::read_to_string(work.join(name)).unwrap();
+        assert_eq!((read("data/model"), read("new")), ("trained".to_owned(), "new".to_owned()));
+        assert_eq!(read("link"), "no link any more");
+        assert_eq!(read("program"), "as submitted", "what is deleted comes back");
+        assert!(work.join("becomes-directory").is_dir());
+        assert_eq!(fs::read_to_string(own.join("data/model")).unwrap(), "as submitted");
+        home.remove().unwrap();
+    }
+
+    #[test]
     fn deep_and_locked_directories_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("home");

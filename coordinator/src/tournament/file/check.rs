@@ -29,7 +29,7 @@ pub(super) fn check(
     kind(&file, source)?;
     limits(&file, source)?;
     state(&file, source)?;
-    start(&file).map_err(|error| source.blame_section("params", error))?;
+    start(&file).map_err(|error| source.blame_section("params", &error))?;
     if file.expected.is_some_and(|time| time <= Micros::ZERO || time > LONGEST) {
         return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
     }
@@ -47,7 +47,7 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         return Ok(());
     }
     let cause = format!("use 1 to {NAME} of A-Z a-z 0-9 . _ - but not . or ..");
-    Err(source.blame("", "name", cause))
+    Err(source.blame("", "name", &cause))
 }
 
 /// Whether the game can be played in such matches.
@@ -67,7 +67,7 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         }
         _ => "it is a game for two; write kind = \"round_robin\"",
     };
-    Err(source.blame("schedule", "kind", format!("{}: {cause}", file.game())))
+    Err(source.blame("schedule", "kind", &format!("{}: {cause}", file.game())))
 }
 
 /// Whether as many play wojna as the schedule seats.
@@ -82,7 +82,7 @@ fn seats(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     if *file.params.seats().start() == due {
         return Ok(());
     }
-    Err(source.blame("params", "seats", cause))
+    Err(source.blame("params", "seats", &cause))
 }
 
 fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
@@ -105,7 +105,7 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         ),
     ];
     match wrong.into_iter().find(|(_, wrong, _)| *wrong) {
-        Some((key, _, cause)) => Err(source.blame("limits", key, cause)),
+        Some((key, _, cause)) => Err(source.blame("limits", key, &cause)),
         None => Ok(()),
     }
 }
@@ -128,7 +128,7 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             "episodes are played side by side, so no match comes next; write \"none\""
         }
     };
-    Err(source.blame("", "state", cause))
+    Err(source.blame("", "state", &cause))
 }
 
 /// Whether a match can be started.

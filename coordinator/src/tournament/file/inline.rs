@@ -56,6 +56,6 @@ fn path<'a>(board: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
     let named = text == OFFICIAL || shipped_boards().any(|(name, _)| name == text);
     let begins =
         text.trim_start().starts_with(|first: char| first == ';' || first.is_ascii_digit());
-    let numbered = text.split_whitespace().count() > 1;
-    (!named && !(begins && numbered) && !text.is_empty()).then_some(text)
+    let words = begins && text.split_whitespace().count() > 1;
+    (!(named || words || text.is_empty())).then_some(text)
 }

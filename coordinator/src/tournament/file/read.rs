@@ -33,7 +33,7 @@ impl TournamentFile {
                 list(&TOP),
                 list(&SECTIONS)
             );
-            return Err(source.blame("", key, keys));
+            return Err(source.blame("", key, &keys));
         }
         let name: String = given(source, "name")?;
         let game: GameName = given(source, "game")?;
@@ -84,14 +84,14 @@ fn given<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<T, F
             "game" => "it is missing; the games are wojna, bitwa, tricks, blackjack and gomoku",
             _ => "it is missing; every tournament has one",
         };
-        source.blame("", key, cause)
+        source.blame("", key, &cause)
     })
 }
 
 /// A key at the top.
 fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
     let value = source.root.get(key).map(T::deserialize);
-    value.transpose().map_err(|error| source.blame("", key, error))
+    value.transpose().map_err(|error| source.blame("", key, &error))
 }
 
 /// Reads what is written in a section, laid over what is official.
@@ -122,7 +122,7 @@ fn check_keys(
         None => Ok(()),
         Some(key) => {
             let cause = format!("there is no such key; [{section}]{whose} has {}", list(known));
-            Err(source.blame(section, key, cause))
+            Err(source.blame(section, key, &cause))
         }
     }
 }
@@ -145,10 +145,10 @@ fn over<T, E: Display>(
         let mut one = official.clone();
         one.insert(key.clone(), value.clone());
         if let Err(error) = read(one) {
-            return Err(source.blame(section, key, error));
+            return Err(source.blame(section, key, &error));
         }
     }
-    Err(source.blame_section(section, error))
+    Err(source.blame_section(section, &error))
 }
 
 fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileError> {
@@ -174,7 +174,7 @@ fn schedule(
     let Some((_, known)) = KINDS.into_iter().find(|(name, _)| *name == kind) else {
         let names = KINDS.map(|(name, _)| name);
         let cause = format!("the kinds are {}", list(&names));
-        return Err(source.blame("schedule", "kind", cause));
+        return Err(source.blame("schedule", "kind", &cause));
     };
     let known: Vec<_> = ["kind"].iter().chain(known).copied().collect();
     check_keys(source, "schedule", &format!(" of kind {kind}"), &written, &known)?;
@@ -202,7 +202,7 @@ fn board_list(
     official: &TournamentFile,
     written: &Value,
 ) -> Result<Vec<Board>, FileError> {
-    let blame = |cause: String| source.blame("schedule", "boards", cause);
+    let blame = |cause: String| source.blame("schedule", "boards", &cause);
     if official.game() != GameName::Bitwa {
         return Err(blame(format!("{} has no boards; leave it out", official.game())));
     }

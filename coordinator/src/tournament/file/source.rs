@@ -66,16 +66,16 @@ impl Source {
         match self.root.get(name) {
             None => Ok(Map::new()),
             Some(Value::Object(keys)) => Ok(keys.clone()),
-            Some(_) => Err(self.blame("", name, format!("it is a section; write [{name}]"))),
+            Some(_) => Err(self.blame("", name, &format!("it is a section; write [{name}]"))),
         }
     }
 
     /// What is wrong with a key.
-    pub(super) fn blame(
+    pub(super) fn blame<C: ToString + ?Sized>(
         &self,
         section: &'static str,
         key: &str,
-        cause: impl ToString,
+        cause: &C,
     ) -> FileError {
         let value = match section {
             "" => self.root.get(key),
@@ -91,7 +91,11 @@ impl Source {
     }
 
     /// What is wrong with a section as a whole, or with what it leaves out.
-    pub(super) fn blame_section(&self, section: &'static str, cause: impl ToString) -> FileError {
+    pub(super) fn blame_section<C: ToString + ?Sized>(
+        &self,
+        section: &'static str,
+        cause: &C,
+    ) -> FileError {
         FileError {
             line: self.lines.get(&("", section.to_owned())).copied(),
             what: format!("[{section}]"),

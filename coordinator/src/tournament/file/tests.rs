@@ -91,199 +91,201 @@ fn schedules_of_all_kinds_are_read() {
     assert_eq!(found, Schedule::Episodes(crate::schedule::Episodes { episodes: three }));
 }
 
+/// Games, lines of their files, and what is told.
+const WRONG: &[(&str, &str, &str)] = &[
+    (
+        "bitwa",
+        "[schedule]\nsides = \"bth\"",
+        "line 4: [schedule] sides = \"bth\": sides can be both, random or balanced",
+    ),
+    (
+        "bitwa",
+        "[schedule]\nlegz = 2",
+        "line 4: [schedule] legz = 2: there is no such key; [schedule] of kind round_robin has kind, legs, sides and boards",
+    ),
+    (
+        "gomoku",
+        "[schedule]\nkind = \"swiss\"",
+        "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes and episodes",
+    ),
+    (
+        "gomoku",
+        "[schedule]\nkind = \"foursomes\"",
+        "line 4: [schedule] kind = \"foursomes\": gomoku: it is a game for two; write kind = \"round_robin\"",
+    ),
+    (
+        "blackjack",
+        "[schedule]\nkind = \"foursomes\"",
+        "line 4: [schedule] kind = \"foursomes\": blackjack: blackjack is played in episodes; write kind = \"episodes\"",
+    ),
+    (
+        "wojna",
+        "[schedule]\nkind = \"episodes\"",
+        "line 4: [schedule] kind = \"episodes\": wojna: wojna is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] seats = 2",
+    ),
+    (
+        "wojna",
+        "[schedule]\nmeetings = 2\ngames = 3",
+        "line 3: [schedule]: meetings = 2 and games = 3 exclude each other; keep one of them",
+    ),
+    (
+        "wojna",
+        "[params]\nseats = 3",
+        "line 4: [params] seats = 3: foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
+    ),
+    (
+        "wojna",
+        "[schedule]\nkind = \"round_robin\"",
+        "[params] seats: a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"",
+    ),
+    (
+        "wojna",
+        "[params]\ndeck = \"1\"\nseats = 4",
+        "line 4: [params] deck = \"1\": deck cannot have 1 cards: 4 seats need at least one each",
+    ),
+    (
+        "wojna",
+        "[params]\ndeels = 3",
+        "line 4: [params] deels = 3: there is no such key; [params] of wojna has deals, deck, clock and seats",
+    ),
+    (
+        "tricks",
+        "[params]\n\ntables = 3",
+        "line 5: [params] tables = 3: tables cannot be 3: each deal is played at two tables, with the hands exchanged, so it takes an even number from 2 to 200",
+    ),
+    (
+        "tricks",
+        "[schedule]\nboards = [\"pole\"]",
+        "line 4: [schedule] boards = [\"pole\"]: tricks has no boards; leave it out",
+    ),
+    (
+        "tricks",
+        "[schedule]\nlegs = 0",
+        "line 4: [schedule] legs = 0: 0 is not possible here; choose a number from 1 to 1000",
+    ),
+    (
+        "bitwa",
+        "[params]\nboard = \"poel\"",
+        "line 4: [params] board = \"poel\": there is no board \"poel\"; the boards are pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad",
+    ),
+    (
+        "bitwa",
+        "[schedule]\nboards = [\"pole\", \"3 3 5 1 ### #A# ##\"]",
+        "line 4: [schedule] boards = [\"pole\",\"3 3 5 1 ### #A# ##\"]: board 2: row 2 of the board has 2 squares instead of 3",
+    ),
+    (
+        "bitwa",
+        "[schedule]\nboards = 8",
+        "line 4: [schedule] boards = 8: write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"",
+    ),
+    (
+        "bitwa",
+        "[schedule]\nboards = []",
+        "line 4: [schedule] boards = []: 0 boards are not possible; name 1 to 1000 of them",
+    ),
+    (
+        "bitwa",
+        "[params]\nboard = \"pole\"\n[schedule]\nboards = \"official\"",
+        "line 6: [schedule] boards = \"official\": [params] board names the board of all matches already; keep one of them",
+    ),
+    (
+        "blackjack",
+        "[params]\nchips = [1, 2]",
+        "line 3: [params]: chips = 1,2: in an episode it is one number for all bots, 1000000000000 at most",
+    ),
+    ("gomoku", "clock = 5", "line 3: clock = 5: it is a section; write [clock]"),
+    (
+        "gomoku",
+        "[clock]\nmargin = \"5\"",
+        "line 4: [clock] margin = \"5\": `5` is not a duration: write a whole number and a unit, as in 500ms, 2s, 15min or 1h",
+    ),
+    (
+        "gomoku",
+        "[limits]\nmemory = \"10kB\"",
+        "line 4: [limits] memory = \"10kB\": no program runs in so little; write 1 MB or more",
+    ),
+    (
+        "gomoku",
+        "[limits]\ndisk = \"0B\"",
+        "line 4: [limits] disk = \"0B\": no program fits into so little; write 1 MB or more",
+    ),
+    (
+        "gomoku",
+        "[limits]\nprocesses = 0",
+        "line 4: [limits] processes = 0: a bot is a process; write 1 or more",
+    ),
+    (
+        "gomoku",
+        "[limits]\nfiles = 0",
+        "line 4: [limits] files = 0: a bot is a file; write 1 or more",
+    ),
+    (
+        "gomoku",
+        "[limits]\ndescriptors = 3",
+        "line 4: [limits] descriptors = 3: no program can be started with so few; write 8 or more",
+    ),
+    (
+        "gomoku",
+        "[limits]\ncpus = 0",
+        "line 4: [limits] cpus = 0: a bot runs on 1 to 1024 processors",
+    ),
+    (
+        "gomoku",
+        "[limits]\nswap = 0",
+        "line 4: [limits] swap = 0: there is no such key; [limits] has memory, processes, disk, files, descriptors and cpus",
+    ),
+    (
+        "gomoku",
+        "colour = 1",
+        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits and house",
+    ),
+    (
+        "gomoku",
+        "state = \"all\"",
+        "line 3: state = \"all\": unknown variant `all`, expected one of `none`, `pairing`, `tournament`",
+    ),
+    (
+        "tricks",
+        "state = \"pairing\"",
+        "line 3: state = \"pairing\": each pair meets once, so there is no next match; write sides = \"both\" or more legs",
+    ),
+    (
+        "wojna",
+        "state = \"pairing\"",
+        "line 3: state = \"pairing\": tables of four hardly ever meet again; write \"tournament\" or \"none\"",
+    ),
+    (
+        "blackjack",
+        "state = \"tournament\"",
+        "line 3: state = \"tournament\": episodes are played side by side, so no match comes next; write \"none\"",
+    ),
+    (
+        "gomoku",
+        "expected = \"0s\"",
+        "line 3: expected = \"0s\": write a time from 1us to 24h, or leave it out",
+    ),
+    (
+        "gomoku",
+        "[house]\nbots = \"a\"",
+        "line 4: [house] bots = \"a\": invalid type: string \"a\", expected a sequence",
+    ),
+    (
+        "chess",
+        "",
+        "line 2: game = \"chess\": there is no game `chess`; the games are wojna, bitwa, tricks, blackjack and gomoku",
+    ),
+    (
+        "gomoku",
+        "state = ",
+        "line 3: the tournament file: it is no TOML: string values must be quoted, expected literal string",
+    ),
+    ("gomoku", "game = \"bitwa\"", "line 3: the tournament file: it is no TOML: duplicate key"),
+];
+
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
-    let cases = [
-        (
-            "bitwa",
-            "[schedule]\nsides = \"bth\"",
-            "line 4: [schedule] sides = \"bth\": sides can be both, random or balanced",
-        ),
-        (
-            "bitwa",
-            "[schedule]\nlegz = 2",
-            "line 4: [schedule] legz = 2: there is no such key; [schedule] of kind round_robin has kind, legs, sides and boards",
-        ),
-        (
-            "gomoku",
-            "[schedule]\nkind = \"swiss\"",
-            "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes and episodes",
-        ),
-        (
-            "gomoku",
-            "[schedule]\nkind = \"foursomes\"",
-            "line 4: [schedule] kind = \"foursomes\": gomoku: it is a game for two; write kind = \"round_robin\"",
-        ),
-        (
-            "blackjack",
-            "[schedule]\nkind = \"foursomes\"",
-            "line 4: [schedule] kind = \"foursomes\": blackjack: blackjack is played in episodes; write kind = \"episodes\"",
-        ),
-        (
-            "wojna",
-            "[schedule]\nkind = \"episodes\"",
-            "line 4: [schedule] kind = \"episodes\": wojna: wojna is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] seats = 2",
-        ),
-        (
-            "wojna",
-            "[schedule]\nmeetings = 2\ngames = 3",
-            "line 3: [schedule]: meetings = 2 and games = 3 exclude each other; keep one of them",
-        ),
-        (
-            "wojna",
-            "[params]\nseats = 3",
-            "line 4: [params] seats = 3: foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
-        ),
-        (
-            "wojna",
-            "[schedule]\nkind = \"round_robin\"",
-            "[params] seats: a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"",
-        ),
-        (
-            "wojna",
-            "[params]\ndeck = \"1\"\nseats = 4",
-            "line 4: [params] deck = \"1\": deck cannot have 1 cards: 4 seats need at least one each",
-        ),
-        (
-            "wojna",
-            "[params]\ndeels = 3",
-            "line 4: [params] deels = 3: there is no such key; [params] of wojna has deals, deck, clock and seats",
-        ),
-        (
-            "tricks",
-            "[params]\n\ntables = 3",
-            "line 5: [params] tables = 3: tables cannot be 3: each deal is played at two tables, with the hands exchanged, so it takes an even number from 2 to 200",
-        ),
-        (
-            "tricks",
-            "[schedule]\nboards = [\"pole\"]",
-            "line 4: [schedule] boards = [\"pole\"]: tricks has no boards; leave it out",
-        ),
-        (
-            "tricks",
-            "[schedule]\nlegs = 0",
-            "line 4: [schedule] legs = 0: 0 is not possible here; choose a number from 1 to 1000",
-        ),
-        (
-            "bitwa",
-            "[params]\nboard = \"poel\"",
-            "line 4: [params] board = \"poel\": there is no board \"poel\"; the boards are pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad",
-        ),
-        (
-            "bitwa",
-            "[schedule]\nboards = [\"pole\", \"3 3 5 1 ### #A# ##\"]",
-            "line 4: [schedule] boards = [\"pole\",\"3 3 5 1 ### #A# ##\"]: board 2: row 2 of the board has 2 squares instead of 3",
-        ),
-        (
-            "bitwa",
-            "[schedule]\nboards = 8",
-            "line 4: [schedule] boards = 8: write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"",
-        ),
-        (
-            "bitwa",
-            "[schedule]\nboards = []",
-            "line 4: [schedule] boards = []: 0 boards are not possible; name 1 to 1000 of them",
-        ),
-        (
-            "bitwa",
-            "[params]\nboard = \"pole\"\n[schedule]\nboards = \"official\"",
-            "line 6: [schedule] boards = \"official\": [params] board names the board of all matches already; keep one of them",
-        ),
-        (
-            "blackjack",
-            "[params]\nchips = [1, 2]",
-            "line 3: [params]: chips = 1,2: in an episode it is one number for all bots, 1000000000000 at most",
-        ),
-        ("gomoku", "clock = 5", "line 3: clock = 5: it is a section; write [clock]"),
-        (
-            "gomoku",
-            "[clock]\nmargin = \"5\"",
-            "line 4: [clock] margin = \"5\": `5` is not a duration: write a whole number and a unit, as in 500ms, 2s, 15min or 1h",
-        ),
-        (
-            "gomoku",
-            "[limits]\nmemory = \"10kB\"",
-            "line 4: [limits] memory = \"10kB\": no program runs in so little; write 1 MB or more",
-        ),
-        (
-            "gomoku",
-            "[limits]\ndisk = \"0B\"",
-            "line 4: [limits] disk = \"0B\": no program fits into so little; write 1 MB or more",
-        ),
-        (
-            "gomoku",
-            "[limits]\nprocesses = 0",
-            "line 4: [limits] processes = 0: a bot is a process; write 1 or more",
-        ),
-        (
-            "gomoku",
-            "[limits]\nfiles = 0",
-            "line 4: [limits] files = 0: a bot is a file; write 1 or more",
-        ),
-        (
-            "gomoku",
-            "[limits]\ndescriptors = 3",
-            "line 4: [limits] descriptors = 3: no program can be started with so few; write 8 or more",
-        ),
-        (
-            "gomoku",
-            "[limits]\ncpus = 0",
-            "line 4: [limits] cpus = 0: a bot runs on 1 to 1024 processors",
-        ),
-        (
-            "gomoku",
-            "[limits]\nswap = 0",
-            "line 4: [limits] swap = 0: there is no such key; [limits] has memory, processes, disk, files, descriptors and cpus",
-        ),
-        (
-            "gomoku",
-            "colour = 1",
-            "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits and house",
-        ),
-        (
-            "gomoku",
-            "state = \"all\"",
-            "line 3: state = \"all\": unknown variant `all`, expected one of `none`, `pairing`, `tournament`",
-        ),
-        (
-            "tricks",
-            "state = \"pairing\"",
-            "line 3: state = \"pairing\": each pair meets once, so there is no next match; write sides = \"both\" or more legs",
-        ),
-        (
-            "wojna",
-            "state = \"pairing\"",
-            "line 3: state = \"pairing\": tables of four hardly ever meet again; write \"tournament\" or \"none\"",
-        ),
-        (
-            "blackjack",
-            "state = \"tournament\"",
-            "line 3: state = \"tournament\": episodes are played side by side, so no match comes next; write \"none\"",
-        ),
-        (
-            "gomoku",
-            "expected = \"0s\"",
-            "line 3: expected = \"0s\": write a time from 1us to 24h, or leave it out",
-        ),
-        (
-            "gomoku",
-            "[house]\nbots = \"a\"",
-            "line 4: [house] bots = \"a\": invalid type: string \"a\", expected a sequence",
-        ),
-        (
-            "chess",
-            "",
-            "line 2: game = \"chess\": there is no game `chess`; the games are wojna, bitwa, tricks, blackjack and gomoku",
-        ),
-        (
-            "gomoku",
-            "state = ",
-            "line 3: the tournament file: it is no TOML: string values must be quoted, expected literal string",
-        ),
-        ("gomoku", "game = \"bitwa\"", "line 3: the tournament file: it is no TOML: duplicate key"),
-    ];
-    for (game, lines, told) in cases {
-        assert_eq!(refusal(game, lines), told, "{lines}");
+    for (game, lines, told) in WRONG {
+        assert_eq!(refusal(game, lines), *told, "{lines}");
     }
 }
 

@@ -1,0 +1,116 @@
+//! How fast editions are planned and stored, beside a raw `COPY` of the same rows on the same
+//! server in the same run, and how much memory it takes.
+//!
+//! Target: at least 0.7 of the raw copy, and no more memory for more matches.
+
+use std::fs;
+use std::time::Instant;
+
+use arbiter_coordinator::db::{self, bots, versions};
+use arbiter_coordinator::postgres::{Durability, Postgres};
+use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
+use sqlx::{AssertSqlSafe, PgPool};
+use time::OffsetDateTime;
+use tokio_stream::StreamExt as _;
+
+/// How much is copied at a time, in bytes.
+const PIECE: usize = 256 * 1024;
+/// When everything happens.
+const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+/// What is planned: a name, the bots, and the file besides its name.
+const EDITIONS: [(&str, i32, &str); 4] = [
+    ("round robin, 1000 bots", 1000, "game = \"tricks\""),
+    ("the same, files pass", 1000, "game = \"tricks\"\nstate = \"tournament\""),
+    ("foursomes, 4000 bots", 4000, "game = \"wojna\""),
+    ("foursomes, 10000 bots", 10_000, "game = \"wojna\""),
+];
+
+fn main() {
+    let directory = tempfile::tempdir().expect("a directory for the data can be made");
+    let postgres = Postgres::start(directory.path(), Durability::Synced).expect("Postgres runs");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let pool = db::connect(postgres.options("postgres"), 4).await.expect("it answers");
+        db::migrate(&pool).await.expect("the tables are made");
+        for (number, (what, bots, file)) in (1..).zip(EDITIONS) {
+            measure(&pool, number, what, bots, file).await;
+        }
+    });
+    drop(runtime);
+    postgres.stop();
+}
+
+async fn measure(pool: &PgPool, number: i32, what: &str, bots: i32, file: &str) {
+    let file = TournamentFile::parse(&format!("name = \"cup-{number}\"\nseed = \"bench\"\n{file}"));
+    let file = file.expect("it is a tournament file");
+    let tournament = create::create(pool, &file, NOW).await.expect("it is made");
+    versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("it is stored");
+    let mut transaction = pool.begin().await.expect("a transaction");
+    for bot in 0..bots {
+        let name = format!("bot-{bot}");
+        let bot = bots::create(&mut *transaction, tournament.id, None, &name, NOW).await;
+        let submitted = versions::submit(&mut *transaction, bot.expect("a bot"), &[0; 32], NOW);
+        submitted.await.expect("a version");
+    }
+    transaction.commit().await.expect("they are stored");
+    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let before = forget_height();
+    let begin = Instant::now();
+    let edition = edition::open(&queue, tournament.id, Running::Refuse, NOW).await;
+    let edition = edition.expect("it is planned");
+    let planned = begin.elapsed().as_secs_f64();
+    let memory = memory("VmHWM:").saturating_sub(before);
+    let copied = raw(pool, edition.id.0).await;
+    println!(
+        "{what:<24} {:>9} matches: {planned:>6.2} s planned, checked and started, {:.2} of the \
+        speed of COPY ({copied:.2} s); {memory} MB of memory",
+        edition.matches,
+        copied / planned,
+    );
+}
+
+/// How long it takes to copy the rows of an edition into tables like those of plans, in seconds.
+/// Nothing is computed meanwhile: the rows lie ready in memory.
+async fn raw(pool: &PgPool, edition: i32) -> f64 {
+    let mut seconds = 0.0;
+    for table in ["matches", "lots", "lot_order"] {
+        let mut connection = pool.acquire().await.expect("a connection");
+        let rows = format!(
+            "COPY (SELECT * FROM {table} WHERE edition = {edition}) TO STDOUT (FORMAT binary)"
+        );
+        let mut ready = Vec::new();
+        let mut out = connection.copy_out_raw(&rows).await.expect("it is read");
+        while let Some(row) = out.next().await {
+            ready.extend_from_slice(&row.expect("it is read"));
+        }
+        drop(out);
+        let twin = format!("CREATE TABLE twin (LIKE {table} INCLUDING ALL)");
+        sqlx::raw_sql(AssertSqlSafe(twin)).execute(&mut *connection).await.expect("it is made");
+        let begin = Instant::now();
+        let to = connection.copy_in_raw("COPY twin FROM STDIN (FORMAT binary)").await;
+        let mut to = to.expect("it begins");
+        for piece in ready.chunks(PIECE) {
+            to.send(piece).await.expect("it is sent");
+        }
+        to.finish().await.expect("they are copied");
+        seconds += begin.elapsed().as_secs_f64();
+        sqlx::raw_sql("DROP TABLE twin").execute(&mut *connection).await.expect("it is dropped");
+    }
+    seconds
+}
+
+/// Forgets how much memory this process had at most, and returns how much it has, in megabytes.
+fn forget_height() -> u64 {
+    fs::write("/proc/self/clear_refs", "5").expect("this is Linux");
+    memory("VmRSS:")
+}
+
+/// How much memory this process has, or had at most, in megabytes.
+fn memory(what: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    kilobytes / 1000
+}

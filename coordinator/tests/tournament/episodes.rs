@@ -1,0 +1,210 @@
+//! Rounds of episodes follow from the results before, whoever plans them and however often.
+
+use std::collections::BTreeSet;
+
+use arbiter_coordinator::db::editions;
+use arbiter_coordinator::db::matches::Match;
+use arbiter_coordinator::db::results::Played;
+use arbiter_coordinator::queue::{Queue, Verdict};
+use arbiter_coordinator::tournament::episodes::grow;
+use arbiter_games::blackjack::Episode;
+use arbiter_games::{GameName, Params, Score, Standing};
+use arbiter_proto::ids::{EditionId, WorkerId};
+
+use crate::play::{Troupe, all};
+use crate::stage::{file, matches, running};
+use crate::support::{Database, START, poll_at_most, report};
+
+/// A table as it is planned: who sits there, and what they bring.
+type Seated = (Vec<usize>, Vec<i64>);
+
+fn seated(planned: &Match) -> Seated {
+    let bots: Vec<_> = planned.seats.0.iter().map(|bot| usize::try_from(bot.0).unwrap()).collect();
+    let chips = planned.carried.clone().unwrap_or_else(|| vec![200; bots.len()]);
+    (bots, chips)
+}
+
+fn standings(played: &Played) -> Vec<Standing> {
+    let bad = played.bad_answers.clone().unwrap_or_else(|| vec![0; played.seats.0.len()]);
+    let seats = played.scores.iter().zip(bad);
+    let standing = |(chips, bad): (&i64, i32)| Standing {
+        score: Score(vec![*chips]),
+        forfeit: None,
+        bad_answers: bad.try_into().unwrap(),
+    };
+    seats.map(standing).collect()
+}
+
+/// The rules of episodes, applied to the results, give the plan that was played; and what is ranked
+/// are the chips that each episode ends with.
+#[tokio::test]
+async fn rounds_are_what_the_rules_make_of_the_results() {
+    let database = Database::new().await;
+    let file = file(GameName::Blackjack, "[schedule]\nepisodes = 4");
+    let (tournament, edition) = running(&database, &file, 11).await;
+    assert_eq!((edition.matches, edition.growing), (4 * 3, true));
+    Troupe::new(&database, edition.id, "episodes").await.play().await;
+    let (planned, played) =
+        (matches(&database, edition.id).await, all(&database, edition.id).await);
+    let Params::Blackjack(params) = &file.params else { panic!() };
+    let keys = (1..=4).map(|number| tournament.seed.derive(&format!("episode {number}")));
+    let mut episodes: Vec<_> = keys.map(|seed| Episode::new(11, params, seed).unwrap()).collect();
+    let mut first = 0;
+    for _ in 0..5 {
+        let due: Vec<_> = episodes
+            .iter()
+            .enumerate()
+            .flat_map(|(number, episode)| {
+                episode.tables().iter().map(move |table| (number, table.clone()))
+            })
+            .collect();
+        let round = first..first + due.len();
+        let found: BTreeSet<Seated> = planned[round.clone()].iter().map(seated).collect();
+        for (number, table) in due {
+            let chips = table.bots.iter().map(|bot| episodes[number].chips()[*bot]);
+            let seated = (table.bots.clone(), chips.collect());
+            assert!(found.contains(&seated), "{seated:?}");
+            let place =
+                planned[round.clone()].iter().position(|planned| self::seated(planned) == seated);
+            let result = &played[first + place.unwrap()];
+            episodes[number].finish(table.table, &standings(result));
+        }
+        first = round.end;
+    }
+    assert_eq!(first, planned.len());
+    // Only what is not so for all is written down: nothing in the first round, chips in others.
+    assert!(planned[..12].iter().all(|planned| planned.params.is_none()));
+    assert!(planned.iter().flat_map(|planned| &planned.params).all(|params| {
+        let keys: Vec<_> = params.as_object().unwrap().keys().collect();
+        keys.iter().all(|key| ["chips", "bad_answers"].contains(&key.as_str()))
+    }));
+    let sums = (0..11).map(|bot| episodes.iter().map(|episode| episode.chips()[bot]).sum::<i64>());
+    let statement = "SELECT score[1]::bigint FROM standings ORDER BY entrant";
+    let ranked: Vec<i64> = sqlx::query_scalar(statement).fetch_all(&database.pool).await.unwrap();
+    assert_eq!(ranked, sums.collect::<Vec<_>>());
+}
+
+/// Reports all lots that may be leased, everybody ending with so many chips.
+async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: i64) {
+    loop {
+        let lots = queue.lease(edition, 64, START).await.unwrap();
+        if lots.is_empty() {
+            break;
+        }
+        let reports: Vec<_> = lots
+            .iter()
+            .map(|lot| {
+                let mut report = report(lot, worker);
+                for result in &mut report.results {
+                    result.scores = vec![chips; usize::try_from(lot.width).unwrap()];
+                    result.forfeits = Vec::new();
+                }
+                report
+            })
+            .collect();
+        assert!(
+            queue.report(&reports).await.unwrap().iter().all(|fate| *fate == Verdict::Accepted)
+        );
+    }
+    while queue.count(edition).await.unwrap() > 0 {}
+}
+
+async fn planned(database: &Database, edition: EditionId) -> (i64, bool) {
+    let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
+    (edition.matches, edition.growing)
+}
+
+#[tokio::test]
+async fn a_round_waits_for_all_matches_of_the_one_before() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let lines = "expected = \"1h\"\n[schedule]\nepisodes = 2";
+    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 5).await;
+    assert!(!grow(&queue, edition.id).await.unwrap());
+    // One match is still being played.
+    let held = queue.lease(edition.id, 1, START).await.unwrap();
+    play_round(&queue, edition.id, worker, 100).await;
+    assert!(!grow(&queue, edition.id).await.unwrap());
+    queue.give_back(&[held[0].lease]).await.unwrap();
+    play_round(&queue, edition.id, worker, 100).await;
+    assert!(grow(&queue, edition.id).await.unwrap());
+    assert_eq!(planned(&database, edition.id).await, (8, true));
+    assert!(!grow(&queue, edition.id).await.unwrap());
+    assert!(!queue.complete(edition.id, START).await.unwrap());
+}
+
+#[tokio::test]
+async fn one_of_many_plans_a_round() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let (_, edition) = running(&database, &file(GameName::Blackjack, ""), 9).await;
+    for round in 2..=5 {
+        play_round(&queue, edition.id, worker, 300).await;
+        let tries = [(); 4].map(|()| grow(&queue, edition.id));
+        let [a, b, c, d] = tries;
+        let (a, b, c, d) = tokio::join!(a, b, c, d);
+        let grown = [a, b, c, d].into_iter().filter(|grown| *grown.as_ref().unwrap()).count();
+        assert_eq!(grown, 1);
+        assert_eq!(planned(&database, edition.id).await, (75 * round, round < 5));
+    }
+    play_round(&queue, edition.id, worker, 300).await;
+    assert!(queue.complete(edition.id, START).await.unwrap());
+}
+
+/// Whoever plans a round may be killed at any moment: nothing of it is there, or all of it.
+#[tokio::test]
+async fn planning_may_be_killed_at_any_moment() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let lines = "[schedule]\nepisodes = 3";
+    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 6).await;
+    play_round(&queue, edition.id, worker, 300).await;
+    let mut patience = 0;
+    loop {
+        let ended = poll_at_most(patience, grow(&queue, edition.id));
+        if let Some(grown) = ended.await {
+            // It is there already if only the answer to the commit was not awaited.
+            let grown = grown.unwrap();
+            assert!(grown || patience > 0);
+            break;
+        }
+        let (matches, _) = planned(&database, edition.id).await;
+        assert!([6, 12].contains(&matches), "{matches}");
+        patience += 1;
+    }
+    assert!(patience > 3, "it was killed {patience} times");
+    assert_eq!(planned(&database, edition.id).await, (12, true));
+    let numbers = "SELECT count(DISTINCT number) + max(number) FROM matches";
+    assert_eq!(database.number(numbers).await, 23);
+}
+
+/// Everybody is broke after the first round: there is no second one.
+#[tokio::test]
+async fn an_edition_ends_when_everybody_is_broke() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let (_, edition) = running(&database, &file(GameName::Blackjack, ""), 6).await;
+    play_round(&queue, edition.id, worker, 0).await;
+    assert!(!queue.complete(edition.id, START).await.unwrap());
+    assert!(grow(&queue, edition.id).await.unwrap());
+    assert_eq!(planned(&database, edition.id).await, (50, false));
+    assert!(queue.complete(edition.id, START).await.unwrap());
+    // All of them were broke once in each episode.
+    let broke = "SELECT min(score[2])::bigint + max(score[2])::bigint FROM standings";
+    assert_eq!(database.number(broke).await, -50);
+}
+
+/// Tables of different sizes are never in one lot.
+#[tokio::test]
+async fn lots_have_tables_of_one_size() {
+    let database = Database::new().await;
+    let lines = "expected = \"1ms\"\n[schedule]\nepisodes = 100";
+    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 7).await;
+    let planned = matches(&database, edition.id).await;
+    assert!(planned[..100].iter().all(|planned| planned.seats.0.len() == 4));
+    assert!(planned[100..].iter().all(|planned| planned.seats.0.len() == 3));
+    let widths = "SELECT count(*) FROM lots WHERE (first < 100) <> (width = 4)
+        OR (first < 100 AND first + count > 100)";
+    assert_eq!(database.number(widths).await, 0);
+    assert!(database.number("SELECT max(count)::bigint FROM lots").await > 1);
+}

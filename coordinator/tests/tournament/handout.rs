@@ -1,0 +1,136 @@
+//! What a worker is told about a lot.
+
+use arbiter_coordinator::db::{bots, versions};
+use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
+use arbiter_coordinator::tournament::handout::deal_seed;
+use arbiter_coordinator::tournament::{Handout, TournamentFile};
+use arbiter_games::bitwa::Board;
+use arbiter_games::{GameName, Params};
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::settings::Settings;
+use arbiter_proto::v1;
+use tokio::task::JoinSet;
+
+use crate::play::params;
+use crate::stage::{file, matches, running};
+use crate::support::{Database, START, report};
+
+/// The next lot, as its worker gets it.
+async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    handout.lot(dispatcher.next().await.unwrap(), 60_000).await.unwrap()
+}
+
+async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {
+    let database = Database::new().await;
+    let (_, edition) = running(&database, file, bots).await;
+    let handout = Handout::new(database.pool.clone());
+    (database, edition.id, handout)
+}
+
+#[tokio::test]
+async fn a_lot_says_all_that_is_needed_to_play_it() {
+    let file = file(GameName::Tricks, "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
+    let (database, edition, handout) = stage(&file, 20).await;
+    let lot = next(&database.queue(), &handout).await;
+    let lease = lot.lease.unwrap();
+    assert_eq!((lease.edition, lease.attempt), (edition.0, 1));
+    assert_eq!((lot.game.as_str(), lot.lease_ms, lot.expected_ms), ("tricks", 60_000, 2000));
+    let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
+    assert_eq!(settings, file.settings());
+    let planned = matches(&database, edition).await;
+    assert_eq!(lot.matches.len(), 2);
+    for found in lot.matches {
+        let due = &planned[usize::try_from(found.number).unwrap()];
+        assert_eq!(found.seed, deal_seed(file.seed.unwrap(), due.deal).0);
+        assert_eq!(found.params, "");
+        let seats = due.seats.0.iter().map(|entrant| v1::Seat {
+            bot: format!("bot-{entrant}"),
+            digest: vec![1; 32],
+            files: Vec::new(),
+        });
+        assert_eq!(found.seats, seats.collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn each_match_of_bitwa_has_its_board() {
+    let mine = "3 2 9 1 #A. .a#";
+    let lines = format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{mine}\"]");
+    let file = file(GameName::Bitwa, &lines);
+    let (database, edition, handout) = stage(&file, 3).await;
+    let planned = matches(&database, edition).await;
+    for _ in 0..6 {
+        let lot = next(&database.queue(), &handout).await;
+        let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
+        for found in &lot.matches {
+            let Params::Bitwa(played) = params(GameName::Bitwa, &settings, found) else { panic!() };
+            let board = planned[usize::try_from(found.number).unwrap()].board.unwrap();
+            let text = ["maraton", mine][usize::try_from(board).unwrap()];
+            assert_eq!(played.board, text.parse::<Board>().unwrap());
+            assert!(played.rounds.is_some());
+        }
+    }
+}
+
+/// Files go to where their bot sits now.
+#[tokio::test]
+async fn seats_begin_with_what_their_bots_left() {
+    let (database, edition, handout) = stage(&file(GameName::Gomoku, ""), 2).await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let first = next(&queue, &handout).await;
+    assert_eq!(first.matches[0].seats.len(), 2);
+    assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
+    assert_eq!(queue.lease(edition, 1, START).await.unwrap(), []);
+    let lease = first.lease.unwrap().try_into().unwrap();
+    let leased = Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1 };
+    let mut delivered = report(&leased, worker);
+    delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
+    queue.report(&[delivered]).await.unwrap();
+    let second = next(&queue, &handout).await;
+    let seats = |lot: &v1::Lot| {
+        let seats = lot.matches[0].seats.iter();
+        seats.map(|seat| (seat.bot.clone(), seat.files.clone())).collect::<Vec<_>>()
+    };
+    let (before, now) = (seats(&first), seats(&second));
+    assert_eq!(now[1], (before[0].0.clone(), b"mine".to_vec()));
+    assert_eq!(now[0], (before[1].0.clone(), Vec::new()));
+}
+
+/// What a bot is called and what it is belongs to the edition: later submissions change nothing.
+#[tokio::test]
+async fn an_edition_plays_the_versions_it_was_opened_with() {
+    let (database, edition, handout) = stage(&file(GameName::Wojna, ""), 5).await;
+    let tournament = sqlx::query_scalar("SELECT tournament FROM editions WHERE id = $1");
+    let tournament: i32 = tournament.bind(edition.0).fetch_one(&database.pool).await.unwrap();
+    let bots = bots::list(&database.pool, tournament.into()).await.unwrap();
+    versions::store_bundle(&database.pool, &[2; 32], b"better").await.unwrap();
+    for bot in bots {
+        versions::submit(&database.pool, bot.id, &[2; 32], START).await.unwrap();
+    }
+    let lot = next(&database.queue(), &handout).await;
+    assert_eq!(lot.matches[0].seats.len(), 4);
+    assert!(lot.matches[0].seats.iter().all(|seat| seat.digest == [1; 32]));
+}
+
+#[tokio::test]
+async fn lots_that_cannot_be_told_are_not_handed_out() {
+    let (database, edition, handout) = stage(&file(GameName::Tricks, ""), 3).await;
+    let unknown = Handout::new(database.pool.clone());
+    let (dispatcher, allocator) = Dispatcher::new(database.queue(), || START);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    let mut work = dispatcher.next().await.unwrap();
+    work.matches[0].planned.seats.0[1].0 = 77;
+    let error = handout.lot(work.clone(), 1).await.unwrap_err().to_string();
+    assert_eq!(error, format!("lot {} makes no sense: there is no entrant 77", work.lot.lease.lot));
+    work.matches[0].planned.seats.0[1].0 = 1;
+    work.matches[0].planned.board = Some(3);
+    let error = handout.lot(work.clone(), 1).await.unwrap_err().to_string();
+    assert!(error.ends_with("there is no board 3"), "{error}");
+    work.lot.lease.lot.edition = EditionId(edition.0 + 1);
+    let error = unknown.lot(work, 1).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot read what edition {}", edition.0 + 1)), "{error}");
+}

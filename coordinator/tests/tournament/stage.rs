@@ -1,0 +1,59 @@
+//! Tournaments to be tested, and what they come to.
+
+use std::fs;
+use std::path::Path;
+
+use arbiter_coordinator::db::editions::Edition;
+use arbiter_coordinator::db::matches::{self, Match};
+use arbiter_coordinator::db::tournaments::Tournament;
+use arbiter_coordinator::queue::Queue;
+use arbiter_coordinator::tournament::{OpenError, Running, TournamentFile, create, edition};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{EditionId, MatchNumber};
+
+use crate::support::{Database, START};
+
+/// The preset of a game, as it lies in the folder of the presets.
+pub(crate) fn preset(game: GameName) -> TournamentFile {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/tournaments");
+    let text = fs::read_to_string(folder.join(format!("{game}.toml"))).unwrap();
+    let found = TournamentFile::parse(&text).unwrap();
+    for bot in &found.house {
+        assert!(folder.join(bot).join("bot.toml").exists(), "{game}: {bot}");
+    }
+    found
+}
+
+/// A tournament of this game with a fixed seed.
+pub(crate) fn file(game: GameName, lines: &str) -> TournamentFile {
+    let text = format!("name = \"{game}-cup\"\ngame = \"{game}\"\nseed = \"stage\"\n{lines}");
+    TournamentFile::parse(&text).unwrap()
+}
+
+/// Makes a tournament with so many bots.
+pub(crate) async fn made(database: &Database, file: &TournamentFile, bots: i32) -> Tournament {
+    let tournament = create::create(&database.pool, file, START).await.unwrap();
+    database.versions(tournament.id, bots).await;
+    tournament
+}
+
+/// Opens an edition.
+pub(crate) async fn open(queue: &Queue, tournament: &Tournament) -> Result<Edition, OpenError> {
+    edition::open(queue, tournament.id, Running::Refuse, START).await
+}
+
+/// An edition of a new tournament with so many bots, being played.
+pub(crate) async fn running(
+    database: &Database,
+    file: &TournamentFile,
+    bots: i32,
+) -> (Tournament, Edition) {
+    let tournament = made(database, file, bots).await;
+    let opened = open(&database.queue(), &tournament).await.unwrap();
+    (tournament, opened)
+}
+
+/// The plan of an edition.
+pub(crate) async fn matches(database: &Database, edition: EditionId) -> Vec<Match> {
+    matches::range(&database.pool, edition, MatchNumber(0), i32::MAX).await.unwrap()
+}

@@ -1,0 +1,374 @@
+//! A coordinator that says what a test has it say, over real gRPC, and a worker beside it.
+
+#![allow(dead_code, reason = "each test file uses its own part of this module")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arbiter_proto::settings::{Settings, StateScope};
+use arbiter_proto::v1::coordinator_message::Say as Said;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
+use arbiter_proto::v1::{self, BundlePiece, CoordinatorMessage, FetchBundleRequest, WorkerMessage};
+use arbiter_worker::bot::Bot;
+use arbiter_worker::bundle::Bundle;
+use arbiter_worker::client::{Ending, LONGEST_MESSAGE, Worker, WorkerConfig, WorkerError};
+use arbiter_worker::connect::Access;
+use arbiter_worker::sandbox::Policy;
+use arbiter_worker::spool::Spool;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::transport::Server;
+use tonic::{Request, Response, Status, Streaming};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is served.
+#[derive(Clone)]
+struct Script {
+    bundles: Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>,
+    fetched: Arc<Mutex<BTreeMap<Vec<u8>, usize>>>,
+    lines: mpsc::UnboundedSender<Line>,
+    refusal: Arc<Mutex<Option<Status>>>,
+    token: Option<String>,
+}
+
+/// A coordinator.
+pub(crate) struct Coordinator {
+    script: Script,
+    lines: mpsc::UnboundedReceiver<Line>,
+    pub(crate) address: String,
+    server: AbortHandle,
+}
+
+/// A worker's stream, seen from the other side. Dropping it breaks it.
+pub(crate) struct Line {
+    from: Streaming<WorkerMessage>,
+    to: mpsc::Sender<Result<CoordinatorMessage, Status>>,
+    /// All that was heard.
+    pub(crate) heard: Vec<Say>,
+}
+
+impl Coordinator {
+    pub(crate) async fn start() -> Self {
+        Self::start_for(None).await
+    }
+
+    /// One that lets in who has a token.
+    pub(crate) async fn start_for(token: Option<&str>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, lines) = mpsc::unbounded_channel();
+        let script = Script {
+            bundles: Arc::default(),
+            fetched: Arc::default(),
+            lines: sender,
+            refusal: Arc::default(),
+            token: token.map(str::to_owned),
+        };
+        let service = WorkerServiceServer::new(script.clone())
+            .max_decoding_message_size(LONGEST_MESSAGE)
+            .max_encoding_message_size(LONGEST_MESSAGE);
+        let served = Server::builder()
+            .add_service(service)
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        let server = tokio::spawn(async { served.await.unwrap() }).abort_handle();
+        Self { script, lines, address, server }
+    }
+
+    /// Refuses all streams to come.
+    pub(crate) fn refuse(&self, status: Status) {
+        *self.script.refusal.lock().unwrap() = Some(status);
+    }
+
+    /// Refuses nobody any more.
+    pub(crate) fn admit_again(&self) {
+        *self.script.refusal.lock().unwrap() = None;
+    }
+
+    /// The next stream of a worker, not yet welcomed.
+    pub(crate) async fn line(&mut self) -> Line {
+        timeout(PATIENCE, self.lines.recv()).await.unwrap().unwrap()
+    }
+
+    /// The next stream of a worker, welcomed, with its Hello heard.
+    pub(crate) async fn welcome(&mut self) -> Line {
+        let mut line = self.line().await;
+        line.until(|say| matches!(say, Say::Hello(_)).then_some(())).await;
+        line.say(Said::Welcome(v1::Welcome { worker: 1, lease_ms: 900 })).await;
+        line
+    }
+
+    /// Serves a bundle; its digest.
+    pub(crate) fn serve(&self, bytes: &[u8]) -> Vec<u8> {
+        let digest = blake3::hash(bytes).as_bytes().to_vec();
+        self.script.bundles.lock().unwrap().insert(digest.clone(), bytes.to_vec());
+        digest
+    }
+
+    /// Packs and serves the bot in a directory; its digest.
+    pub(crate) fn submit(&self, path: &Path) -> Vec<u8> {
+        self.serve(Bundle::of(&Bot::load(path).unwrap()).unwrap().bytes())
+    }
+
+    /// How often a bundle was asked for.
+    pub(crate) fn fetched(&self, digest: &[u8]) -> usize {
+        self.script.fetched.lock().unwrap().get(digest).copied().unwrap_or(0)
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Line {
+    pub(crate) async fn say(&self, say: Said) {
+        self.to.send(Ok(CoordinatorMessage { say: Some(say) })).await.unwrap();
+    }
+
+    /// Listens until something is what the test waits for.
+    pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Say) -> Option<T>) -> T {
+        loop {
+            let message = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
+            let say = message.expect("the worker goes on").say.unwrap();
+            let found = wanted(&say);
+            self.heard.push(say);
+            if let Some(found) = found {
+                return found;
+            }
+        }
+    }
+
+    /// Listens to the worker's end; everything that came before it.
+    pub(crate) async fn rest(&mut self) -> Vec<Say> {
+        let mut rest = Vec::new();
+        while let Some(message) = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap() {
+            rest.push(message.say.unwrap());
+        }
+        rest
+    }
+
+    pub(crate) async fn room(&mut self) -> u32 {
+        self.until(|say| match say {
+            Say::Room(room) => Some(room.slots),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn report(&mut self) -> v1::Report {
+        self.until(|say| match say {
+            Say::Report(report) => Some(report.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn fault(&mut self) -> v1::Fault {
+        self.until(|say| match say {
+            Say::Fault(fault) => Some(fault.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn renewed(&mut self) -> Vec<v1::Lease> {
+        self.until(|say| match say {
+            Say::Renew(renew) => Some(renew.leases.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::Fate) {
+        self.say(Said::Verdict(v1::Verdict { lease, fate: fate.into() })).await;
+    }
+}
+
+#[tonic::async_trait]
+impl WorkerService for Script {
+    type WorkStream = ReceiverStream<Result<CoordinatorMessage, Status>>;
+    type FetchBundleStream = Pin<Box<dyn Stream<Item = Result<BundlePiece, Status>> + Send>>;
+
+    async fn work(
+        &self,
+        request: Request<Streaming<WorkerMessage>>,
+    ) -> Result<Response<Self::WorkStream>, Status> {
+        self.admit(request.metadata())?;
+        if let Some(status) = self.refusal.lock().unwrap().clone() {
+            return Err(status);
+        }
+        let (to, messages) = mpsc::channel(16);
+        let line = Line { from: request.into_inner(), to, heard: Vec::new() };
+        self.lines.send(line).map_err(|_| Status::unavailable("the test is over"))?;
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+
+    async fn fetch_bundle(
+        &self,
+        request: Request<FetchBundleRequest>,
+    ) -> Result<Response<Self::FetchBundleStream>, Status> {
+        self.admit(request.metadata())?;
+        let digest = request.into_inner().digest;
+        *self.fetched.lock().unwrap().entry(digest.clone()).or_default() += 1;
+        let bytes = self.bundles.lock().unwrap().get(&digest).cloned();
+        let bytes = bytes.ok_or_else(|| Status::not_found("nobody submitted it"))?;
+        let pieces: Vec<_> =
+            bytes.chunks(1000).map(|piece| Ok(BundlePiece { bytes: piece.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+}
+
+impl Script {
+    fn admit(&self, metadata: &tonic::metadata::MetadataMap) -> Result<(), Status> {
+        let shown = metadata.get("authorization").and_then(|value| value.to_str().ok());
+        let due = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        if due.is_none() || shown == due.as_deref() {
+            return Ok(());
+        }
+        Err(Status::unauthenticated("no such token"))
+    }
+}
+
+/// The settings of a tournament of quick matches of gomoku.
+pub(crate) fn settings(state: StateScope) -> String {
+    let settings = Settings {
+        params: serde_json::Map::new(),
+        clock: arbiter_games::ClockRules::OFFICIAL,
+        limits: arbiter_proto::limits::Limits::OFFICIAL,
+        ponder: arbiter_proto::limits::Ponder::Freeze,
+        state,
+    };
+    serde_json::to_string(&settings).unwrap()
+}
+
+/// A lease of edition 3.
+pub(crate) fn lease(lot: i64) -> v1::Lease {
+    v1::Lease { edition: 3, lot, attempt: 1 }
+}
+
+/// A lot of one match for each table of bots with these digests; the bots' names are `seat1` and
+/// so on.
+pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
+    let matches = tables.iter().enumerate().map(|(index, table)| v1::Match {
+        number: 100 + i64::try_from(index).unwrap(),
+        seed: vec![u8::try_from(index).unwrap(); 32],
+        seats: (1..)
+            .zip(*table)
+            .map(|(seat, digest): (u32, _)| v1::Seat {
+                bot: format!("seat{seat}"),
+                digest: digest.clone(),
+                files: Vec::new(),
+            })
+            .collect(),
+        params: String::new(),
+    });
+    v1::Lot {
+        lease: Some(lease(number)),
+        game: game.to_owned(),
+        settings: settings(StateScope::None),
+        matches: matches.collect(),
+        lease_ms: 900,
+        expected_ms: 1000,
+    }
+}
+
+/// A worker beside a coordinator.
+pub(crate) struct Working {
+    pub(crate) ending: watch::Sender<Ending>,
+    task: JoinHandle<Result<(), WorkerError>>,
+}
+
+/// Where a worker has its files, and bots are made.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.path().join("spool")
+    }
+
+    /// What a worker of this place is told.
+    pub(crate) fn config(&self, coordinator: &Coordinator, slots: usize) -> WorkerConfig {
+        WorkerConfig {
+            access: Access::new(&coordinator.address),
+            name: None,
+            slots,
+            spool: self.spool(),
+            cache: self.spool().join("cache"),
+            policy: Policy::Off,
+            drain: Duration::from_secs(60),
+        }
+    }
+
+    /// Starts a worker.
+    pub(crate) fn work(&self, coordinator: &Coordinator, slots: usize) -> Working {
+        Working::start(self.config(coordinator, slots))
+    }
+
+    /// A bot that is a shell script.
+    pub(crate) fn bot(&self, name: &str, script: &str) -> PathBuf {
+        let directory = self.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        let manifest = format!("name = \"{name}\"\nrun = [\"./bot.sh\"]\n");
+        fs::write(directory.join("bot.toml"), manifest).unwrap();
+        let program = directory.join("bot.sh");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        directory
+    }
+}
+
+impl Working {
+    pub(crate) fn start(config: WorkerConfig) -> Self {
+        let (ending, watched) = watch::channel(Ending::NotYet);
+        let worker = Worker::prepare(config).unwrap();
+        Self { ending, task: tokio::spawn(worker.run(watched)) }
+    }
+
+    /// How it ended.
+    pub(crate) async fn end(self) -> Result<(), WorkerError> {
+        timeout(PATIENCE, self.task).await.unwrap().unwrap()
+    }
+
+    /// Ends it without a farewell, and waits until its threads have seen that.
+    pub(crate) async fn kill(self, place: &Place) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+        let gone = async {
+            while Spool::open(&place.spool()).is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, gone).await.unwrap();
+    }
+}
+
+/// A bot of the repository.
+pub(crate) fn shipped(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bots").join(path)
+}
+
+/// A bot that never answers.
+pub(crate) const SILENT: &str = "exec sleep 1000";

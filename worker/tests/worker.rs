@@ -1,0 +1,363 @@
+//! Workers against a coordinator that says what each test has it say.
+
+mod support;
+
+use std::fs;
+use std::slice;
+
+use arbiter_proto::settings::StateScope;
+use arbiter_proto::v1;
+use arbiter_proto::v1::coordinator_message::Say as Said;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_worker::bundle;
+use arbiter_worker::client::{Ending, WorkerError};
+use arbiter_worker::record;
+use support::{Coordinator, Line, Place, SILENT, Working, lease, lot, settings, shipped};
+use tonic::Status;
+
+/// What a bot forfeits by.
+const GONE: i32 = v1::Forfeit::Gone as i32;
+
+fn leases(lots: &[i64]) -> Vec<v1::Lease> {
+    lots.iter().map(|number| lease(*number)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lot_is_played_reported_and_acknowledged() {
+    let mut coordinator = Coordinator::start_for(Some("secret")).await;
+    let place = Place::new();
+    let center = coordinator.submit(&shipped("gomoku/center"));
+    let mut config = place.config(&coordinator, 2);
+    config.access.token = Some("secret".to_owned());
+    let worker = Working::start(config);
+
+    let mut line = coordinator.welcome().await;
+    let Say::Hello(hello) = &line.heard[0] else { panic!("{:?}", line.heard) };
+    assert_eq!(hello.rules, arbiter_games::RULES_VERSION);
+    assert_eq!(hello.name, fs::read_to_string(place.spool().join("name")).unwrap().trim());
+    assert!(hello.sandbox.starts_with("sandbox level D"), "{}", hello.sandbox);
+    assert_eq!(line.room().await, 2);
+
+    let table = [center.clone(), center.clone()];
+    line.say(Said::Lot(lot(1, "gomoku", &[&table, &table]))).await;
+    let report = line.report().await;
+    assert_eq!((report.lease, report.level.as_str()), (Some(lease(1)), "D"));
+    assert_eq!(report.results.iter().map(|result| result.number).collect::<Vec<_>>(), [100, 101]);
+    for result in &report.results {
+        assert_eq!(result.seats.len(), 2);
+        assert_eq!(result.seats.iter().map(|seat| seat.score[0]).sum::<i64>(), 2, "a point each");
+        assert!(result.seats.iter().all(|seat| seat.forfeit == 0 && seat.files.is_empty()));
+        let record = zstd::decode_all(&result.record[..]).unwrap();
+        let verified = record::verify(&record[..]).unwrap();
+        assert_eq!(verified.transcript.as_bytes()[..], result.transcript);
+        let text = String::from_utf8(record).unwrap();
+        assert!(text.contains(&blake3::Hash::from_slice(&center).unwrap().to_string()));
+    }
+    assert_eq!(line.room().await, 1, "the slot is idle again");
+    assert_eq!(coordinator.fetched(&center), 1, "once for all seats");
+    assert_eq!(fs::read_dir(place.spool().join("reports")).unwrap().count(), 1);
+    line.judge(report.lease, v1::Fate::Accepted).await;
+
+    worker.ending.send_replace(Ending::Drain);
+    line.rest().await;
+    drop(line);
+    worker.end().await.unwrap();
+    assert_eq!(fs::read_dir(place.spool().join("reports")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_survives_its_line_and_its_worker() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.serve(b"no bundle");
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.room().await, 1);
+    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    let report = line.report().await;
+    drop(line);
+
+    // The line breaks before the verdict: the lease is renewed, and the report comes again.
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.renewed().await, leases(&[1]));
+    assert_eq!(line.report().await, report);
+    worker.kill(&place).await;
+    drop(line);
+
+    // So it does from another worker in the same place.
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.report().await, report);
+    assert!(line.heard.contains(&Say::Room(v1::Room { slots: 1 })));
+    line.judge(report.lease, v1::Fate::Late).await;
+    worker.ending.send_replace(Ending::Drain);
+    line.rest().await;
+    drop(line);
+    worker.end().await.unwrap();
+    let left = fs::read_dir(place.spool().join("reports")).unwrap().count();
+    assert_eq!(left, 0, "late is a verdict too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lot_outlives_the_line_on_which_it_came() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let waiting = format!("until [ -e {}/go ]; do sleep 0.01; done", place.path().display());
+    let digest = coordinator.submit(&place.bot("waiting", &waiting));
+    let worker = place.work(&coordinator, 2);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.renewed().await;
+    drop(line);
+
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.renewed().await, leases(&[1]), "it is still played");
+    assert_eq!(line.room().await, 1, "the other slot is offered again");
+    fs::write(place.path().join("go"), "").unwrap();
+    let report = line.report().await;
+    assert_eq!(report.results[0].seats[0].forfeit, GONE);
+    worker.kill(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lease_stops_its_match_alone() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let silent = coordinator.submit(&place.bot("silent", SILENT));
+    let table = [silent.clone(), silent.clone()];
+    let worker = place.work(&coordinator, 2);
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.room().await, 2);
+    line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
+    line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
+    while line.renewed().await.len() < 2 {}
+    line.say(Said::Lost(v1::Lost { leases: leases(&[1]) })).await;
+    assert_eq!(line.room().await, 1);
+    assert_eq!(line.renewed().await, leases(&[2]));
+    worker.ending.send_replace(Ending::Now);
+    let rest = line.rest().await;
+    let given_back = Say::GiveBack(v1::GiveBack { leases: leases(&[2]) });
+    assert!(rest.contains(&given_back), "{rest:?}");
+    let all = line.heard.iter().chain(&rest);
+    assert!(!all.clone().any(|say| matches!(say, Say::Report(_) | Say::Fault(_))));
+    drop(line);
+    worker.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ours_to_answer_for_is_a_fault() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.serve(b"no bundle");
+    let nobody = vec![7; 32];
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    let table = [digest.clone(), digest.clone()];
+    let broken_files = {
+        let mut lot = lot(5, "gomoku", &[&table]);
+        lot.settings = settings(StateScope::Pairing);
+        lot.matches[0].seats[1].files = b"no archive".to_vec();
+        lot
+    };
+    let too_few = lot(6, "gomoku", &[slice::from_ref(&digest)]);
+    let no_digest = lot(7, "gomoku", &[&[digest.clone(), vec![1]]]);
+    let cases = [
+        (lot(1, "chess", &[&table]), "no game `chess`"),
+        (v1::Lot { settings: "{}".to_owned(), ..lot(2, "gomoku", &[&table]) }, "settings: "),
+        (lot(3, "gomoku", &[]), "without a match"),
+        (lot(4, "gomoku", &[&[digest.clone(), nobody]]), "nobody submitted it"),
+        (broken_files, "cannot bring back"),
+        (too_few, "cannot start a match"),
+        (no_digest, "`digest` has 1 bytes"),
+    ];
+    for (lot, said) in cases {
+        let lease = lot.lease;
+        line.say(Said::Lot(lot)).await;
+        let fault = line.fault().await;
+        assert_eq!(fault.lease, lease);
+        assert!(fault.reason.contains(said), "{fault:?}");
+        // After a pause. A lot that goes well ends the row of ever longer ones.
+        assert_eq!(line.room().await, 1);
+        line.say(Said::Lot(support::lot(8, "gomoku", &[&table]))).await;
+        assert_eq!(line.room().await, 1);
+    }
+    worker.kill(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_cannot_play_loses() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let archive = |files: &[(&str, &str)]| {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, contents) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o644);
+            header.set_size(contents.len() as u64);
+            builder.append_data(&mut header, path, contents.as_bytes()).unwrap();
+        }
+        zstd::encode_all(&builder.into_inner().unwrap()[..], 1).unwrap()
+    };
+    let run = |program: &str| format!("name = \"x\"\nrun = [{program}]\n");
+    let cases = [
+        (b"no bundle".to_vec(), "cannot be unpacked"),
+        (archive(&[("readme", "")]), "no bot"),
+        (archive(&[("bot.toml", "name = \"x\"\nruns = []\n")]), "bot.toml: line 2: unknown field"),
+        (archive(&[("bot.toml", &run("\"./gone\""))]), "its program ./gone is missing"),
+        (archive(&[("bot.toml", &run("\"./here\"")), ("here", "")]), "chmod +x ./here"),
+        (archive(&[("bot.toml", &run("\"../here\""))]), "lies outside"),
+        (
+            archive(&[("bot.toml", &format!("{}protocol = \"http\"\n", run("\"sh\"")))]),
+            "http are not seated",
+        ),
+    ];
+    let center = coordinator.submit(&shipped("gomoku/center"));
+    let digests: Vec<_> = cases.iter().map(|(bytes, _)| coordinator.serve(bytes)).collect();
+    let tables: Vec<_> = digests.iter().map(|digest| [digest.clone(), center.clone()]).collect();
+    let tables: Vec<_> = tables.iter().map(|table| &table[..]).collect();
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    line.say(Said::Lot(lot(1, "gomoku", &tables))).await;
+    let report = line.report().await;
+    assert_eq!(report.results.len(), cases.len());
+    for (result, (_, said)) in report.results.iter().zip(&cases) {
+        assert_eq!((result.seats[0].forfeit, result.seats[1].forfeit), (GONE, 0), "{said}");
+        assert!(result.seats[0].score < result.seats[1].score);
+        let record = String::from_utf8(zstd::decode_all(&result.record[..]).unwrap()).unwrap();
+        assert!(record.contains(said), "{said}: {record}");
+        assert!(!record.contains(place.path().to_str().unwrap()), "{record}");
+        record::verify(record.as_bytes()).unwrap();
+    }
+    worker.kill(&place).await;
+}
+
+/// Counts its decisions in a file, and hits up to the one with this number.
+fn counting(most: u32) -> String {
+    format!("echo x >> seen\n[ $(wc -l < seen) -le {most} ] && echo H || echo S")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_a_bot_leaves_travel() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.submit(&place.bot("counting", &counting(0)));
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    let mut files = Vec::new();
+    let mut counts = Vec::new();
+    for number in 1..=3 {
+        let mut lot = lot(number, "blackjack", &[slice::from_ref(&digest)]);
+        lot.settings = settings(StateScope::Tournament);
+        lot.matches[0].seats[0].files = files;
+        lot.matches[0].params = "{\"hands\": 2}".to_owned();
+        line.say(Said::Lot(lot)).await;
+        let mut report = line.report().await;
+        let seat = report.results[0].seats.remove(0);
+        assert_eq!(seat.forfeit, 0);
+        files = seat.files;
+        let left = tempfile::tempdir().unwrap();
+        bundle::unpack_left(&files, left.path()).unwrap();
+        let names: Vec<_> = fs::read_dir(left.path()).unwrap().map(Result::unwrap).collect();
+        assert_eq!(names.len(), 1, "what it wrote, and none of its own files: {names:?}");
+        counts.push(fs::read_to_string(left.path().join("seen")).unwrap().lines().count());
+    }
+    assert!(counts[0] > 0 && counts[0] < counts[1] && counts[1] < counts[2], "{counts:?}");
+    worker.kill(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_end_the_worker() {
+    let coordinator = Coordinator::start_for(Some("secret")).await;
+    let place = Place::new();
+    let worker = place.work(&coordinator, 1);
+    let error = worker.end().await.unwrap_err();
+    assert!(matches!(error, WorkerError::Refused { .. }), "{error}");
+    assert!(error.to_string().ends_with("refused: no such token"), "{error}");
+
+    let coordinator = Coordinator::start().await;
+    coordinator.refuse(Status::failed_precondition("it plays by rules 0, not 1"));
+    let error = place.work(&coordinator, 1).end().await.unwrap_err();
+    assert!(error.to_string().contains("rules 0"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_comes_late_is_found() {
+    let mut coordinator = Coordinator::start().await;
+    coordinator.refuse(Status::unavailable("not yet"));
+    let place = Place::new();
+    let worker = place.work(&coordinator, 1);
+    // Nobody is there at first; the worker is told to end and does so, or goes on calling.
+    let elsewhere = Place::new();
+    let mut config = elsewhere.config(&coordinator, 1);
+    config.access.server = "http://127.0.0.1:1".to_owned();
+    let lonely = Working::start(config);
+    lonely.ending.send_replace(Ending::Drain);
+    lonely.end().await.unwrap();
+    coordinator.admit_again();
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.room().await, 1);
+    worker.kill(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_lets_lots_end_and_takes_no_more() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let waiting = format!("until [ -e {}/go ]; do sleep 0.01; done", place.path().display());
+    let digest = coordinator.submit(&place.bot("waiting", &waiting));
+    let table = [digest.clone(), digest.clone()];
+    let worker = place.work(&coordinator, 2);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
+    started(&mut line, &coordinator, &digest).await;
+    worker.ending.send_replace(Ending::Drain);
+    // It was on its way: nobody has told the coordinator yet.
+    line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
+    let back = line
+        .until(|say| match say {
+            Say::GiveBack(back) => Some(back.leases.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(back, leases(&[2]));
+    fs::write(place.path().join("go"), "").unwrap();
+    let report = line.report().await;
+    assert_eq!(report.lease, Some(lease(1)));
+    line.judge(report.lease, v1::Fate::Accepted).await;
+    let rest = line.rest().await;
+    assert!(!rest.iter().any(|say| matches!(say, Say::Room(_))), "{rest:?}");
+    drop(line);
+    worker.end().await.unwrap();
+}
+
+/// Waits until a bundle was fetched and a lease renewed after that: the lot is being played.
+async fn started(line: &mut Line, coordinator: &Coordinator, digest: &[u8]) {
+    while coordinator.fetched(digest) == 0 {
+        line.renewed().await;
+    }
+    line.renewed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_end_in_time_is_given_back() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.submit(&place.bot("silent", SILENT));
+    let mut config = place.config(&coordinator, 1);
+    config.drain = std::time::Duration::from_millis(50);
+    let worker = Working::start(config);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    started(&mut line, &coordinator, &digest).await;
+    worker.ending.send_replace(Ending::Drain);
+    let rest = line.rest().await;
+    assert_eq!(rest.last(), Some(&Say::GiveBack(v1::GiveBack { leases: leases(&[1]) })));
+    drop(line);
+    worker.end().await.unwrap();
+}
