@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Host, Policy};
+use arbiter_worker::record::Recorder;
+use arbiter_worker::sandbox::{Host, Policy, Scratch};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::table::SeatReport;
 use clap::{ArgAction, Args};
@@ -148,6 +149,7 @@ impl Play {
             |error: io::Error| Failure::usage(format!("--record {}: {error}", directory.display()));
         fs::create_dir_all(directory).map_err(unusable)?;
         let directory = fs::canonicalize(directory).map_err(unusable)?;
+        Recorder::sweep(&directory);
         tempfile::tempfile_in(&directory).map_err(|error| {
             let place = directory.display();
             Failure::Refused(format!("--record {place}: {error}; choose another directory"))
@@ -168,7 +170,7 @@ impl Play {
         let mut played = 0;
         let mut printed = Ok(());
         let bar = progress::bar(plan.jobs.len(), "games");
-        let ended = run.play(|job, done| {
+        let counted = |job: &Job, done: Done| {
             tally.add(&done);
             played += 1;
             bar.inc(1);
@@ -176,7 +178,15 @@ impl Play {
             if printed.is_ok() {
                 printed = shown;
             }
-        });
+        };
+        let retired = |fault: &Fault, left: usize| {
+            if left == 0 {
+                return; // The end of the run says so.
+            }
+            let going_on = if left == 1 { "1 goes".to_owned() } else { format!("{left} go") };
+            bar.suspend(|| tell(&format!("a slot is out of service, {going_on} on: {fault}")));
+        };
+        let ended = run.play(counted, retired);
         bar.finish_and_clear();
         if played > 0 && printed.is_ok() {
             printed = self.show_table(plan, &tally, seed);
@@ -184,12 +194,14 @@ impl Play {
         printed.or_else(broken_pipe)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(fault @ (Fault::System { .. } | Fault::Unclean { .. })) => {
-                Err(Failure::Negative(format!(
-                    "{fault}; the match was tried again in vain, {played} of {} games count",
-                    plan.jobs.len()
-                )))
-            }
+            Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
+                "{fault}; the match was tried again in vain, {played} of {} games count",
+                plan.jobs.len()
+            ))),
+            Err(fault @ Fault::Unclean { .. }) => Err(Failure::Negative(format!(
+                "{fault}; no slot is left in service, {played} of {} games count",
+                plan.jobs.len()
+            ))),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
                 "interrupted: {played} of {} games were played and count",
                 plan.jobs.len()
@@ -256,8 +268,8 @@ fn draw_seed() -> Result<String, Failure> {
 }
 
 /// A directory for this run's copies of bots and what they leave, removed at its end.
-fn scratch() -> Result<tempfile::TempDir, Failure> {
-    tempfile::Builder::new().prefix("arbiter-run-").tempdir().map_err(|error| {
+fn scratch() -> Result<Scratch, Failure> {
+    Scratch::new().map_err(|error| {
         let place = std::env::temp_dir();
         Failure::Refused(format!("{}: {error}; set TMPDIR to another place", place.display()))
     })

@@ -6,4 +6,5 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod settings;
+pub(crate) mod slots;
 pub(crate) mod tally;

@@ -23,6 +23,7 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
         "details": outcome.seats.iter().map(|seat| &seat.detail).collect::<Vec<_>>(),
         "bad_answers": standings.map(|standing| standing.bad_answers).collect::<Vec<_>>(),
         "transcript": outcome.transcript.to_string(),
+        "sandbox": outcome.sandbox,
         "wall_us": outcome.wall.0,
         "cpu_us": outcome.seats.iter().map(|seat| seat.remains.cpu.0).collect::<Vec<_>>(),
     });

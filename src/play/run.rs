@@ -1,19 +1,20 @@
 //! Plays a plan on so many threads, one match at a time on each.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 use arbiter_games::blackjack::{ANTE, Episode};
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Host, Terms};
+use arbiter_worker::sandbox::{Host, Terms, cores_of};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::table::{Entrant, Match, Outcome, State};
 
 use crate::play::plan::{Job, Kind, Plan};
 use crate::play::progress::Reorder;
+use crate::play::slots::Slots;
 
 /// How often a match is tried before its faults are somebody's to look into.
 const ATTEMPTS: usize = 3;
@@ -55,72 +56,105 @@ pub(crate) struct Done {
     pub(crate) scores: Vec<(usize, Score)>,
 }
 
+/// What a slot says of a job.
+struct Told {
+    slot: usize,
+    /// The job's position in the plan.
+    index: usize,
+    /// What came of it, or a panic that ends the whole run.
+    played: thread::Result<Result<Done, Fault>>,
+}
+
 impl Run<'_> {
     /// Plays everything, and hands over each job when it and all before it are done; jobs behind
-    /// one that failed are handed over at the end.
+    /// one that failed are handed over at the end. A slot that could not be cleaned up is taken out
+    /// of service, which `retired` is told with the number of those that are left; its job is
+    /// played again in another.
     ///
     /// # Errors
-    /// The first fault that came again and again, or [`Fault::Abandoned`].
-    pub(crate) fn play(&self, mut done: impl FnMut(&Job, Done)) -> Result<(), Fault> {
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = mpsc::channel();
-        let mut failed = None;
+    /// The first fault that came again and again or left no slot, or [`Fault::Abandoned`].
+    pub(crate) fn play(
+        &self,
+        mut done: impl FnMut(&Job, Done),
+        mut retired: impl FnMut(&Fault, usize),
+    ) -> Result<(), Fault> {
+        let count = self.jobs.min(self.plan.jobs.len());
+        let (teller, told) = mpsc::channel();
         thread::scope(|scope| {
-            for _ in 0..self.jobs.min(self.plan.jobs.len()) {
-                let (sender, next) = (sender.clone(), &next);
-                let started = thread::Builder::new().spawn_scoped(scope, move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = self.plan.jobs.get(index) else { return };
-                        let played = self.job(job);
-                        if played.is_err() {
-                            next.store(self.plan.jobs.len(), Ordering::Relaxed);
-                        }
-                        if sender.send((index, played)).is_err() {
-                            return;
-                        }
-                    }
-                });
-                if let Err(error) = started {
-                    failed = Some(Fault::new("cannot start a thread; try fewer --jobs", error));
-                    next.store(self.plan.jobs.len(), Ordering::Relaxed);
+            let mut slots = Slots::new(self.plan.jobs.len());
+            for slot in 0..count {
+                let (orders, teller) = (slots.open(), teller.clone());
+                let serve = move || self.serve(slot, count, &orders, &teller);
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, serve) {
+                    return Err(Fault::new("cannot start a thread; try fewer --jobs", error));
                 }
             }
-            drop(sender);
+            slots.hand_out();
             let mut in_order = Reorder::new(0);
-            for (index, played) in receiver {
-                match played {
+            while slots.at_work() {
+                let Told { slot, index, played } = told.recv().expect("one teller is ours");
+                let mut due = Vec::new();
+                match played.unwrap_or_else(|panic| resume_unwind(panic)) {
                     Ok(played) => {
-                        for (index, played) in in_order.push(index, played) {
-                            done(&self.plan.jobs[index], played);
-                        }
+                        slots.finished(slot);
+                        due = in_order.push(index, played);
                     }
-                    Err(fault) => failed = failed.take().or(Some(fault)),
+                    Err(fault) if fault.is_unclean() => {
+                        retired(&fault, slots.in_service() - 1);
+                        slots.retire(slot, index, fault);
+                    }
+                    Err(fault) => {
+                        slots.finished(slot);
+                        slots.give_up(fault);
+                    }
+                }
+                // Nobody waits for what is shown.
+                slots.hand_out();
+                for (index, played) in due {
+                    done(&self.plan.jobs[index], played);
                 }
             }
             for (index, played) in in_order.rest() {
                 done(&self.plan.jobs[index], played);
             }
-        });
-        failed.map_or(Ok(()), Err)
+            slots.end()
+        })
     }
 
-    fn job(&self, job: &Job) -> Result<Done, Fault> {
+    /// Plays the jobs that it is told to, on its own processors, until there are no more orders.
+    fn serve(
+        &self,
+        slot: usize,
+        slots: usize,
+        orders: &mpsc::Receiver<usize>,
+        teller: &mpsc::Sender<Told>,
+    ) {
+        let terms = Terms { cores: cores_of(slot, slots), ..Terms::default() };
+        for index in orders {
+            let job = &self.plan.jobs[index];
+            let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &terms)));
+            if teller.send(Told { slot, index, played }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn job(&self, job: &Job, terms: &Terms) -> Result<Done, Fault> {
         match &job.kind {
             Kind::Match(seats) => {
                 let params = self.plan.params.clone();
-                let played = self.one(job, None, params, job.seed, seats.clone())?;
+                let played = self.one(job, None, params, job.seed, seats.clone(), terms)?;
                 let standings = played.outcome.standings.iter();
                 let scores = standings.map(|standing| standing.score.clone());
                 let scores = seats.iter().copied().zip(scores).collect();
                 Ok(Done { matches: vec![played], scores })
             }
-            Kind::Episode => self.episode(job),
+            Kind::Episode => self.episode(job, terms),
         }
     }
 
     /// Plays the rounds of an episode, one after the other.
-    fn episode(&self, job: &Job) -> Result<Done, Fault> {
+    fn episode(&self, job: &Job, terms: &Terms) -> Result<Done, Fault> {
         let Params::Blackjack(params) = &self.plan.params else {
             unreachable!("only blackjack is played in episodes");
         };
@@ -131,7 +165,7 @@ impl Run<'_> {
             let place = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", place.0, place.1));
             let params = Params::Blackjack(table.params);
-            let played = self.one(job, Some(place), params, seed, table.bots)?;
+            let played = self.one(job, Some(place), params, seed, table.bots, terms)?;
             episode.finish(table.table, &played.outcome.standings);
             matches.push(played);
         }
@@ -148,6 +182,7 @@ impl Run<'_> {
         params: Params,
         seed: Seed,
         seats: Vec<usize>,
+        terms: &Terms,
     ) -> Result<Played, Fault> {
         let entrants = seats.iter().map(|entry| {
             let entry = &self.plan.entries[*entry];
@@ -164,7 +199,7 @@ impl Run<'_> {
         });
         let entrants = entrants.collect();
         let planned =
-            Match { params, seed, clock: self.clock, terms: Terms::default(), entrants, record };
+            Match { params, seed, clock: self.clock, terms: terms.clone(), entrants, record };
         let mut attempt = 1;
         loop {
             match planned.play(self.host, &self.stop) {

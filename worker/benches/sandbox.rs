@@ -70,6 +70,53 @@ fn compare(host: &Host) {
     }
     freezing(&mut standing);
     standing.close().unwrap();
+    closing(host);
+}
+
+/// Programs that are hard to be rid of: each writes a line when it is as hard as it gets.
+const HARD: [(&str, &str); 6] = [
+    ("one that sleeps", "echo here; exec sleep 99"),
+    ("64 that sleep", "n=0; while [ $n -lt 62 ]; do sleep 99 & n=$((n+1)); done; echo here; wait"),
+    (
+        "64 that spin",
+        "n=0; while [ $n -lt 62 ]; do yes > /dev/null & n=$((n+1)); done; echo here; wait",
+    ),
+    ("a fork bomb", "b() { b | b & }; echo here; while :; do b; done 2> /dev/null"),
+    (
+        "a full disk",
+        "n=0; while echo > f$n; do n=$((n+1)); done 2> /dev/null; rm f1; \
+                     cat /dev/zero > f0; echo here; exec sleep 99",
+    ),
+    (
+        "350 MB of memory",
+        "exec python3 -c 'x = b\"x\" * 350000000; print(\"here\", flush=True); input()'",
+    ),
+];
+
+/// How long it takes until nothing is left of a jail, after each hard program.
+fn closing(host: &Host) {
+    println!("{:22} {:>8} {:>8} {:>8}", "closing, ms", "best", "median", "worst");
+    let source = Source::File("/usr/bin/true".into());
+    for (name, program) in HARD {
+        let close = |_| {
+            let mut jail = open(host, &source);
+            let argv = ["sh", "-c", program].map(str::to_owned);
+            let Ok(mut process) = jail.start(&argv, Stdin::Pipe) else { panic!("no shell") };
+            wait(&process);
+            process.stdout.read_exact(&mut [0; 5]).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let started = Instant::now();
+            jail.close().unwrap();
+            started.elapsed()
+        };
+        let mut times: Vec<_> = (0..=ROUNDS / 10).map(close).collect();
+        times.sort();
+        let [best, median, worst] = [0, times.len() / 2, times.len() - 1].map(|at| {
+            let tenths = times[at].as_micros() / 100;
+            format!("{}.{}", tenths / 10, tenths % 10)
+        });
+        println!("{name:22} {best:>8} {median:>8} {worst:>8}");
+    }
 }
 
 fn medians(times: &[Times]) -> Times {

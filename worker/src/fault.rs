@@ -19,13 +19,13 @@ pub enum Fault {
         /// Why it failed.
         cause: String,
     },
-    /// Something of a match that is over could not be ended or removed: it may disturb those to
-    /// come.
-    #[error("{what}: {cause}; something of a match is left behind")]
+    /// What a match left behind could not be taken away: its slot is not to be used again, lest
+    /// the next match there suffer from it.
+    #[error("{what}: {cause}")]
     Unclean {
-        /// What was being done, naming the thing.
+        /// What was being done, naming what is left.
         what: String,
-        /// Why it failed.
+        /// Why it could not be.
         cause: String,
     },
     /// The match was given up because the program is to stop.
@@ -39,17 +39,23 @@ impl Fault {
         Self::System { what: what.into(), cause: cause.to_string() }
     }
 
-    /// The same fault, if it happened while a match was cleaned up.
-    pub(crate) fn unclean(self) -> Self {
-        match self {
-            Self::System { what, cause } => Self::Unclean { what, cause },
-            other => other,
-        }
+    /// Whether the slot that it happened in is not to be used again.
+    pub fn is_unclean(&self) -> bool {
+        matches!(self, Self::Unclean { .. })
     }
 
-    /// The graver of two faults of one match: what is left behind outlives the match.
-    pub(crate) fn or_graver(self, other: Self) -> Self {
-        if matches!(other, Self::Unclean { .. }) { other } else { self }
+    /// A failure to take away `what` was left behind, for the reason `cause`.
+    pub(crate) fn unclean(what: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self::Unclean { what: what.into(), cause: cause.to_string() }
+    }
+
+    /// Of two faults the one that matters more: one that came of cleaning up after the other
+    /// matters if it leaves something behind.
+    pub(crate) fn or_unclean(self, cleaning: Result<(), Self>) -> Self {
+        match cleaning {
+            Err(fault) if fault.is_unclean() => fault,
+            _ => self,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::bot::{Bot, Contestant, Protocol};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
-use crate::sandbox::{Home, Host, Jail, Terms};
+use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
 use crate::seat::{AbsentSeat, ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
 
 /// What happens to the files that a bot leaves.
@@ -71,6 +71,8 @@ pub struct Outcome {
     pub seats: Vec<SeatReport>,
     /// How long the match took on the wall.
     pub wall: Micros,
+    /// How well its bots were held.
+    pub sandbox: Level,
 }
 
 /// What is known of a seat after a match, besides its result.
@@ -88,7 +90,8 @@ impl Match {
     /// Plays the match on this thread, which is no other match's.
     ///
     /// # Errors
-    /// A fault if something of ours failed: the match then counts for nothing.
+    /// A fault if something of ours failed: the match then counts for nothing. Where it left
+    /// something behind that is [`Fault::Unclean`], whatever came before.
     pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
         let names: Vec<_> = self.entrants.iter().map(|entrant| entrant.name.clone()).collect();
         let mut game = self
@@ -96,23 +99,29 @@ impl Match {
             .start(&names, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
         let record = self.record.clone();
-        let record = record.map(|path| Recorder::create(path, &self.header())).transpose()?;
-        let seats = self.entrants.len();
+        let header = self.header(host.level());
+        let record = record.map(|path| Recorder::create(path, &header)).transpose()?;
         let mut minutes = Minutes {
             record,
             transcript: Transcript::default(),
-            reports: vec![SeatReport::default(); seats],
+            reports: vec![SeatReport::default(); self.entrants.len()],
             time: Micros::ZERO,
         };
-        let mut seats = self.seat_all(game.as_ref(), host, stop)?;
-        let mut referee = Referee::new(self.clock, &mut minutes);
-        match referee.play(game.as_mut(), &mut seats) {
-            Ok(standings) => minutes.close(self, seats, standings),
-            Err(fault) => Err(clear(seats, fault)),
-        }
+        let mut seats = Vec::new();
+        let played = self.seat_all(game.as_ref(), host, stop, &mut seats).and_then(|()| {
+            let _first = Precedence::take(&self.terms.cores);
+            Referee::new(self.clock, &mut minutes).play(game.as_mut(), &mut seats)
+        });
+        let closed = minutes.close_seats(seats);
+        let standings = match (played, closed) {
+            (Ok(standings), Ok(())) => standings,
+            (Err(fault), closed) => return Err(fault.or_unclean(closed)),
+            (Ok(_), Err(fault)) => return Err(fault),
+        };
+        minutes.finish(self, standings, host.level())
     }
 
-    fn header(&self) -> Header {
+    fn header(&self, sandbox: Level) -> Header {
         let game = self.params.game();
         let seats = self.entrants.iter().map(|entrant| SeatLine {
             bot: entrant.name.clone(),
@@ -126,37 +135,38 @@ impl Match {
             params: self.params.clone(),
             seed: self.seed,
             clock: self.clock,
+            sandbox,
             seats: seats.collect(),
         }
     }
 
-    /// Starts every bot.
+    /// Starts every bot, and adds it to `seats`.
     fn seat_all(
         &self,
         game: &dyn Game,
         host: &Host,
         stop: &Arc<Stop>,
-    ) -> Result<Vec<Box<dyn Seat>>, Fault> {
-        let mut seats = Vec::new();
+        seats: &mut Vec<Box<dyn Seat>>,
+    ) -> Result<(), Fault> {
         for (place, entrant) in Place::all(self.entrants.len()).zip(&self.entrants) {
             let arguments = game.launch_arguments(place);
-            let seated = match &entrant.bot {
-                Contestant::Unfit { why, .. } => Ok(AbsentSeat::boxed(why)),
-                Contestant::Bot(bot) => self.seat(bot, &entrant.state, arguments, host, stop),
-            };
-            match seated {
-                Ok(seat) => seats.push(seat),
-                Err(fault) => return Err(clear(seats, fault)),
-            }
+            seats.push(match &entrant.bot {
+                Contestant::Unfit { why, .. } => AbsentSeat::boxed(why),
+                Contestant::Bot(bot) => {
+                    let terms = self.terms.at_seat(place.index());
+                    self.seat(bot, &entrant.state, &terms, arguments, host, stop)?
+                }
+            });
         }
-        Ok(seats)
+        Ok(())
     }
 
-    /// Starts one bot.
+    /// Starts one bot, with these arguments besides its own.
     fn seat(
         &self,
         bot: &Bot,
         state: &State,
+        terms: &Terms,
         arguments: Vec<String>,
         host: &Host,
         stop: &Arc<Stop>,
@@ -170,7 +180,7 @@ impl Match {
             State::Fresh => Home::fresh(&bot.source)?,
             State::Kept(path) => Home::kept(&bot.source, path.clone())?,
         };
-        let jail = Jail::open_on(host, home, &self.terms)?;
+        let jail = Jail::open_on(host, home, terms)?;
         let mut argv = bot.run.clone();
         argv.extend(arguments);
         let stop = Arc::clone(stop);
@@ -179,11 +189,6 @@ impl Match {
         }
         Ok(Box::new(StdioSeat::start(jail, &argv, framing(game), self.clock.kind, stop)?))
     }
-}
-
-/// Closes the seats of a match that failed, and tells the fault, or a graver one that shows then.
-fn clear(seats: Vec<Box<dyn Seat>>, fault: Fault) -> Fault {
-    seats.into_iter().filter_map(|seat| seat.close().err()).fold(fault, Fault::or_graver)
 }
 
 /// How the answers of a game's bots are framed.
@@ -230,20 +235,26 @@ fn evidence(forfeit: Forfeit, detail: &str) -> String {
 }
 
 impl Minutes {
-    /// Closes the seats, then the record.
-    fn close(
-        mut self,
-        played: &Match,
-        seats: Vec<Box<dyn Seat>>,
-        standings: Vec<Standing>,
-    ) -> Result<Outcome, Fault> {
-        let mut seats = seats.into_iter();
-        for report in &mut self.reports {
-            match seats.next().map(Seat::close).transpose() {
-                Ok(remains) => report.remains = remains.unwrap_or_default(),
-                Err(fault) => return Err(clear(seats.collect(), fault)),
-            }
+    /// Closes every seat, also behind one that cannot be closed: the worst that came of it.
+    fn close_seats(&mut self, seats: Vec<Box<dyn Seat>>) -> Result<(), Fault> {
+        let mut worst = Ok(());
+        for (report, seat) in self.reports.iter_mut().zip(seats) {
+            let closed = seat.close().map(|remains| report.remains = remains);
+            worst = match worst {
+                Ok(()) => closed,
+                Err(fault) => Err(fault.or_unclean(closed)),
+            };
         }
+        worst
+    }
+
+    /// Closes the record.
+    fn finish(
+        self,
+        played: &Match,
+        standings: Vec<Standing>,
+        sandbox: Level,
+    ) -> Result<Outcome, Fault> {
         let transcript = self.transcript.hash();
         if let Some(mut record) = self.record {
             for (index, report) in self.reports.iter().enumerate() {
@@ -254,7 +265,7 @@ impl Minutes {
             }
             record.finish(&standings, transcript)?;
         }
-        Ok(Outcome { standings, transcript, seats: self.reports, wall: self.time })
+        Ok(Outcome { standings, transcript, seats: self.reports, wall: self.time, sandbox })
     }
 }
 
@@ -288,18 +299,24 @@ mod tests {
         }
 
         fn close(self: Box<Self>) -> Result<Remains, Fault> {
-            Err(Fault::new("cannot end a bot", "it lives on").unclean())
+            Err(Fault::unclean("cannot end a bot", "it lives on"))
         }
     }
 
     #[test]
     fn what_is_left_behind_is_told_whatever_else_failed() {
-        let seats = || -> Vec<Box<dyn Seat>> { vec![AbsentSeat::boxed("x"), Box::new(Haunted)] };
+        let minutes = || Minutes {
+            record: None,
+            transcript: Transcript::default(),
+            reports: vec![SeatReport::default(); 2],
+            time: Micros::ZERO,
+        };
         for fault in [Fault::Abandoned, Fault::new("cannot write a record", "no room")] {
-            let told = clear(seats(), fault);
-            assert!(matches!(told, Fault::Unclean { .. }), "{told}");
+            let closed = minutes().close_seats(vec![AbsentSeat::boxed("x"), Box::new(Haunted)]);
+            assert!(closed.as_ref().is_err_and(Fault::is_unclean), "{closed:?}");
+            assert!(fault.or_unclean(closed).is_unclean());
         }
-        let told = clear(vec![AbsentSeat::boxed("x")], Fault::Abandoned);
-        assert!(matches!(told, Fault::Abandoned), "{told}");
+        let closed = minutes().close_seats(vec![AbsentSeat::boxed("x")]);
+        assert!(!Fault::Abandoned.or_unclean(closed).is_unclean());
     }
 }

@@ -3,6 +3,7 @@
 use arbiter_games::{
     BotName, ClockRules, Forfeit, GameName, Micros, Note, Params, Score, Seat, Seed, Spent,
 };
+use arbiter_proto::level::Level;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub struct Header {
     pub seed: Seed,
     /// How time was charged.
     pub clock: ClockRules,
+    /// How well its bots were held.
+    pub sandbox: Level,
     /// Who sat where, seat 1 first.
     pub seats: Vec<SeatLine>,
 }
@@ -53,6 +56,7 @@ struct RawHeader {
     params: serde_json::Value,
     seed: Seed,
     clock: ClockRules,
+    sandbox: Level,
     seats: Vec<SeatLine>,
 }
 
@@ -60,8 +64,8 @@ impl<'de> Deserialize<'de> for Header {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawHeader::deserialize(deserializer)?;
         let params = Params::read(raw.game, raw.params).map_err(serde::de::Error::custom)?;
-        let RawHeader { record, game, rules, seed, clock, seats, .. } = raw;
-        Ok(Self { record, game, rules, params, seed, clock, seats })
+        let RawHeader { record, game, rules, seed, clock, sandbox, seats, .. } = raw;
+        Ok(Self { record, game, rules, params, seed, clock, sandbox, seats })
     }
 }
 

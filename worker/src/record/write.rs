@@ -1,6 +1,6 @@
 //! Writing a record while its match is played.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,21 @@ use super::line::{Header, Line, Over};
 use super::transcript::TranscriptHash;
 use crate::fault::{Context as _, Fault};
 use crate::referee::{Event, Witness};
+use crate::sandbox;
 
 /// What is told about a record that cannot be written.
 const FAILED: &str = "cannot write a record";
+
+/// How the name of a record begins that is not complete.
+const PREFIX: &str = ".record-";
 
 /// A record being written. It appears under its name when it is complete, or not at all.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
+    /// Tells that somebody is at work on it.
+    _lock: File,
     seal: blake3::Hasher,
 }
 
@@ -31,14 +37,28 @@ impl Recorder {
     pub fn create(path: PathBuf, header: &Header) -> Result<Self, Fault> {
         let directory = path.parent().unwrap_or(Path::new("."));
         let file = tempfile::Builder::new()
-            .prefix(".record-")
+            .prefix(PREFIX)
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(directory)
             .fault(FAILED)?;
-        let file = BufWriter::new(file);
-        let mut recorder = Self { path, file, seal: blake3::Hasher::new() };
+        let lock = sandbox::hold(file.path()).fault(FAILED)?;
+        let lock = lock.ok_or_else(|| Fault::new(FAILED, "another run removed it as it began"))?;
+        let (file, seal) = (BufWriter::new(file), blake3::Hasher::new());
+        let mut recorder = Self { path, file, _lock: lock, seal };
         recorder.line(&serde_json::to_string(header).fault(FAILED)?)?;
         Ok(recorder)
+    }
+
+    /// Removes the beginnings of records in `directory` whose writers were killed.
+    pub fn sweep(directory: &Path) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let begun = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+            if begun && let Ok(Some(_lock)) = sandbox::hold(&entry.path()) {
+                // What cannot be removed is in nobody's way: it is no record by its name.
+                drop(fs::remove_file(entry.path()));
+            }
+        }
     }
 
     /// Adds the end of a bot's standard error.

@@ -178,7 +178,7 @@ fn prelude(procs: &[RawFd], restraint: Option<&Restraint>) -> io::Result<()> {
         }
         // A session of its own: no terminal, and a Ctrl-C meant for us does not reach the bot.
         sys::check(libc::setsid())?;
-        sys::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        sys::die_with_parent()?;
         sys::check(libc::setrlimit(libc::RLIMIT_CORE, &raw const none))?;
         // What we inherited ourselves is not the bot's; what is ours closes at exec anyway.
         let at_exec = libc::CLOSE_RANGE_CLOEXEC;

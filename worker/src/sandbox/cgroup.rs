@@ -5,7 +5,7 @@
 //! still measure, freeze and kill, since those are files of its core. Where there is v1 alone,
 //! `cpuacct` measures and the old freezer freezes, more slowly. The files are written directly.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
+use rustix::process::Signal;
 
 use super::limits::{Bytes, Limits};
-use super::places::{self, Place};
+use super::places::{self, Place, Places};
+use super::wire;
 use crate::fault::{Context as _, Fault};
 
 /// How long a killed tree may take to leave its group.
@@ -28,8 +30,12 @@ const RESTING: Duration = Duration::from_secs(2);
 /// Between two looks at something that is about to happen.
 const RETRY: Duration = Duration::from_micros(200);
 
-/// How often a freeze is looked at before the processor is given to whom it may be waiting for.
-const LOOKS: u32 = 20;
+/// The first pause between two looks at a freeze; the next ones are longer and longer.
+const FIRST: Duration = Duration::from_micros(5);
+
+/// A peak of memory is at its limit when this part of that is missing, or less: memory is handed to
+/// each processor in batches.
+const NEARLY: u64 = 16;
 
 /// How every group of ours is called, before the number of the process that made it.
 const PREFIX: &str = "arbiter-";
@@ -46,6 +52,21 @@ pub(super) enum Version {
     Two,
 }
 
+/// What groups are made for, by the names of old controllers.
+const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpuacct", "freezer"];
+
+/// Which hierarchies are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hierarchies {
+    /// All there are.
+    #[default]
+    All,
+    /// Those of version 1, as on a machine that has no other.
+    One,
+    /// None, as on a machine that lets us into none.
+    None,
+}
+
 /// Where groups of ours can be made, by what they are for. Places may coincide.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
@@ -58,22 +79,28 @@ pub(super) struct Groups {
 impl Groups {
     /// What this process may use. Permission is proved, not inferred: groups are made, and
     /// removed.
-    pub(super) fn find() -> Self {
-        let found = places::find();
+    pub(super) fn find(hierarchies: Hierarchies) -> Self {
+        let mut found = places::find();
+        sweep(&found);
+        if hierarchies != Hierarchies::All {
+            found.two = None;
+        }
+        if hierarchies == Hierarchies::None {
+            found.ones.clear();
+        }
         let usable = |place: &Place| prove(&place.path).then(|| place.clone());
         let two = found.two.as_ref().and_then(usable);
         let choose = |controller: &str, core: bool| {
             let own = two.as_ref().filter(|two| core || two.has(controller)).cloned();
             own.or_else(|| found.one(controller).as_ref().and_then(usable))
         };
-        let groups = Self {
-            memory: choose("memory", false),
-            processes: choose("pids", false),
-            cpu: choose("cpuacct", true),
-            freezer: choose("freezer", true),
-        };
-        groups.sweep(found.one("freezer").as_ref());
-        groups
+        let [memory, processes, cpu, freezer] = CONTROLLERS;
+        Self {
+            memory: choose(memory, false),
+            processes: choose(processes, false),
+            cpu: choose(cpu, true),
+            freezer: choose(freezer, true),
+        }
     }
 
     /// The places without repetition.
@@ -83,23 +110,6 @@ impl Groups {
         paths.sort_unstable();
         paths.dedup();
         paths
-    }
-
-    /// Removes groups of processes that were killed before they could.
-    fn sweep(&self, old_freezer: Option<&Place>) {
-        // The old freezer comes first, whether we use it or not: what it holds cannot die.
-        let places = old_freezer.map(|place| &*place.path).into_iter().chain(self.places());
-        for place in places {
-            let Ok(entries) = fs::read_dir(place) else { continue };
-            for entry in entries.flatten() {
-                let named = entry.file_name().to_str().is_some_and(is_stale);
-                if named && !has_strangers(&entry.path()) {
-                    kill_in(&entry.path());
-                    // Somebody else may have been faster.
-                    drop(remove(&entry.path()));
-                }
-            }
-        }
     }
 
     /// A new, empty group with its limits set.
@@ -125,7 +135,12 @@ impl Groups {
         if let Some(place) = &self.memory {
             let path = place.path.join(name);
             limit_memory(&path, place.version, limits.memory)?;
-            cgroup.memory = Some((place.version, path));
+            let file = match place.version {
+                Version::One => "memory.oom_control",
+                Version::Two => "memory.events",
+            };
+            let events = File::open(path.join(file))?;
+            cgroup.memory = Some(Memory { version: place.version, path, events });
         }
         if let Some(place) = &self.processes {
             // One is the jail's own first process.
@@ -140,6 +155,28 @@ impl Groups {
             cgroup.freezer = Some(Freezer::open(place.version, &place.path.join(name))?);
         }
         Ok(())
+    }
+}
+
+/// Removes groups of processes that were killed before they could.
+fn sweep(found: &Places) {
+    let ones = CONTROLLERS.into_iter().filter_map(|controller| found.one(controller));
+    let mut stale = Vec::new();
+    for place in ones.chain(found.two.clone()) {
+        let entries = fs::read_dir(place.path).into_iter().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
+        stale.extend(named.map(|entry| entry.path()).filter(|path| !has_strangers(path)));
+    }
+    for path in &stale {
+        kill_all_in(path);
+        // The old freezer keeps even the dead from it.
+        let order = File::options().write(true).open(path.join("freezer.state"));
+        drop(order.and_then(|mut order| order.write_all(wire::THAWED)));
+    }
+    for path in &stale {
+        empty(path);
+        // Somebody else may have been faster.
+        drop(remove(path));
     }
 }
 
@@ -176,9 +213,6 @@ fn limit_memory(path: &Path, version: Version, most: Bytes) -> io::Result<()> {
     if path.join(swap.0).exists() {
         fs::write(path.join(swap.0), swap.1)?;
     }
-    if version == Version::Two {
-        fs::write(path.join("memory.oom.group"), "1")?;
-    }
     Ok(())
 }
 
@@ -213,26 +247,25 @@ impl Freezer {
     }
 
     fn freeze(&self) -> io::Result<()> {
-        let word = if self.version == Version::One { "FROZEN" } else { "1" };
-        (&self.order).write_all(word.as_bytes())?;
+        (&self.order).write_all(if self.version == Version::One { b"FROZEN" } else { b"1" })
+    }
+
+    /// Waits until everything stands.
+    fn settle(&self) -> io::Result<()> {
         let started = Instant::now();
-        for look in 0.. {
-            if self.is_frozen() {
-                return Ok(());
-            }
+        let mut pause = FIRST;
+        while !self.is_frozen() {
             if started.elapsed() > RESTING {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if look > LOOKS {
-                thread::sleep(RETRY);
-            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(RETRY);
         }
         Ok(())
     }
 
     fn thaw(&self) -> io::Result<()> {
-        let word = if self.version == Version::One { "THAWED" } else { "0" };
-        (&self.order).write_all(word.as_bytes())
+        (&self.order).write_all(if self.version == Version::One { wire::THAWED } else { b"0" })
     }
 }
 
@@ -240,9 +273,22 @@ impl Freezer {
 #[derive(Debug, Default)]
 pub(super) struct Cgroup {
     paths: Vec<PathBuf>,
-    memory: Option<(Version, PathBuf)>,
+    memory: Option<Memory>,
     cpu: Option<(Version, File)>,
     freezer: Option<Freezer>,
+}
+
+/// Where memory is counted.
+///
+/// Whoever needs most is killed when it runs out, and not the whole group at once, which the old
+/// hierarchy cannot do: so the jail's first process lives on everywhere, and a bot that is executed
+/// once per decision can be executed again. What else is to die the worker kills.
+#[derive(Debug)]
+struct Memory {
+    version: Version,
+    path: PathBuf,
+    /// What tells how many processes were killed.
+    events: File,
 }
 
 impl Cgroup {
@@ -282,9 +328,16 @@ impl Cgroup {
         self.freezer.is_some()
     }
 
-    /// Stops everything in the group, and waits until it stands.
+    /// Stops everything in the group. Nothing in it executes an instruction of its own any more: a
+    /// thread that runs is interrupted, and one that does not stops before it would go on. Until it
+    /// stands, though, it may still be in the kernel.
     pub(super) fn freeze(&self) -> Result<(), Fault> {
         self.freezer.as_ref().map_or(Ok(()), Freezer::freeze).fault("cannot freeze a bot")
+    }
+
+    /// Waits until everything in the group stands.
+    pub(super) fn settle(&self) -> Result<(), Fault> {
+        self.freezer.as_ref().map_or(Ok(()), Freezer::settle).fault("cannot freeze a bot")
     }
 
     /// Lets it go on.
@@ -295,7 +348,7 @@ impl Cgroup {
     /// The most memory in use at a time, without what the system's files that it read take up;
     /// nothing where it is not measured. The files are subtracted as they are now.
     pub(super) fn peak_memory(&self) -> Option<Bytes> {
-        let (version, path) = self.memory.as_ref()?;
+        let Memory { version, path, .. } = self.memory.as_ref()?;
         let (peak, files, shared) = match version {
             Version::One => ("memory.max_usage_in_bytes", "total_cache", "total_shmem"),
             Version::Two => ("memory.peak", "file", "shmem"),
@@ -306,23 +359,45 @@ impl Cgroup {
         Some(Bytes(peak.saturating_sub(cached)))
     }
 
-    /// How many processes were killed because the group's memory ran out.
-    pub(super) fn killed_for_memory(&self) -> u64 {
-        let Some((version, path)) = &self.memory else { return 0 };
-        let file = match version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
-        };
-        let text = fs::read_to_string(path.join(file)).unwrap_or_default();
-        value(&text, "oom_kill").unwrap_or(0)
+    /// Whether memory is limited and counted.
+    pub(super) fn limits_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// How many processes of the group were killed for want of memory, its own or the machine's;
+    /// nothing where memory is not counted.
+    pub(super) fn killed_for_memory(&self) -> Option<u64> {
+        let Memory { events, .. } = self.memory.as_ref()?;
+        let mut buffer = [0; 256];
+        let read = events.read_at(&mut buffer, 0).ok()?;
+        value(std::str::from_utf8(&buffer[..read]).ok()?, "oom_kill")
+    }
+
+    /// Whether the group ever needed more memory than it may have; so if it cannot be found out.
+    pub(super) fn was_full(&self) -> bool {
+        let Some(Memory { version, path, .. }) = &self.memory else { return true };
+        let read = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
+        let number = |file: &str| -> Option<u64> { read(file).trim().parse().ok() };
+        match version {
+            // Newer kernels do not count failures here any more, but the peak tells as well.
+            Version::One => {
+                let peak = number("memory.max_usage_in_bytes");
+                let most = number("memory.limit_in_bytes");
+                peak.zip(most).is_none_or(|(peak, most)| peak >= most - most / NEARLY)
+            }
+            Version::Two => value(&read("memory.events"), "oom").is_none_or(|times| times > 0),
+        }
     }
 
     /// Kills every process in the group.
     pub(super) fn kill(&self) {
         for path in &self.paths {
-            kill_in(path);
+            kill_all_in(path);
         }
         self.let_die();
+        for path in &self.paths {
+            empty(path);
+        }
     }
 
     /// Lets what was killed die: the old freezer keeps even the dead from it.
@@ -332,9 +407,18 @@ impl Cgroup {
         }
     }
 
+    /// What is written to so that the killed can die although they are frozen, where that must be.
+    pub(super) fn keeps_the_dead(&self) -> io::Result<Option<File>> {
+        match &self.freezer {
+            Some(Freezer { version: Version::One, order, .. }) => order.try_clone().map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Removes the group, once the last of its processes is gone.
     pub(super) fn remove(self) -> Result<(), Fault> {
-        self.paths.iter().try_for_each(|path| remove(path))
+        // One that stays is no reason to leave the others.
+        self.paths.iter().map(|path| remove(path)).fold(Ok(()), Result::and)
     }
 }
 
@@ -345,28 +429,23 @@ fn value(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Kills every process in the group at `path`: together where the kernel can, one by one where
-/// not.
-fn kill_in(path: &Path) {
+/// not. Whether there were any that may have had children meanwhile.
+fn kill_all_in(path: &Path) -> bool {
     if fs::write(path.join("cgroup.kill"), "1").is_ok() {
-        return;
+        return false;
     }
-    let thaw = path.join("freezer.state");
+    let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    let pids = processes.lines().filter_map(|line| line.parse().ok());
+    let pids = pids.filter_map(rustix::process::Pid::from_raw);
+    // One may have died by itself in the meantime.
+    let killed = pids.filter(|pid| rustix::process::kill_process(*pid, Signal::KILL).is_ok());
+    killed.count() > 0
+}
+
+/// Kills whatever is in the group at `path` until there is nothing more.
+fn empty(path: &Path) {
     let started = Instant::now();
-    while started.elapsed() < LEAVING {
-        let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        let mut killed = false;
-        for pid in processes.lines().filter_map(|line| line.parse().ok()) {
-            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                // It may have died by itself in the meantime.
-                let gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-                killed |= gone.is_ok();
-            }
-        }
-        if !killed {
-            return;
-        }
-        // There is such a file where the old freezer may keep them from dying.
-        drop(OpenOptions::new().write(true).open(&thaw).and_then(|mut f| f.write_all(b"THAWED")));
+    while kill_all_in(path) && started.elapsed() < LEAVING {
         thread::sleep(RETRY);
     }
 }
@@ -379,7 +458,8 @@ fn remove(path: &Path) -> Result<(), Fault> {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if started.elapsed() > LEAVING => {
-                return Err(Fault::new("cannot remove a bot's control group", error));
+                let what = format!("cannot remove a bot's control group {}", path.display());
+                return Err(Fault::unclean(what, error));
             }
             Err(_) => thread::sleep(RETRY),
         }

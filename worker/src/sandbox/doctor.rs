@@ -7,6 +7,7 @@ use rustix::time::ClockId;
 use serde::Serialize;
 
 use super::host::{self, Host, Refused};
+use super::placement::Precedence;
 use super::places::{self, Place};
 use super::report::{SandboxReport, State};
 use super::{Policy, fence};
@@ -99,6 +100,12 @@ fn machine() -> Vec<Row> {
         fence::version().map(|version| format!("version {version}")),
         "there is no fence to fall back on where namespaces are forbidden",
         "use Linux 5.13 or later with `landlock` among the kernel's `lsm=`",
+    ));
+    rows.push(judged(
+        "referees go first",
+        Precedence::may_go_first().then(|| "allowed".to_owned()),
+        "a bot that spins can hold up a referee on the same processor, by up to three milliseconds",
+        "run the worker as root, or with the capability SYS_NICE",
     ));
     rows
 }

@@ -66,7 +66,7 @@ impl Fence {
         }
         let rules = rules(home).fault("cannot make Landlock rules")?;
         let rules = rules.ok_or_else(|| Fault::new("cannot make Landlock rules", "no Landlock"))?;
-        let filter = filter::program(Lacks { freezer: true, namespaces: true });
+        let filter = filter::program(Lacks { freezer: true, memory: true, namespaces: true });
         Ok(Self { user, rules, filter })
     }
 
@@ -80,6 +80,8 @@ impl Fence {
     pub(super) fn close(&self) -> io::Result<()> {
         if let Some(user) = self.user {
             sys::become_user_alone(user)?;
+            // The kernel forgets this with every change of the user.
+            sys::die_with_parent()?;
         }
         // SAFETY: neither call takes a pointer.
         unsafe {

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use libc::{c_long, sock_filter};
+use serde::{Deserialize, Serialize};
 
 use super::sys;
 
@@ -160,6 +161,9 @@ const MEETINGS: &[c_long] =
 /// Signals by the clock or by a parent's death would wake a bot that is stopped by signals.
 const WAKES: &[c_long] = &[libc::SYS_timer_create];
 
+/// Memory that no process need have in its map while it is in use.
+const STORES: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_shmget];
+
 const CLONE: Question = Question {
     argument: 0,
     cases: &[(
@@ -242,11 +246,13 @@ const PRCTL: Question = Question {
     otherwise: Verdict::Allow,
 };
 
-/// What the filter has to make up for.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the machine does not give: some of it the filter makes up for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lacks {
     /// Bots are stopped by signals, for want of a freezer.
     pub(super) freezer: bool,
+    /// Memory is counted as processes have it in their maps, for want of a control group.
+    pub(super) memory: bool,
     /// Bots see the machine's own network and processes, for want of namespaces.
     pub(super) namespaces: bool,
 }
@@ -278,6 +284,11 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
     if lacks.namespaces {
         for call in MEETINGS {
             rules.insert(number(call), DENIED);
+        }
+    }
+    if lacks.memory {
+        for call in STORES {
+            rules.insert(number(call), MISSING);
         }
     }
     if lacks.freezer {
@@ -425,7 +436,7 @@ mod tests {
         run(&program(Lacks::default()), MACHINE, u32::try_from(call).unwrap(), arguments)
     }
 
-    const ALL: Lacks = Lacks { freezer: true, namespaces: true };
+    const ALL: Lacks = Lacks { freezer: true, memory: true, namespaces: true };
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();

@@ -3,14 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use rustix::fs::{Mode, OFlags};
-use tempfile::TempDir;
 
 use super::limits::Limits;
+use super::scratch::Scratch;
 use super::{WRITING, keep};
 use crate::fault::{Context as _, Fault};
 
@@ -70,7 +69,7 @@ pub struct Home {
     /// Where what it writes is kept for a later match, if it is.
     kept: Option<PathBuf>,
     /// The copy that a bot without walls works in.
-    fresh: Option<TempDir>,
+    fresh: Option<Scratch>,
 }
 
 impl Home {
@@ -106,8 +105,7 @@ impl Home {
 
     /// Unpacks the files into a directory of their own, for a bot without walls.
     pub(super) fn unpack(&mut self, limits: &Limits) -> Result<PathBuf, Fault> {
-        let directory = tempfile::Builder::new().prefix("arbiter-").tempdir();
-        let directory = directory.fault("cannot make a directory for a bot")?;
+        let directory = Scratch::new().fault("cannot make a directory for a bot")?;
         let path = self.fresh.insert(directory).path().to_owned();
         self.source.copy_into(&path).fault("cannot copy a bot's files")?;
         if let Some(kept) = &self.kept {
@@ -131,7 +129,8 @@ impl Home {
     pub(super) fn remove(&mut self) -> Result<(), Fault> {
         match self.fresh.take() {
             Some(directory) => {
-                remove_tree(&directory.keep()).fault("cannot remove a bot's directory")
+                let unclean = |error| Fault::unclean("cannot remove a bot's directory", error);
+                directory.remove().map_err(unclean)
             }
             None => Ok(()),
         }
@@ -142,32 +141,6 @@ impl Home {
 fn open(path: &Path) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).fault("cannot open a bot's directory")
-}
-
-/// Removes a directory, however deep it is and whatever modes its owner gave it: directories are
-/// lifted to the top before they are emptied, so that neither the stack nor descriptors nor the
-/// length of a path can run out.
-fn remove_tree(root: &Path) -> io::Result<()> {
-    let mut lifted = 0_u64;
-    let mut waiting = vec![root.to_owned()];
-    while let Some(directory) = waiting.pop() {
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700))?;
-                let mut top = root.as_os_str().to_owned();
-                top.push(format!(".{lifted}"));
-                lifted += 1;
-                fs::rename(entry.path(), &top)?;
-                waiting.push(top.into());
-            } else {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        fs::remove_dir(&directory)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -210,25 +183,5 @@ mod tests {
         assert!(work.join("becomes-directory").is_dir());
         assert_eq!(fs::read_to_string(own.join("data/model")).unwrap(), "as submitted");
         home.remove().unwrap();
-    }
-
-    #[test]
-    fn deep_and_locked_directories_are_removed() {
-        let root = tempfile::tempdir().unwrap();
-        let home = root.path().join("home");
-        fs::create_dir(&home).unwrap();
-        // Deeper than a path may be long: built from below, by lifting like the removal itself.
-        for level in 0..3000 {
-            let next = root.path().join("next");
-            fs::create_dir(&next).unwrap();
-            fs::write(next.join(format!("file{level}")), "x").unwrap();
-            fs::rename(&home, next.join("d")).unwrap();
-            fs::rename(&next, &home).unwrap();
-        }
-        fs::create_dir(home.join("locked")).unwrap();
-        fs::write(home.join("locked/file"), "x").unwrap();
-        fs::set_permissions(home.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
-        remove_tree(&home).unwrap();
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 }

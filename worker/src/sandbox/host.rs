@@ -1,5 +1,6 @@
 //! What this machine can isolate and measure, found out by attacks and by nothing else.
 
+use std::fs;
 use std::io::{self, Read as _};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use thiserror::Error;
 
 use super::canary::{Outcome, Plan};
-use super::cgroup::{Groups, Version};
+use super::cgroup::{Groups, Hierarchies, Version};
 use super::limits::{Bytes, Limits, Terms};
 use super::places::Place;
 use super::process::{NoStart, Process};
 use super::report::{Finding, Guarantee, Level, SandboxReport, State};
+use super::scratch::Scratch;
 use super::walls::Walls;
 use super::{Home, Jail, Policy, Source, Stdin, canary};
 use crate::fault::{Context as _, Fault};
@@ -88,16 +90,23 @@ impl Host {
     /// # Errors
     /// [`Refused`] if `policy` asks for more.
     pub fn prepare(policy: Policy) -> Result<Self, Refused> {
+        Self::prepare_with(policy, Hierarchies::All)
+    }
+
+    /// The same as if the machine had these control groups alone.
+    ///
+    /// # Errors
+    /// [`Refused`] if `policy` asks for more.
+    pub fn prepare_with(policy: Policy, hierarchies: Hierarchies) -> Result<Self, Refused> {
+        Scratch::sweep();
         if policy == Policy::Off {
             return Ok(Self::unguarded());
         }
         let mut warnings = Vec::new();
-        let host = match Self::walled(&mut warnings) {
-            Some(host) => host,
-            None => {
-                Self::fenced(&mut warnings).ok_or_else(|| Refused::Nothing(warnings.join("; ")))?
-            }
-        };
+        let groups = Groups::find(hierarchies);
+        let host = Self::walled(&groups, &mut warnings)
+            .or_else(|| Self::fenced(&groups, &mut warnings))
+            .ok_or_else(|| Refused::Nothing(warnings.join("; ")))?;
         if policy == Policy::Strict && !host.level().is_strict() {
             let lost = [&host.report.losses()[..], &[]].concat().join("; ");
             return Err(Refused::NotStrict { level: host.level(), lost });
@@ -111,7 +120,8 @@ impl Host {
     /// [`Refused`] if that does not hold either.
     pub fn prepare_fence() -> Result<Self, Refused> {
         let mut warnings = Vec::new();
-        Self::fenced(&mut warnings).ok_or_else(|| Refused::Nothing(warnings.join("; ")))
+        Self::fenced(&Groups::find(Hierarchies::All), &mut warnings)
+            .ok_or_else(|| Refused::Nothing(warnings.join("; ")))
     }
 
     /// How well bots are held.
@@ -147,7 +157,7 @@ impl Host {
 
     /// No isolation: groups measure and kill, and limit nothing.
     fn unguarded() -> Self {
-        let groups = Groups { memory: None, processes: None, ..Groups::find() };
+        let groups = Groups { memory: None, processes: None, ..Groups::find(Hierarchies::All) };
         let findings = Guarantee::ALL.map(|guarantee| Finding {
             guarantee,
             state: State::None,
@@ -164,25 +174,25 @@ impl Host {
     }
 
     /// The best that namespaces give, if they hold.
-    fn walled(warnings: &mut Vec<String>) -> Option<Self> {
+    fn walled(groups: &Groups, warnings: &mut Vec<String>) -> Option<Self> {
         if !super::was_entered() {
             warnings.push("this program cannot be its own launcher".to_owned());
             return None;
         }
-        let groups = Groups::find();
         let root = rustix::process::geteuid().is_root();
         for two_users in [true, false] {
             if two_users && !root {
                 continue;
             }
             let proved = Walls::raise(two_users).map(Arc::new).and_then(|walls| {
-                let report = prove(&walls, &groups).map_err(|fault| fault.to_string())?;
+                let report = prove(&walls, groups).map_err(|fault| fault.to_string())?;
                 Ok((walls, report))
             });
             match proved {
                 Ok((walls, mut report)) if report.level <= Level::B => {
                     report.warnings.append(warnings);
-                    return Some(Self { hold: Hold::Walls(walls), groups, report });
+                    let (hold, groups) = (Hold::Walls(walls), groups.clone());
+                    return Some(Self { hold, groups, report });
                 }
                 Ok((_, report)) => warnings.extend(breaches(&report)),
                 Err(why) => warnings.push(why),
@@ -192,14 +202,13 @@ impl Host {
     }
 
     /// What Landlock and the filter give, if the kernel has them.
-    fn fenced(warnings: &mut Vec<String>) -> Option<Self> {
-        let groups = Groups::find();
-        match prove_fence(&groups) {
+    fn fenced(groups: &Groups, warnings: &mut Vec<String>) -> Option<Self> {
+        match prove_fence(groups) {
             Ok(findings) => {
                 let (level, kernel) = (Level::C, kernel());
                 let warnings = std::mem::take(warnings);
                 let report = SandboxReport { level, kernel, findings, warnings };
-                Some(Self { hold: Hold::Fence, groups, report })
+                Some(Self { hold: Hold::Fence, groups: groups.clone(), report })
             }
             Err(fault) => {
                 warnings.push(fault.to_string());
@@ -223,11 +232,13 @@ fn breaches(report: &SandboxReport) -> Vec<String> {
 
 /// What a canary is to attack, while a file and a port of ours are there to be found.
 fn with_plan<T>(act: impl FnOnce(Plan) -> Result<T, Fault>) -> Result<T, Fault> {
-    let secret = tempfile::NamedTempFile::new().fault("cannot make a secret")?;
+    let scratch = Scratch::new().fault("cannot make a secret")?;
+    let secret = scratch.path().join("secret");
+    fs::write(&secret, "secret").fault("cannot make a secret")?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).fault("cannot listen")?;
     let port = listener.local_addr().fault("cannot listen")?.port();
     act(Plan {
-        secret: secret.path().to_owned(),
+        secret,
         worker: i32::try_from(std::process::id()).expect("the kernel counts processes in a pid_t"),
         port,
         memory: 2 * usize::try_from(CAGE.memory.0).expect("small"),
@@ -269,7 +280,8 @@ fn prove_fence(groups: &Groups) -> Result<Vec<Finding>, Fault> {
     let by = |guarantee| match guarantee {
         Guarantee::Files | Guarantee::Others => "Landlock".to_owned(),
         Guarantee::Network | Guarantee::Kernel => "Landlock, filter".to_owned(),
-        Guarantee::Disk => "nothing".to_owned(),
+        Guarantee::Disk => "nothing but the length of a file".to_owned(),
+        Guarantee::Memory if groups.memory.is_none() => "limit of each process".to_owned(),
         other => mechanism(other, groups),
     };
     let mut findings = outcome_findings(&outcomes, by);
@@ -346,7 +358,7 @@ fn mechanism(guarantee: Guarantee, groups: &Groups) -> String {
         Guarantee::Kernel => "no capabilities, filter".to_owned(),
         Guarantee::Disk => "file system in memory with a size".to_owned(),
         Guarantee::Processes => group(&groups.processes, "limit of the user"),
-        Guarantee::Memory => group(&groups.memory, "limit of each process"),
+        Guarantee::Memory => group(&groups.memory, "looks at the tree, limit of each process"),
         Guarantee::Cpu => group(&groups.cpu, "clocks of processes"),
         Guarantee::Freeze => group(&groups.freezer, "signals"),
     }

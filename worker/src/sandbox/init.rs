@@ -8,13 +8,15 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use arbiter_games::Micros;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, Gid, Uid};
 
-use super::limits::Limits;
+use super::filter::Lacks;
+use super::limits::{Bytes, Limits};
 use super::process::Notice;
 use super::sys::{self, Patience};
+use super::watch::{self, Watch};
 use super::wire::{self, Answer, Settlement, Task};
 use super::{canary, filter, root};
 
@@ -47,6 +49,28 @@ struct Running {
     pid: libc::pid_t,
     /// Where its end is told.
     notice: File,
+    /// Whether it is a bot's. What attacks the walls is to meet those, and no watch.
+    is_bots: bool,
+}
+
+/// What is known of the memory that is used, where no control group counts it.
+struct Guard {
+    most: Bytes,
+    /// None where a view of the jail's processes may not be had.
+    watch: Option<Watch>,
+    kills: u64,
+    peak: Bytes,
+}
+
+impl Guard {
+    /// Looks whether a bot is to be killed, and counts that.
+    fn finds_too_much(&mut self) -> bool {
+        let Some(watch) = &self.watch else { return false };
+        let (too_much, used) = watch.memory(self.most);
+        self.peak = self.peak.max(used);
+        self.kills += u64::from(too_much);
+        too_much
+    }
 }
 
 /// The first process at work.
@@ -58,6 +82,9 @@ struct Init {
     /// The user that programs become, if another.
     user: Option<u32>,
     running: Vec<Running>,
+    guard: Option<Guard>,
+    /// Whether everything was stopped by signals.
+    stopped: bool,
     /// Whether the walls stand.
     settled: bool,
 }
@@ -74,8 +101,17 @@ impl Init {
         sys::reset_signals(libc::SIG_DFL);
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let children = sys::ended_children()?;
-        let (environment, running) = (Vec::new(), Vec::new());
-        Ok(Self { socket, children, null, environment, user: None, running, settled: false })
+        Ok(Self {
+            socket,
+            children,
+            null,
+            environment: Vec::new(),
+            user: None,
+            running: Vec::new(),
+            guard: None,
+            stopped: false,
+            settled: false,
+        })
     }
 
     /// Serves until the worker is gone.
@@ -85,7 +121,8 @@ impl Init {
                 PollFd::new(&self.socket, PollFlags::IN),
                 PollFd::new(&self.children, PollFlags::IN),
             ];
-            match rustix::event::poll(&mut fds, None) {
+            let soon = Timespec::try_from(watch::EVERY).expect("a short time");
+            match rustix::event::poll(&mut fds, self.is_on_guard().then_some(&soon)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
@@ -102,29 +139,37 @@ impl Init {
                 };
                 self.perform(task, descriptors)?;
             }
+            self.look_after_memory();
         }
     }
 
     fn perform(&mut self, task: Task, descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let answer = match task {
-            Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
-            Task::Settle(_) => Answer::Failed("settled already".to_owned()),
-            Task::Start { argv } => self.start(&argv, descriptors),
-            Task::Attack(plan) => self.attack(&plan, descriptors),
-            Task::Measure => Answer::Used(self.used().0),
-            Task::Clear => {
-                self.clear();
-                Answer::Done
-            }
-            Task::Stop => {
-                sys::signal_all(libc::SIGSTOP);
-                Answer::Done
-            }
-            Task::Continue => {
-                sys::signal_all(libc::SIGCONT);
-                Answer::Done
-            }
-        };
+        let answer =
+            match task {
+                Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
+                Task::Settle(_) => Answer::Failed("settled already".to_owned()),
+                Task::Start { argv } => self.start(&argv, descriptors),
+                Task::Attack(plan) => self.attack(&plan, descriptors),
+                Task::Measure => Answer::Used(self.used().0),
+                Task::Memory => self.guard.as_ref().map_or(
+                    Answer::Memory { kills: 0, peak: 0 },
+                    |Guard { kills, peak, .. }| Answer::Memory { kills: *kills, peak: peak.0 },
+                ),
+                Task::Clear => {
+                    self.clear();
+                    Answer::Done
+                }
+                Task::Stop => {
+                    self.stopped = true;
+                    sys::signal_all(libc::SIGSTOP);
+                    Answer::Done
+                }
+                Task::Continue => {
+                    self.stopped = false;
+                    sys::signal_all(libc::SIGCONT);
+                    Answer::Done
+                }
+            };
         wire::send(&self.socket, &answer, &[])
     }
 
@@ -141,7 +186,7 @@ impl Init {
     }
 
     fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Option<OwnedFd>)> {
-        let Settlement { program, limits, cores, two_users, alone, keeps_files } = settlement;
+        let Settlement { program, limits, cores, two_users, lacks, keeps_files } = settlement;
         let builder = if *two_users { BUILDER } else { BOT };
         rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
         rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
@@ -155,9 +200,13 @@ impl Init {
             }
             rustix::thread::sched_setaffinity(None, &set)?;
         }
-        restrict(limits, *two_users, *alone)?;
-        drop_rights(*two_users)?;
-        filter::install(filter::Lacks { freezer: *alone, namespaces: false })?;
+        if lacks.memory {
+            let watch = Watch::open().ok();
+            self.guard = Some(Guard { most: limits.memory, watch, kills: 0, peak: Bytes(0) });
+        }
+        restrict(limits, *two_users, *lacks)?;
+        drop_rights(*two_users, *lacks)?;
+        filter::install(*lacks)?;
         self.environment = environment(limits);
         self.user = two_users.then_some(BOT);
         self.settled = true;
@@ -179,7 +228,7 @@ impl Init {
         let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
         match self.launch(&argv, streams) {
             Ok(pid) => {
-                self.running.push(Running { pid, notice: notice.into() });
+                self.running.push(Running { pid, notice: notice.into(), is_bots: true });
                 Answer::Started(pid)
             }
             Err(error) => Answer::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
@@ -207,17 +256,33 @@ impl Init {
                 canary::attack(plan, File::from(output))
             }
             Ok(pid) => {
-                self.running.push(Running { pid, notice: notice.into() });
+                self.running.push(Running { pid, notice: notice.into(), is_bots: false });
                 Answer::Started(pid)
             }
             Err(error) => Answer::Failed(error.to_string()),
         }
     }
 
-    /// The processor time of what ended and of the programs that run, as far as it is known.
+    /// The processor time of what ended and of what runs, as far as it is known.
     fn used(&self) -> Micros {
         let ended = sys::used_by_ended_children();
-        self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid))
+        match self.guard.as_ref().and_then(|guard| guard.watch.as_ref()) {
+            Some(watch) => ended + watch.cpu(),
+            None => self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid)),
+        }
+    }
+
+    /// Whether a bot runs whose memory nobody else counts.
+    fn is_on_guard(&self) -> bool {
+        let watches = self.guard.as_ref().is_some_and(|guard| guard.watch.is_some());
+        watches && !self.stopped && self.running.iter().any(|running| running.is_bots)
+    }
+
+    /// Kills a bot that has more memory than it may.
+    fn look_after_memory(&mut self) {
+        if self.is_on_guard() && self.guard.as_mut().is_some_and(Guard::finds_too_much) {
+            self.clear();
+        }
     }
 
     /// Kills everything but this process, and waits until it is gone.
@@ -248,7 +313,7 @@ fn gid(number: u32) -> Gid {
 }
 
 /// Sets limits that hold for one process or one user.
-fn restrict(limits: &Limits, two_users: bool, alone: bool) -> io::Result<()> {
+fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
     let mut most = vec![
         (Resource::Core, 0),
         (Resource::Nofile, limits.descriptors),
@@ -261,7 +326,7 @@ fn restrict(limits: &Limits, two_users: bool, alone: bool) -> io::Result<()> {
         // This process counts where it is the same user.
         (Resource::Nproc, u64::from(limits.processes) + u64::from(!two_users)),
     ];
-    if alone {
+    if lacks.memory {
         most.push((Resource::Data, limits.memory.0));
     }
     for (resource, most) in most {
@@ -274,8 +339,9 @@ fn restrict(limits: &Limits, two_users: bool, alone: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up every right but those to change programs' users and to kill them.
-fn drop_rights(two_users: bool) -> io::Result<()> {
+/// Gives up every right but those to change programs' users and to kill them, and to look at
+/// their memory where that is for this process to do.
+fn drop_rights(two_users: bool, lacks: Lacks) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     for number in 0..64 {
         let right = CapabilitySet::from_bits_retain(1 << number);
@@ -283,11 +349,11 @@ fn drop_rights(two_users: bool) -> io::Result<()> {
             break;
         }
     }
-    let kept = if two_users {
-        CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL
-    } else {
-        CapabilitySet::empty()
-    };
+    let mut kept = CapabilitySet::empty();
+    if two_users {
+        kept |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
+        kept.set(CapabilitySet::SYS_PTRACE, lacks.memory);
+    }
     let sets =
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     rustix::thread::set_capabilities(None, sets)?;

@@ -1,6 +1,6 @@
 //! One seat of one match: everything that its bot has and runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::Micros;
@@ -8,6 +8,7 @@ use arbiter_games::Micros;
 use super::bare::{Children, Restraint};
 use super::cgroup::Cgroup;
 use super::fence::Fence;
+use super::filter::Lacks;
 use super::host::{Hold, Host};
 use super::limits::{Bytes, Limits, Ponder, Terms};
 use super::process::{Exit, NoStart, Process, Stdin};
@@ -16,6 +17,9 @@ use super::wire::{Answer, Settlement, Task};
 use super::{Home, keep};
 use crate::fault::Fault;
 
+/// What peaks of memory are told in.
+const MEGABYTE: u64 = 1_000_000;
+
 /// What holds the bot of one jail.
 #[derive(Debug)]
 enum Inside {
@@ -23,6 +27,16 @@ enum Inside {
     Cell(Cell),
     /// A fence, or nothing, around processes of ours in a directory.
     Yard(Children, PathBuf, Option<Restraint>),
+}
+
+/// Whether what is in a jail runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Motion {
+    Running,
+    /// It was told to stop.
+    Stopping,
+    /// It stands.
+    Resting,
 }
 
 /// One seat of one match: everything that its bot has and runs.
@@ -35,7 +49,9 @@ pub struct Jail {
     before: Micros,
     limits: Limits,
     ponder: Ponder,
-    resting: bool,
+    /// How many kills for memory were told.
+    kills: u64,
+    motion: Motion,
     closed: bool,
 }
 
@@ -51,23 +67,38 @@ impl Jail {
     /// Opens a jail around `home` on these terms.
     ///
     /// # Errors
-    /// A fault if any part of it cannot be made.
-    pub fn open_on(host: &Host, mut home: Home, terms: &Terms) -> Result<Self, Fault> {
+    /// A fault if any part of it cannot be made; what was made by then is removed.
+    pub fn open_on(host: &Host, home: Home, terms: &Terms) -> Result<Self, Fault> {
         let cgroup = host.groups.leaf(&terms.limits)?;
-        let inside = match &host.hold {
-            Hold::Walls(walls) => return Self::wall_in(walls, Some(home), terms, cgroup),
-            Hold::Fence => return Self::fence_in(home, terms, cgroup),
-            Hold::Nothing => Inside::Yard(Children::default(), home.unpack(&terms.limits)?, None),
-        };
-        Ok(Self::around(inside, Some(home), terms, cgroup))
+        match &host.hold {
+            Hold::Walls(walls) => Self::wall_in(walls, Some(home), terms, cgroup),
+            Hold::Fence => Self::fence_in(home, terms, cgroup),
+            Hold::Nothing => Self::yard(home, terms, cgroup, |_| Ok(None)),
+        }
     }
 
     /// Opens a jail with a fence.
-    pub(super) fn fence_in(mut home: Home, terms: &Terms, cgroup: Cgroup) -> Result<Self, Fault> {
-        let path = home.unpack(&terms.limits)?;
-        let restraint = Restraint::new(Fence::around(&path)?, terms);
-        let inside = Inside::Yard(Children::default(), path, Some(restraint));
-        Ok(Self::around(inside, Some(home), terms, cgroup))
+    pub(super) fn fence_in(home: Home, terms: &Terms, cgroup: Cgroup) -> Result<Self, Fault> {
+        let restrain = |path: &Path| Ok(Some(Restraint::new(Fence::around(path)?, terms)));
+        Self::yard(home, terms, cgroup, restrain)
+    }
+
+    /// Opens a jail without walls.
+    fn yard(
+        mut home: Home,
+        terms: &Terms,
+        cgroup: Cgroup,
+        restrain: impl FnOnce(&Path) -> Result<Option<Restraint>, Fault>,
+    ) -> Result<Self, Fault> {
+        let unpacked = home.unpack(&terms.limits);
+        let made = unpacked.and_then(|path| restrain(&path).map(|restraint| (path, restraint)));
+        match made {
+            Ok((path, restraint)) => {
+                let inside = Inside::Yard(Children::default(), path, restraint);
+                Ok(Self::around(inside, Some(home), terms, cgroup))
+            }
+            Err(fault) => Err(fault.or_unclean(cgroup.remove()).or_unclean(home.remove())),
+        }
     }
 
     /// Opens a jail with walls and, without a home, an empty directory.
@@ -77,29 +108,49 @@ impl Jail {
         terms: &Terms,
         cgroup: Cgroup,
     ) -> Result<Self, Fault> {
-        let program = home.as_ref().map(|home| walls.store().copy_of(home.source())).transpose()?;
-        let kept = home.as_ref().and_then(Home::keeps);
+        match Self::cell(walls, home.as_ref(), terms, &cgroup) {
+            Ok(cell) => {
+                let mut jail = Self::around(Inside::Cell(cell), home, terms, cgroup);
+                jail.before = jail.cpu();
+                Ok(jail)
+            }
+            Err(fault) => Err(fault.or_unclean(cgroup.remove())),
+        }
+    }
+
+    /// Opens what is behind the walls, and furnishes it.
+    fn cell(
+        walls: &Arc<Walls>,
+        home: Option<&Home>,
+        terms: &Terms,
+        cgroup: &Cgroup,
+    ) -> Result<Cell, Fault> {
+        let program = home.map(|home| walls.store().copy_of(home.source())).transpose()?;
+        let kept = home.and_then(Home::keeps);
         let settlement = Settlement {
             program,
             limits: terms.limits,
             cores: terms.cores.clone(),
             two_users: walls.two_users(),
-            alone: !cgroup.freezes(),
+            lacks: Lacks {
+                freezer: !cgroup.freezes(),
+                memory: !cgroup.limits_memory(),
+                namespaces: false,
+            },
             keeps_files: kept.is_some(),
         };
-        let cell = walls.open(&cgroup, settlement)?;
+        let cell = walls.open(cgroup, settlement)?;
         if let (Some(kept), Some((written, user))) = (kept, cell.written()) {
             keep::bring_back(kept, written, user, &terms.limits)?;
         }
-        let mut jail = Self::around(Inside::Cell(cell), home, terms, cgroup);
-        jail.before = jail.cpu();
-        Ok(jail)
+        Ok(cell)
     }
 
     fn around(inside: Inside, home: Option<Home>, terms: &Terms, cgroup: Cgroup) -> Self {
         let Terms { limits, ponder, cores: _ } = *terms;
         let (cgroup, before) = (Some(cgroup), Micros::ZERO);
-        Self { inside, home, cgroup, before, limits, ponder, resting: false, closed: false }
+        let (kills, motion, closed) = (0, Motion::Running, false);
+        Self { inside, home, cgroup, before, limits, ponder, kills, motion, closed }
     }
 
     /// Starts a program in the home directory.
@@ -149,27 +200,72 @@ impl Jail {
         }
     }
 
-    /// The most memory in use at a time, where that is measured.
+    /// The most memory in use at a time, where that is measured or at least looked at.
     pub fn peak_memory(&self) -> Option<Bytes> {
-        self.cgroup.as_ref().and_then(Cgroup::peak_memory)
+        self.cgroup.as_ref().and_then(Cgroup::peak_memory).or_else(|| {
+            // What ended before it was looked at was not seen to have any.
+            self.seen().map(|(_, peak)| peak).filter(|peak| *peak > Bytes(0))
+        })
     }
 
-    /// Why the bot's processes were killed, if the sandbox did so on its own: words for the bot's
-    /// author.
-    pub fn cause_of_death(&self) -> Option<String> {
-        let killed = self.cgroup.as_ref().map_or(0, Cgroup::killed_for_memory);
-        (killed > 0).then(|| format!("it needed more than its {} of memory", self.limits.memory))
+    /// Whether a process was killed for want of memory since this was last asked, in words for the
+    /// bot's author. It costs one look at a control group, and misses what is seen from within
+    /// alone: that kills the whole tree, and is told by [`Jail::cause_of_death`].
+    ///
+    /// # Errors
+    /// A fault if it was the machine that ran out of memory, and not the bot.
+    pub fn lost_a_process(&mut self) -> Result<Option<String>, Fault> {
+        let kills = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory).unwrap_or(0);
+        self.count_kills(kills)
     }
 
-    /// Stops the bot, which owes nothing now, unless it may think on.
+    /// Why processes of the bot were killed since this was last asked, if the sandbox did so on its
+    /// own: words for the bot's author.
+    ///
+    /// # Errors
+    /// A fault if it was the machine that ran out of memory, and not the bot.
+    pub fn cause_of_death(&mut self) -> Result<Option<String>, Fault> {
+        let counted = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory);
+        let kills = counted.or_else(|| Some(self.seen()?.0)).unwrap_or(0);
+        self.count_kills(kills)
+    }
+
+    fn count_kills(&mut self, kills: u64) -> Result<Option<String>, Fault> {
+        if kills <= std::mem::replace(&mut self.kills, kills) {
+            return Ok(None);
+        }
+        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.was_full()) {
+            return Err(Fault::new(
+                "a bot's process was killed within its limits",
+                "the machine, or the group that the worker is in, ran out of memory",
+            ));
+        }
+        let peak = self.peak_memory().map_or(0, |peak| peak.0 / MEGABYTE);
+        let most = self.limits.memory;
+        Ok(Some(format!("killed for using more than its {most} of memory (peak {peak} MB)")))
+    }
+
+    /// What the first process has seen of a tree whose memory no control group counts: how often it
+    /// was killed for that, and the most there was.
+    fn seen(&self) -> Option<(u64, Bytes)> {
+        let Inside::Cell(cell) = &self.inside else { return None };
+        match cell.ask(&Task::Memory) {
+            Ok(Some(Answer::Memory { kills, peak })) => Some((kills, Bytes(peak))),
+            // It was killed, and knew more than it can tell.
+            _ => None,
+        }
+    }
+
+    /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: what it
+    /// used is exact after [`Jail::settle`] alone.
     ///
     /// # Errors
     /// A fault if it cannot be stopped.
     pub fn rest(&mut self) -> Result<(), Fault> {
-        if self.ponder == Ponder::Allow || self.resting {
+        if self.ponder == Ponder::Allow || self.motion != Motion::Running {
             return Ok(());
         }
-        self.freeze()
+        self.stop()
     }
 
     /// Lets a bot that rests go on.
@@ -177,15 +273,20 @@ impl Jail {
     /// # Errors
     /// A fault if it cannot.
     pub fn wake(&mut self) -> Result<(), Fault> {
-        if self.resting { self.thaw() } else { Ok(()) }
+        if self.motion == Motion::Running { Ok(()) } else { self.thaw() }
     }
 
-    /// Stops everything that runs here.
+    /// Stops everything that runs here, and waits until it stands.
     ///
     /// # Errors
     /// A fault if it cannot be stopped.
     pub fn freeze(&mut self) -> Result<(), Fault> {
-        self.resting = true;
+        self.stop()?;
+        self.settle()
+    }
+
+    fn stop(&mut self) -> Result<(), Fault> {
+        self.motion = Motion::Stopping;
         match (&self.cgroup, &self.inside) {
             (Some(cgroup), _) if cgroup.freezes() => cgroup.freeze(),
             (_, Inside::Cell(cell)) => cell.ask(&Task::Stop).map(drop),
@@ -196,12 +297,24 @@ impl Jail {
         }
     }
 
+    /// Waits until what was told to stop stands.
+    ///
+    /// # Errors
+    /// A fault if it does not.
+    pub fn settle(&mut self) -> Result<(), Fault> {
+        if self.motion == Motion::Stopping {
+            self.cgroup.as_ref().map_or(Ok(()), Cgroup::settle)?;
+            self.motion = Motion::Resting;
+        }
+        Ok(())
+    }
+
     /// Lets everything go on.
     ///
     /// # Errors
     /// A fault if it cannot.
     pub fn thaw(&mut self) -> Result<(), Fault> {
-        self.resting = false;
+        self.motion = Motion::Running;
         match (&self.cgroup, &self.inside) {
             (Some(cgroup), _) if cgroup.freezes() => cgroup.thaw(),
             (_, Inside::Cell(cell)) => cell.ask(&Task::Continue).map(drop),
@@ -265,10 +378,15 @@ impl Jail {
     /// Kills everything, waits until it is gone, and removes what was made for this jail.
     ///
     /// # Errors
-    /// [`Fault::Unclean`] if anything survives or cannot be removed; another fault if what the bot
-    /// wrote cannot be kept.
+    /// [`Fault::Unclean`] if anything survives or cannot be removed; another fault if the files
+    /// that were to be kept could not be.
     pub fn close(mut self) -> Result<(), Fault> {
         self.end()
+    }
+
+    /// Closes a jail that `fault` made useless: that fault, or what was left behind.
+    pub(crate) fn close_after(self, fault: Fault) -> Fault {
+        fault.or_unclean(self.close())
     }
 
     fn end(&mut self) -> Result<(), Fault> {
@@ -276,14 +394,26 @@ impl Jail {
             return Ok(());
         }
         self.kill();
+        self.empty()?;
+        // The dead change nothing any more.
+        let kept = self.keep_files();
+        let removed = self.home.as_mut().map_or(Ok(()), Home::remove);
+        removed.and(kept)
+    }
+
+    /// Waits until everything that was killed is gone, and removes its control group.
+    fn empty(&mut self) -> Result<(), Fault> {
         match &mut self.inside {
-            Inside::Cell(cell) => cell.wait().map_err(Fault::unclean)?,
+            Inside::Cell(cell) => cell.wait()?,
             Inside::Yard(children, ..) => children.wait(),
         }
-        let freed = self.cgroup.take().map_or(Ok(()), Cgroup::remove);
-        let Some(mut home) = self.home.take() else { return freed.map_err(Fault::unclean) };
-        // The dead change nothing any more.
-        let kept = match &self.inside {
+        self.cgroup.take().map_or(Ok(()), Cgroup::remove)
+    }
+
+    /// Takes out the files that are to be there again in the bot's next match.
+    fn keep_files(&self) -> Result<(), Fault> {
+        let Some(home) = &self.home else { return Ok(()) };
+        match &self.inside {
             Inside::Yard(..) => home.keep(&self.limits),
             Inside::Cell(cell) => match (home.keeps(), cell.written()) {
                 (Some(kept), Some((written, _))) => {
@@ -291,10 +421,7 @@ impl Jail {
                 }
                 _ => Ok(()),
             },
-        };
-        let removed = home.remove();
-        freed.and(removed).map_err(Fault::unclean)?;
-        kept
+        }
     }
 }
 

@@ -48,9 +48,11 @@ mod places;
 mod process;
 mod report;
 mod root;
+mod scratch;
 mod store;
 mod sys;
 mod walls;
+mod watch;
 mod wire;
 
 use std::ffi::OsString;
@@ -60,14 +62,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
+pub use cgroup::Hierarchies;
 pub use doctor::{Checkup, Row};
 pub use home::{Home, Source};
 pub use host::{Host, Refused};
 pub use jail::Jail;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
-pub use placement::cores_of;
+pub use placement::{Precedence, cores_of};
 pub use process::{Exit, NoStart, Process, Stdin};
 pub use report::{Finding, Guarantee, Level, SandboxReport, State};
+pub use scratch::Scratch;
+pub(crate) use scratch::hold;
 
 /// Whether this program can be started as its own launcher.
 static ENTERED: AtomicBool = AtomicBool::new(false);

@@ -2,13 +2,14 @@
 
 use rustix::thread::CpuSet;
 
+use super::sys;
+
 /// The processors of slot number `slot` (from 0) where there are so many `slots`: all slots have
 /// as many, and no two share one. Where there are fewer processors than slots nothing can be
 /// promised, and every slot has all of them: the list is empty, which means any.
 ///
 /// What is left over stays with the referees. On a machine whose processors are all given away a
-/// referee's thread still runs when its bot answers, since a thread that slept goes before one
-/// that spins.
+/// referee still runs when its bot answers: see [`Precedence`].
 pub fn cores_of(slot: usize, slots: usize) -> Vec<usize> {
     share(&allowed(), slot, slots)
 }
@@ -24,9 +25,59 @@ fn share(cores: &[usize], slot: usize, slots: usize) -> Vec<usize> {
     if each == 0 { Vec::new() } else { cores.chunks(each).nth(slot).unwrap_or_default().to_vec() }
 }
 
+/// While this lives its thread stays on the processors of its slot, and there goes before every
+/// bot: an answer is looked at when it comes, and not when some bot that spins has had its turn,
+/// which is up to three milliseconds later.
+///
+/// A slot that owns no processors gets nothing of the kind: a bot that keeps its referee busy would
+/// take from its neighbours. To go first takes a right that root has, and containers may lack;
+/// without it the kernel still prefers a thread that slept to one that spins, most of the time.
+#[derive(Debug)]
+pub struct Precedence {
+    before: CpuSet,
+}
+
+impl Precedence {
+    /// Gives the calling thread precedence on `cores`, as far as that may be.
+    pub fn take(cores: &[usize]) -> Option<Self> {
+        let before = rustix::thread::sched_getaffinity(None).ok().filter(|_| !cores.is_empty())?;
+        let mut own = CpuSet::new();
+        for core in cores {
+            own.set(*core);
+        }
+        rustix::thread::sched_setaffinity(None, &own).ok()?;
+        // What else may not be is done without.
+        drop(sys::go_first(true));
+        Some(Self { before })
+    }
+
+    /// Whether this process may put its threads before others.
+    pub(super) fn may_go_first() -> bool {
+        sys::go_first(true).and_then(|()| sys::go_first(false)).is_ok()
+    }
+}
+
+impl Drop for Precedence {
+    fn drop(&mut self) {
+        // Who may go first may go later, and where it was before.
+        drop(sys::go_first(false));
+        let _moved_back = rustix::thread::sched_setaffinity(None, &self.before);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn precedence_is_given_back() {
+        let before = allowed();
+        let first = Precedence::take(&before[..1]).unwrap();
+        assert_eq!(allowed(), before[..1]);
+        drop(first);
+        assert_eq!(allowed(), before);
+        assert!(Precedence::take(&[]).is_none(), "nobody owns every processor");
+    }
 
     #[test]
     fn slots_share_no_processor() {

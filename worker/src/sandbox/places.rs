@@ -28,7 +28,7 @@ pub(super) struct Places {
     pub(super) two: Option<Place>,
     /// The top of the v2 hierarchy, as far as it can be seen.
     top: Option<PathBuf>,
-    ones: Vec<Place>,
+    pub(super) ones: Vec<Place>,
 }
 
 impl Places {

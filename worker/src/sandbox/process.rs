@@ -41,6 +41,18 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// What is told of a program that ended so, if it did, when processes of it were killed for a
+    /// `cause`.
+    pub(crate) fn by(cause: &str, exit: Option<Self>) -> String {
+        match exit {
+            Some(Self::Signal(libc::SIGKILL)) => cause.to_owned(),
+            Some(exit) => format!("{exit} after a process of it was {cause}"),
+            None => format!("a process of it was {cause}"),
+        }
+    }
+}
+
 /// Names of the signals that end programs.
 const SIGNALS: [(i32, &str); 16] = [
     (libc::SIGABRT, "SIGABRT"),

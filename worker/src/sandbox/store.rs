@@ -10,15 +10,14 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use tempfile::TempDir;
-
 use super::home::Source;
+use super::scratch::Scratch;
 use crate::fault::{Context as _, Fault};
 
 /// The store of one worker.
 #[derive(Debug)]
 pub(super) struct Store {
-    directory: TempDir,
+    directory: Scratch,
     /// The user whom copies belong to, if not this process's.
     owner: Option<u32>,
     /// The copy of each source, with what the source looked like.
@@ -28,8 +27,7 @@ pub(super) struct Store {
 impl Store {
     /// An empty store.
     pub(super) fn new(owner: Option<u32>) -> io::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("arbiter-store-").tempdir()?;
-        let store = Self { directory, owner, copies: Mutex::default() };
+        let store = Self { directory: Scratch::new()?, owner, copies: Mutex::default() };
         fs::create_dir(store.path())?;
         store.hand_over(&store.path(), 0o755)?;
         Ok(store)

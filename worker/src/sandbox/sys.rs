@@ -95,7 +95,13 @@ pub(super) fn become_user(user: libc::uid_t) -> io::Result<()> {
     }
 }
 
-/// The same between fork and exec, in the copy of a process that may have threads.
+/// Ties the caller's life to that of the thread that forked it. Allocates nothing.
+pub(super) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+}
+
+/// The same as [`become_user`] between fork and exec, in the copy of a process that may have threads.
 pub(super) fn become_user_alone(user: libc::uid_t) -> io::Result<()> {
     let none = ptr::null::<libc::gid_t>();
     // SAFETY: no pointer but to an empty list. Bare system calls change the calling thread alone,
@@ -391,6 +397,25 @@ pub(super) fn close_all_but(kept: RawFd) -> io::Result<()> {
 pub(super) fn leave_namespaces() -> io::Result<()> {
     // SAFETY: no pointers; descriptors stay shared.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }).map(drop)
+}
+
+/// Has the calling thread run as soon as it can, before every thread that has no such priority, or
+/// lets it take its turn again. What it starts takes its turn in any case.
+pub(super) fn go_first(yes: bool) -> io::Result<()> {
+    let (policy, priority) = if yes { (libc::SCHED_RR, 1) } else { (libc::SCHED_OTHER, 0) };
+    // SAFETY: an all-zero value of this plain structure is valid, and outlives the call.
+    unsafe {
+        let mut how: libc::sched_param = mem::zeroed();
+        how.sched_priority = priority;
+        let policy = policy | libc::SCHED_RESET_ON_FORK;
+        check(libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const how)).map(drop)
+    }
+}
+
+/// Leaves the time namespace of the caller, to be entered by its children.
+pub(super) fn leave_time() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::unshare(libc::CLONE_NEWTIME) }).map(drop)
 }
 
 /// Ends the process at once, running nothing that a copy of another's memory holds.

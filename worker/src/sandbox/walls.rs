@@ -1,7 +1,7 @@
 //! Jails with walls, as the worker sees them: it asks its launcher for each, tells the jail's
 //! first process what to do, and outlives both.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -86,8 +86,9 @@ impl Walls {
         group: &Cgroup,
         settlement: Settlement,
     ) -> Result<Cell, Fault> {
+        let freezer = group.keeps_the_dead().fault("cannot open a control group")?;
         let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = launcher.open();
+        let opened = launcher.open(freezer.as_ref());
         drop(launcher);
         let Opened { pid, user, pidfd, socket } = opened?;
         // Neither side waits for ever for the other.
@@ -161,9 +162,10 @@ impl Launcher {
         }
     }
 
-    fn open(&self) -> Result<Opened, Fault> {
+    fn open(&self, freezer: Option<&File>) -> Result<Opened, Fault> {
         let what = "cannot open a jail";
-        wire::send(&self.socket, &Order::Open, &[]).fault("the launcher of jails is gone")?;
+        let beside: Vec<_> = freezer.map(File::as_fd).into_iter().collect();
+        wire::send(&self.socket, &Order::Open, &beside).fault("the launcher of jails is gone")?;
         match wire::receive(&self.socket).fault(what)? {
             Some((Report::Opened { pid, user }, descriptors)) => {
                 let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
@@ -284,12 +286,21 @@ impl Cell {
         let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
         loop {
             match rustix::event::poll(&mut gone, Some(&EMPTYING)) {
-                Ok(0) => return Err(Fault::new("cannot empty a jail", "its processes live on")),
+                Ok(0) => {
+                    return Err(Fault::unclean("cannot empty a jail", "its processes live on"));
+                }
                 Ok(_) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("cannot wait for a jail", error)),
+                Err(error) => return Err(Fault::unclean("cannot wait for a jail", error)),
             }
         }
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        // One that was not furnished to its end is not left to find out by itself.
+        self.kill();
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::filter::Lacks;
 use super::limits::Limits;
 
 /// The longest message, in bytes. What sets it is the longest command line of a bot.
@@ -22,6 +23,9 @@ const LONGEST: usize = 160 * 1024;
 
 /// The most descriptors beside one message: three pipes and a notice of the end.
 const MOST_DESCRIPTORS: usize = 4;
+
+/// What lets a group of the old freezer go on.
+pub(super) const THAWED: &[u8] = b"THAWED";
 
 /// What the worker asks of its launcher.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +37,8 @@ pub(super) enum Order {
         /// How many users there are for bots; none if they are the worker's own.
         users: u32,
     },
-    /// Hand over a jail.
+    /// Hand over a jail. Beside this may be a file: what is in the jail's control group when the
+    /// worker is gone can only die if [`THAWED`] is written there.
     Open,
 }
 
@@ -69,6 +74,8 @@ pub(super) enum Task {
     Attack(Box<super::canary::Plan>),
     /// Say how much processor time was used, as far as you know.
     Measure,
+    /// Say how much memory was used, and how often it was too much.
+    Memory,
     /// Kill everything but yourself.
     Clear,
     /// Stop everything but yourself, by signals.
@@ -88,8 +95,8 @@ pub(super) struct Settlement {
     pub(super) cores: Vec<usize>,
     /// Whether the bot is another user than the jail's first process.
     pub(super) two_users: bool,
-    /// Whether no control group watches over memory and freezes.
-    pub(super) alone: bool,
+    /// What the machine does not give, and the jail has to make up for.
+    pub(super) lacks: Lacks,
     /// Whether the worker wants to reach what the bot writes.
     pub(super) keeps_files: bool,
 }
@@ -103,6 +110,13 @@ pub(super) enum Answer {
     Without(String),
     /// So many microseconds of processor time were used.
     Used(i64),
+    /// So much memory was used.
+    Memory {
+        /// How often the bot was killed for too much of it.
+        kills: u64,
+        /// The most that was seen at a time, in bytes.
+        peak: u64,
+    },
     /// The program runs, with this number in the jail.
     Started(i32),
     /// The program could not be started: the error's number.

@@ -74,8 +74,17 @@ impl ExecSeat {
     }
 }
 
-/// The answer of a program that ended by itself: none if it crashed before it wrote anything.
-fn answered(output: Vec<u8>, exit: Option<Exit>) -> Result<Vec<u8>, Failure> {
+/// The answer of a program that ended by itself: none if it crashed before it wrote anything, or
+/// was killed for a `cause`.
+fn answered(
+    reply: Result<Vec<u8>, Failure>,
+    exit: Option<Exit>,
+    cause: Option<String>,
+) -> Result<Vec<u8>, Failure> {
+    if let Some(cause) = cause {
+        return Err(Failure { forfeit: Forfeit::Gone, detail: Exit::by(&cause, exit) });
+    }
+    let output = reply?;
     match exit {
         Some(exit) if output.is_empty() && exit != Exit::Code(0) => {
             let detail = format!("{exit}, and wrote nothing");
@@ -108,7 +117,12 @@ impl Seat for ExecSeat {
         self.stderr.drain(&mut process, &mut self.buffer)?;
         let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;
-        let reply = reply.and_then(|output| answered(output, exit));
+        let cause = if exit == Some(Exit::Code(0)) {
+            self.jail.lost_a_process()?
+        } else {
+            self.jail.cause_of_death()?
+        };
+        let reply = answered(reply, exit, cause);
         Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu() - before } })
     }
 

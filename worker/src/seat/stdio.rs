@@ -25,7 +25,7 @@ use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros, since};
 use super::{Answer, Failure, Remains, Seat, remains};
 use crate::fault::Fault;
-use crate::sandbox::{Jail, NoStart, Process, Stdin};
+use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
 /// How long an answer takes before the whole process tree's time is measured.
 const WORTH_MEASURING: Micros = Micros::from_millis(1);
@@ -84,9 +84,7 @@ impl StdioSeat {
         let process = match jail.start(argv, Stdin::Pipe) {
             Ok(process) => process,
             Err(NoStart::Bot(reason)) => return Ok(Self::Unstartable { jail, reason }),
-            Err(NoStart::Fault(fault)) => {
-                return Err(jail.close().err().into_iter().fold(fault, Fault::or_graver));
-            }
+            Err(NoStart::Fault(fault)) => return Err(jail.close_after(fault)),
         };
         Ok(Self::Running(Conversation {
             jail,
@@ -259,12 +257,21 @@ impl Conversation {
                 break None;
             }
         };
-        let mut detail =
-            exit.map_or_else(|| format!("{seen}, but runs on"), |exit| exit.to_string());
-        if let Some(cause) = self.jail.cause_of_death() {
-            detail = format!("{detail}: {cause}");
-        }
+        let detail = match (self.jail.cause_of_death()?, exit) {
+            (Some(cause), exit) => Exit::by(&cause, exit),
+            (None, Some(exit)) => exit.to_string(),
+            (None, None) => format!("{seen}, but runs on"),
+        };
         Ok(Failure { forfeit: Forfeit::Gone, detail })
+    }
+
+    /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
+    /// have answered all the same; but it is not the program any more that its author wrote.
+    fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
+        let Some(cause) = self.jail.lost_a_process()? else { return Ok(reply) };
+        self.jail.end_process(&mut self.process);
+        let detail = Exit::by(&cause, None);
+        Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
     }
 
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
@@ -282,10 +289,14 @@ impl Conversation {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
-        // Read while it stands, the account is exact.
         self.jail.rest()?;
+        if self.clock == ClockKind::Cpu {
+            // Read while it stands, the account is exact.
+            self.jail.settle()?;
+        }
         let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
         let cpu = self.measure(whole);
+        let reply = self.whole(reply)?;
         Ok(Answer { reply, spent: Spent { wall, cpu } })
     }
 

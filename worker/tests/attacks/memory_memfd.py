@@ -5,7 +5,10 @@ print("started", flush=True)
 hold = []
 block = b"x" * (1 << 20)
 for _ in range(20):
-    file = os.memfd_create("hog")
+    try:
+        file = os.memfd_create("hog")
+    except OSError:
+        raise SystemExit(9)
     for _ in range(48):
         os.write(file, block)
     hold.append(file)

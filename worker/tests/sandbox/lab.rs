@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use arbiter_worker::sandbox::{
-    Bytes, Exit, Guarantee, Home, Host, Jail, NoStart, Policy, Process, Source, State, Stdin, Terms,
+    Bytes, Exit, Guarantee, Hierarchies, Home, Host, Jail, NoStart, Policy, Process, Source, State,
+    Stdin, Terms,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tempfile::TempDir;
@@ -24,6 +25,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Set, this makes the tests run with a fence in place of walls.
 const FENCE: &str = "ARBITER_TEST_FENCE";
+
+/// The control groups that are used: `v1` for those of version 1 alone, `none` for none.
+const GROUPS: &str = "ARBITER_TEST_GROUPS";
 
 /// How much of a program's output is kept, in bytes.
 const KEPT: usize = 1 << 20;
@@ -43,6 +47,7 @@ pub(crate) struct Census {
 /// The machine.
 pub(crate) struct Lab {
     pub(crate) host: Host,
+    pub(crate) opened: Instant,
     /// Where everything temporary is.
     directory: TempDir,
     pub(crate) secret: PathBuf,
@@ -67,6 +72,7 @@ pub(crate) struct Seen {
 
 impl Lab {
     pub(crate) fn open() -> Self {
+        let opened = Instant::now();
         let directory = tempfile::Builder::new().prefix("lab-").tempdir().unwrap();
         tempfile::env::override_temp_dir(directory.path()).unwrap();
         let secret = directory.path().join("secret");
@@ -78,11 +84,25 @@ impl Lab {
         let fallback = || UnixListener::bind(directory.path().join("socket")).unwrap();
         let abstract_socket = socket.unwrap_or_else(|_| fallback());
         let fence = std::env::var_os(FENCE).is_some();
-        let host = if fence { Host::prepare_fence() } else { Host::prepare(Policy::Auto) };
-        let host = host.unwrap();
+        let groups = std::env::var(GROUPS).ok();
+        let hierarchies = match groups.as_deref() {
+            None => Hierarchies::All,
+            Some("v1") => Hierarchies::One,
+            Some("none") => Hierarchies::None,
+            Some(other) => panic!("{GROUPS}={other}: v1 or none"),
+        };
+        let walls = || Host::prepare_with(Policy::Auto, hierarchies);
+        let host = if fence { Host::prepare_fence() } else { walls() }.unwrap();
         let rival = Mutex::new(None);
-        let lab =
-            Self { host, directory, secret, listener, _abstract_socket: abstract_socket, rival };
+        let lab = Self {
+            host,
+            opened,
+            directory,
+            secret,
+            listener,
+            _abstract_socket: abstract_socket,
+            rival,
+        };
         let source = lab.program("rival.py");
         let mut jail = lab.jail(&source, &Terms::default());
         let mut process = start(&mut jail, &["python3", "rival.py"], Stdin::Pipe);
@@ -143,7 +163,7 @@ impl Lab {
         let mut process = start(&mut jail, &argv, Stdin::Pipe);
         let output = listen(&mut process, deadline);
         let exit = jail.reap(&mut process);
-        let (cause, cpu, memory) = (jail.cause_of_death(), jail.cpu(), jail.peak_memory());
+        let (cause, cpu, memory) = (jail.cause_of_death().unwrap(), jail.cpu(), jail.peak_memory());
         let started = Instant::now();
         jail.close().unwrap();
         let closing = started.elapsed();

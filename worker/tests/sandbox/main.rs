@@ -9,6 +9,7 @@ mod attacks;
 mod guarantees;
 mod lab;
 mod languages;
+mod memory;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
     let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let lab = Lab::open();
     println!("{}", lab.host.report());
-    let tests = [attacks::all(), guarantees::all(), languages::all()].into_iter().flatten();
+    let tests = [attacks::all(), guarantees::all(), memory::all(), languages::all()];
+    let tests = tests.into_iter().flatten();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
     let mut failed = Vec::new();
     let mut passed = 0;

@@ -1,0 +1,211 @@
+//! What is our fault is never scored: a slot that cannot be cleaned up is not played in again, and
+//! a machine that runs out of memory is no bot's forfeit.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::{Bots, arbiter, files};
+
+/// Long enough for anything on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Control groups of the process `worker` below `folder`.
+fn groups(folder: &Path, worker: u32) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if entry.file_name().to_string_lossy().starts_with(&format!("arbiter-{worker}-")) {
+            found.push(path);
+        } else {
+            found.extend(groups(&path, worker));
+        }
+    }
+    found
+}
+
+/// A process that is none of a bot's, and that no kill of a bot meets.
+struct Stranger(Child);
+
+impl Stranger {
+    #[expect(clippy::disallowed_methods, reason = "it is no bot")]
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    /// Moves into a control group of one of the matches that `worker` plays, other than one that
+    /// was `left`: it can then not be removed. It takes one that was there for a while, and so is
+    /// not about to be removed.
+    fn move_in(&self, worker: u32, left: Option<&OsStr>) -> PathBuf {
+        let started = Instant::now();
+        loop {
+            let mut seen = groups(Path::new("/sys/fs/cgroup"), worker);
+            seen.retain(|path| path.file_name() != left);
+            thread::sleep(Duration::from_millis(20));
+            let entered = |path: &PathBuf| {
+                let procs = path.join("cgroup.procs");
+                fs::write(procs, self.0.id().to_string()).is_ok() && path.exists()
+            };
+            // The jail of the start, in which attacks are made, is the only one of its time.
+            if groups_of_a_match(&seen)
+                && let Some(path) = seen.iter().find(|path| path.exists() && entered(path))
+            {
+                return path.clone();
+            }
+            assert!(started.elapsed() < PATIENCE, "there is no match: {seen:?}");
+        }
+    }
+}
+
+/// Whether these are the groups of more than one jail.
+fn groups_of_a_match(paths: &[PathBuf]) -> bool {
+    paths.iter().any(|path| path.file_name() != paths[0].file_name())
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn line_with<R: Read>(lines: &mut Lines<BufReader<R>>, part: &str) -> String {
+    lines.map(Result::unwrap).find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}"))
+}
+
+#[test]
+fn a_slot_that_cannot_be_cleaned_up_is_out_of_service() {
+    if !rustix::process::geteuid().is_root() || !Path::new("/sys/fs/cgroup").exists() {
+        println!("left out: no control group can be disturbed here");
+        return;
+    }
+    let bots = Bots::new();
+    let slow = &bots.rascal("slow", "slow", 1, "");
+    let mut run = arbiter()
+        .args(["play", "gomoku", slow, slow, "--games", "100000", "--jobs", "2", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut played = BufReader::new(run.stdout.take().unwrap()).lines();
+    let mut told = BufReader::new(run.stderr.take().unwrap()).lines();
+    let (one, two) = (Stranger::new(), Stranger::new());
+    let left = one.move_in(run.id(), None);
+    let line = line_with(&mut told, "out of service");
+    assert!(line.contains("1 goes on: cannot remove a bot's control group /"), "{line}");
+    line_with(&mut played, "\"match\":");
+    two.move_in(run.id(), left.file_name());
+    let line = line_with(&mut told, "error: ");
+    assert!(line.contains("no slot is left in service, "), "{line}");
+    assert!(line.contains("cannot remove a bot's control group /"), "{line}");
+    let table = line_with(&mut played, "\"ranking\":");
+    assert!(!table.contains("\"games\":0"), "what was played counts: {table}");
+    assert_eq!(run.wait().unwrap().code(), Some(1));
+    drop((one, two));
+    // Whoever starts next clears up.
+    support::succeed(&["play", "gomoku", slow, slow]);
+    assert!(groups(Path::new("/sys/fs/cgroup"), run.id()).is_empty());
+}
+
+/// A control group of version 1 that has little memory for everything in it.
+struct Cramped(PathBuf);
+
+impl Cramped {
+    /// Such a group, where it may be made.
+    fn new(bytes: &str) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = own.lines().find_map(|line| line.split_once(":memory:"))?.1;
+        let hierarchy = Path::new("/sys/fs/cgroup/memory").join(own.trim_start_matches('/'));
+        let group = Self(hierarchy.join(format!("cramped-{}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        fs::write(group.0.join("memory.limit_in_bytes"), bytes).ok()?;
+        Some(group)
+    }
+
+    /// The program under test, in this group.
+    #[expect(clippy::disallowed_methods, reason = "a shell is run, not a bot")]
+    fn arbiter(&self) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec \"$@\""]);
+        shell.arg(&self.0).arg(arbiter().get_program());
+        shell
+    }
+}
+
+impl Drop for Cramped {
+    fn drop(&mut self) {
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+#[test]
+fn a_machine_out_of_memory_is_no_forfeit() {
+    let Some(group) = Cramped::new("150000000") else {
+        println!("left out: no control group of version 1 can be made here");
+        return;
+    };
+    let bots = Bots::new();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let hungry = bots.path().join("hungry");
+    fs::create_dir(&hungry).unwrap();
+    // Less than a bot may have, but more than there is.
+    fs::write(hungry.join("bot.py"), "input()\nfood = b'x' * 300_000_000\ninput()\n").unwrap();
+    fs::write(hungry.join("meta"), "hungry\npython3\nbot.py\n0\n").unwrap();
+    let output = group.arbiter().args(["play", "gomoku", honest]).arg(&hungry).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("killed within its limits"), "{message}");
+    assert!(message.contains("0 of 1 games count"), "{message}");
+}
+
+/// Everything in a directory, by name.
+fn names(directory: &Path) -> Vec<String> {
+    let names = files(directory)
+        .into_iter()
+        .filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
+    names.collect()
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_to_the_next() {
+    let bots = Bots::new();
+    let slow = &bots.rascal("slow", "slow", 1, "");
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    for sandbox in ["auto", "off"] {
+        let (temporary, records) =
+            (bots.path().join(format!("tmp-{sandbox}")), bots.path().join(sandbox));
+        fs::create_dir(&temporary).unwrap();
+        let play = |call: &[&str]| {
+            let mut run = arbiter();
+            run.args(["play", "gomoku", "--sandbox", sandbox]).args(call);
+            run.arg("--record").arg(&records).env("TMPDIR", &temporary);
+            run
+        };
+        let mut run = play(&[slow, slow, "--games", "1000", "--jobs", "2", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut played = BufReader::new(run.stdout.take().unwrap()).lines();
+        line_with(&mut played, "\"match\":2");
+        run.kill().unwrap();
+        run.wait().unwrap();
+        let begun = |name: &String| name.starts_with('.');
+        assert!(!names(&temporary).is_empty() && names(&records).iter().any(begun));
+        let other = play(&[honest, honest, "--seed", "other"]).output().unwrap();
+        assert!(other.status.success(), "{other:?}");
+        assert_eq!(names(&temporary), [""; 0], "{sandbox}");
+        assert!(!names(&records).iter().any(begun), "{:?}", names(&records));
+        assert!(groups(Path::new("/sys/fs/cgroup"), run.id()).is_empty());
+    }
+}

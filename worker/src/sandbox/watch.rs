@@ -1,0 +1,116 @@
+//! What the processes of a jail use together, as its first process can see it: where no control
+//! group counts that.
+//!
+//! It looks through a view of the jail's processes that is its own, mounted nowhere, in which no
+//! process can hide. Memory is counted as it is mapped: first what every process has, which is
+//! quick and counts twice what two processes share; only if that is more than they may have, the
+//! proportional share of each, which walks through its pages. What is in files, and what changes
+//! between two looks, escapes: this is best effort, and called so.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use arbiter_games::Micros;
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+
+use super::limits::Bytes;
+use super::sys;
+
+/// Between two looks at what a program uses. In this time it can touch some hundred megabytes.
+pub(super) const EVERY: Duration = Duration::from_millis(10);
+
+/// The number of the watching process, in its namespace.
+const OURSELVES: libc::pid_t = 1;
+
+/// A view of the processes of a namespace.
+#[derive(Debug)]
+pub(super) struct Watch {
+    processes: OwnedFd,
+}
+
+impl Watch {
+    /// A view of the caller's namespace.
+    ///
+    /// # Errors
+    /// Where a new `/proc` may not be mounted.
+    pub(super) fn open() -> io::Result<Self> {
+        let files = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_create(&files)?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+            | MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+        let processes = rustix::mount::fsmount(&files, flags, attributes)?;
+        Ok(Self { processes })
+    }
+
+    /// Whether the processes of the jail have more memory than `most`, and how much: for those
+    /// that are not above it, at the most.
+    pub(super) fn memory(&self, most: Bytes) -> (bool, Bytes) {
+        let resident = self.sum(|pid| self.resident(pid).unwrap_or(0));
+        if resident <= most.0 {
+            return (false, Bytes(resident));
+        }
+        let share = |pid| self.share(pid).or_else(|| self.resident(pid)).unwrap_or(0);
+        let shares = self.sum(share);
+        (shares > most.0, Bytes(shares))
+    }
+
+    /// The processor time of every live process, with that of children which it waited for.
+    pub(super) fn cpu(&self) -> Micros {
+        let used = |pid| sys::clock(pid) + self.children(pid).unwrap_or(Micros::ZERO);
+        self.all().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
+    }
+
+    /// Every process but this one.
+    fn all(&self) -> Vec<libc::pid_t> {
+        let here = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.processes, ".", here, Mode::empty());
+        let Ok(entries) = opened.and_then(Dir::read_from) else { return Vec::new() };
+        let numbers =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
+        numbers.filter(|pid| *pid != OURSELVES).collect()
+    }
+
+    fn sum(&self, of: impl Fn(libc::pid_t) -> u64) -> u64 {
+        self.all().into_iter().map(of).sum()
+    }
+
+    fn read(&self, pid: libc::pid_t, file: &str) -> Option<String> {
+        let (path, flags) = (format!("{pid}/{file}"), OFlags::RDONLY | OFlags::CLOEXEC);
+        let file = rustix::fs::openat(&self.processes, path, flags, Mode::empty()).ok()?;
+        let mut bytes = Vec::new();
+        // A name in it may be no text.
+        File::from(file).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What a process has of memory, in bytes.
+    fn resident(&self, pid: libc::pid_t) -> Option<u64> {
+        let pages: u64 = self.read(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+
+    /// What a process has, each page divided by the number of those who have it.
+    fn share(&self, pid: libc::pid_t) -> Option<u64> {
+        let text = self.read(pid, "smaps_rollup")?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kibibytes << 10)
+    }
+
+    /// The processor time of children that a process waited for.
+    fn children(&self, pid: libc::pid_t) -> Option<Micros> {
+        let text = self.read(pid, "stat")?;
+        // Behind its name, which may hold anything, the first field is the third of all.
+        let (_, fields) = text.rsplit_once(") ")?;
+        let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<i64>);
+        let ticks: i64 = ticks.sum::<Result<_, _>>().ok()?;
+        let each = 1_000_000 / i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+        Some(Micros(ticks * each))
+    }
+}

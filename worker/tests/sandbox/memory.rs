@@ -1,0 +1,121 @@
+//! A bot that runs out of memory forfeits, with evidence, and nobody else.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use arbiter_games::{ClockKind, Forfeit, Micros};
+use arbiter_worker::sandbox::{Bytes, Guarantee, Limits, Source, Terms};
+use arbiter_worker::seat::{Answer, ExecSeat, Framing, Seat, StdioSeat, Stop};
+
+use super::Test;
+use super::lab::Lab;
+
+/// Long enough for any answer on a busy machine.
+const PATIENCE: Micros = Micros::from_millis(30_000);
+
+/// What is told of a bot that was killed.
+const EVIDENCE: &str = "killed for using more than its 64 MB of memory (peak ";
+
+/// Eats shared memory, which no limit of a single process counts: itself, or in a child that it
+/// waits for.
+const GLUTTON: &str = "
+import mmap, os, sys
+def eat():
+    hold = []
+    while True:
+        hold.append(mmap.mmap(-1, 4 << 20))
+        hold[-1].write(b'x' * (4 << 20))
+def answer(word):
+    if word == 'eat':
+        eat()
+    if word == 'child':
+        child = os.fork()
+        if child == 0:
+            eat()
+        os.waitpid(child, 0)
+    print('ok', flush=True)
+if len(sys.argv) > 1:
+    answer(sys.argv[1])
+else:
+    for line in sys.stdin:
+        answer(line.strip())
+";
+
+pub(crate) fn all() -> Vec<Test> {
+    vec![
+        ("a bot that runs for a match runs out of memory".to_owned(), Box::new(stdio)),
+        ("a bot that is executed runs out of memory".to_owned(), Box::new(executed)),
+    ]
+}
+
+/// Whether the memory of a tree is looked at, at least.
+fn is_looked_at(lab: &Lab) -> bool {
+    lab.holds(Guarantee::Memory) || lab.holds(Guarantee::Disk)
+}
+
+/// Seats the glutton with 64 MB by `seat`, and does something with it.
+fn with_glutton<S: Seat>(
+    lab: &Lab,
+    seat: impl FnOnce(arbiter_worker::sandbox::Jail, Vec<String>, Arc<Stop>) -> S,
+    act: impl FnOnce(&mut S),
+) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bot.py"), GLUTTON).unwrap();
+    let source = Source::Directory(directory.path().to_owned());
+    let limits = Limits { memory: Bytes::megabytes(64), ..Limits::OFFICIAL };
+    let jail = lab.jail(&source, &Terms { limits, ..Terms::default() });
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
+    let argv = ["python3", "bot.py"].map(str::to_owned).to_vec();
+    let mut seat = seat(jail, argv, stop);
+    act(&mut seat);
+    let remains = Box::new(seat).close().unwrap();
+    let peak = remains.memory.unwrap();
+    assert!(peak > Bytes::megabytes(32), "{peak}");
+}
+
+/// The evidence of an answer that is a forfeit.
+fn evidence(answer: Answer) -> String {
+    let failure = answer.reply.unwrap_err();
+    assert_eq!(failure.forfeit, Forfeit::Gone, "{failure:?}");
+    assert!(failure.detail.contains(EVIDENCE), "{failure:?}");
+    assert!(failure.detail.ends_with(" MB)"), "{failure:?}");
+    failure.detail
+}
+
+fn stdio(lab: &Lab) {
+    if !is_looked_at(lab) {
+        println!("  skipped: the memory of a whole tree is not looked at here");
+        return;
+    }
+    for word in ["eat", "child"] {
+        let seat = |jail, argv: Vec<_>, stop| {
+            StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).unwrap()
+        };
+        with_glutton(lab, seat, |seat| {
+            assert_eq!(seat.ask("well", PATIENCE).unwrap().reply.unwrap(), b"ok");
+            let detail = evidence(seat.ask(word, PATIENCE).unwrap());
+            // A child's death is told as one, where it alone was killed.
+            let alone = detail.starts_with(EVIDENCE);
+            assert!(alone || word == "child" && detail.starts_with("a process of it was "));
+            let after = seat.ask("well", PATIENCE).unwrap().reply.unwrap_err();
+            assert_eq!(after.forfeit, Forfeit::Gone, "nothing of it plays on: {after:?}");
+        });
+    }
+}
+
+fn executed(lab: &Lab) {
+    if !is_looked_at(lab) {
+        println!("  skipped: the memory of a whole tree is not looked at here");
+        return;
+    }
+    with_glutton(lab, ExecSeat::new, |seat| {
+        for word in ["eat", "child"] {
+            evidence(seat.ask(word, PATIENCE).unwrap());
+            let after = seat.ask("well", PATIENCE).unwrap().reply;
+            assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
+        }
+    });
+}
