@@ -76,6 +76,20 @@ pub fn draw() -> io::Result<[u8; 32]> {
 #[error("`{0}` is no role: they are admin, organiser, player and worker")]
 pub struct UnknownRole(pub String);
 
+/// A name that no token may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+#[error("a token's name has 1 to 64 characters, none of them a control")]
+pub struct BadName;
+
+/// Whether a token may be called so.
+///
+/// # Errors
+/// If it may not.
+pub fn check_name(name: &str) -> Result<(), BadName> {
+    let fits = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fits { Ok(()) } else { Err(BadName) }
+}
+
 impl Role {
     /// All roles.
     pub const ALL: [Self; 4] = [Self::Admin, Self::Organiser, Self::Player, Self::Worker];
@@ -151,6 +165,16 @@ mod tests {
         assert_eq!(covered(Role::Organiser), [false, true, true, false]);
         assert_eq!(covered(Role::Player), [false, false, true, false]);
         assert_eq!(covered(Role::Worker), [false, false, false, true]);
+    }
+
+    #[test]
+    fn names_can_be_shown() {
+        for good in ["x", "Ada Lovelace", &"ż".repeat(64)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
+            assert_eq!(check_name(bad), Err(BadName), "{bad}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Error, PgConnection, PgExecutor, PgPool, Row as _};
+use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, Row as _};
 
 pub mod audit;
 pub mod bots;
@@ -56,7 +56,8 @@ const SESSION: [(&str, &str); 8] = [
 /// How long to wait for a free connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Opens so many connections to a database, each when it is first needed.
+/// Opens so many connections to a database, each when it is first needed. A server that is just
+/// being started is waited for.
 ///
 /// # Errors
 /// If the database cannot be reached.
@@ -65,7 +66,21 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
         .after_release(|connection, _| Box::pin(is_at_rest(connection)));
-    pool.connect_with(options.options(SESSION)).await
+    let options = options.options(SESSION);
+    let early = match PgConnection::connect_with(&options).await {
+        Ok(connection) => connection.close().await.err(),
+        Err(error) if is_passing(&error) => {
+            let seconds = PATIENCE.as_secs();
+            tracing::warn!(%error, seconds, "the database does not answer yet; trying on");
+            Some(error)
+        }
+        Err(error) => return Err(error),
+    };
+    match (pool.connect_with(options).await, early) {
+        // That time has run out says less than what took it.
+        (Err(Error::PoolTimedOut), Some(cause)) => Err(cause),
+        (connected, _) => connected,
+    }
 }
 
 /// Whether nothing of what a connection was used for is left over, so that somebody else may have

@@ -92,6 +92,7 @@ impl Worker {
         let drain: Micros =
             drain.parse().map_err(|error| Failure::Usage(format!("--drain {drain}: {error}")))?;
         let spool = spool.map_or_else(default_spool, Ok)?;
+        let token = token.filter(|token| !token.is_empty());
         Ok(WorkerConfig {
             access: Access { server: coordinator, token, ca, cert, key },
             name,

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
+pub(crate) mod service;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::Shared;
 use super::status::{database, missing};
-use crate::access::{self, Role, UnknownRole};
+use crate::access::{self, BadName, Role, UnknownRole};
 use crate::db::tokens;
 
 #[tonic::async_trait]
@@ -24,10 +24,8 @@ impl TokenService for Shared {
         let unknown = |error: UnknownRole| Status::invalid_argument(error.to_string());
         let role: Role = role.parse().map_err(unknown)?;
         let name = if name.is_empty() { role.word().to_owned() } else { name };
-        if name.chars().count() > 64 || name.chars().any(char::is_control) {
-            let error = "a token's name has at most 64 characters, none of them a control";
-            return Err(Status::invalid_argument(error));
-        }
+        let unfit = |error: BadName| Status::invalid_argument(error.to_string());
+        access::check_name(&name).map_err(unfit)?;
         let made = access::create(&self.pool, role, &name, self.now()).await;
         let (id, secret) = made.map_err(database)?;
         self.note(&who, "token create", &format!("{id} {role} {name}")).await?;

@@ -126,7 +126,11 @@ impl Line {
     fn lost(&mut self, status: &Status) -> Event {
         if is_refusal(status) {
             self.state = State::Closed;
-            return Event::Refused(status.message().to_owned());
+            let remedy = match status.code() {
+                Code::FailedPrecondition => "",
+                _ => "; set --token or ARBITER_TOKEN to a token of role worker",
+            };
+            return Event::Refused(format!("{}{remedy}", status.message()));
         }
         let wait = self.backoff.next();
         self.state = State::Waiting(Box::pin(sleep(wait)));

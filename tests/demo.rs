@@ -1,0 +1,171 @@
+//! `arbiter demo`: stopped and killed at any point it goes on, and comes to the same leaderboards.
+//!
+//! The tournaments are those of `arbiter demo --quick`, with so much time for the bots that no
+//! machine is too slow for them, and shorter matches.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::arbiter;
+use support::service::{Service, done, free_address, wait_until};
+
+/// The games, with parameters that give bots time.
+const TIME: [(&str, &str); 5] = [
+    ("wojna", "deals = 1\nclock = \"36000000/1000/36000000/100\""),
+    ("bitwa", "bank = \"10h\""),
+    ("tricks", "move_limit = \"10h\""),
+    ("blackjack", "hands = 2\nmove_limit = \"10h\""),
+    ("gomoku", "move_limit = \"10h\""),
+];
+
+/// Writes the tournament files of the quick demonstration to `to`, with time for the bots.
+fn give_time(to: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir_all(to.join("quick")).unwrap();
+    for (game, time) in TIME {
+        let file = format!("quick/{game}.toml");
+        let text = fs::read_to_string(root.join("deploy/tournaments").join(&file)).unwrap();
+        let text = text.replace("\"../../../bots", &format!("\"{}/bots", root.display()));
+        let text = text.replace("[params]\ndeals = 4\n", "");
+        assert!(!text.contains("[params]"), "{file} has parameters that are not known here");
+        let more = format!("\n[params]\n{time}\n\n[clock]\nstartup = \"10h\"\n");
+        fs::write(to.join(file), text + &more).unwrap();
+    }
+}
+
+/// A demonstration and where it keeps everything.
+struct Stage {
+    data: PathBuf,
+    presets: PathBuf,
+    log: PathBuf,
+    address: SocketAddr,
+}
+
+impl Stage {
+    fn new(at: &Path, name: &str) -> Self {
+        let (data, log) = (at.join(name), at.join(format!("{name}.log")));
+        Self { data, presets: at.join("presets"), log, address: free_address() }
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = arbiter();
+        command.args(["demo", "--quick", "--slots", "2", "--lease", "3s", "--faults", "1000"]);
+        command.args(["--grpc", &self.address.to_string()]);
+        command.arg("--data").arg(&self.data).arg("--presets").arg(&self.presets).args(more);
+        command
+    }
+
+    /// Plays to the end, and gives the leaderboards.
+    fn play(&self, more: &[&str]) -> String {
+        done(&self.command(more).stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Begins to play.
+    fn begin(&self, more: &[&str]) -> Service {
+        drop(fs::remove_file(&self.log));
+        Service::start(&mut self.command(more), &self.log)
+    }
+
+    /// How many matches are counted; none where nobody answers.
+    fn counted(&self) -> u64 {
+        let token = fs::read_to_string(self.data.join("admin.token")).unwrap_or_default();
+        let counted = |game: &str| {
+            let mut show = arbiter();
+            show.args(["tournament", "show", &format!("{game}-quick"), "--json"]);
+            show.args(["--server", &format!("http://{}", self.address), "--token", token.trim()]);
+            let shown: Value = serde_json::from_slice(&show.output().unwrap().stdout).ok()?;
+            shown["editions"][0]["counted"].as_u64()
+        };
+        TIME.iter().filter_map(|(game, _)| counted(game)).sum()
+    }
+
+    /// Waits until more than so many matches are counted, and gives how many are.
+    fn wait(&self, playing: &mut Service, before: u64) -> u64 {
+        let mut counted = 0;
+        wait_until("matches are counted", || {
+            assert_eq!(playing.ended(), None, "{}", playing.said());
+            counted = self.counted();
+            counted > before
+        });
+        counted
+    }
+}
+
+/// Interrupts, twice where it is hurried, and expects that nothing is lost.
+fn interrupt(playing: &mut Service, twice: bool) {
+    playing.signal(Signal::INT);
+    if twice {
+        playing.signal(Signal::INT);
+    }
+    assert_eq!(playing.wait(), Some(1), "{}", playing.said());
+    assert!(playing.said().contains("interrupted: nothing is lost"), "{}", playing.said());
+}
+
+#[test]
+fn nothing_is_lost_whenever_it_is_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    give_time(&directory.path().join("presets"));
+    let calm = Stage::new(directory.path(), "calm");
+    let stage = Stage::new(directory.path(), "stopped");
+    thread::scope(|scope| {
+        let boards = scope.spawn(|| calm.play(&[]));
+
+        // Before there is anything, whatever ends it then; and while the database is being made.
+        let mut playing = stage.begin(&[]);
+        playing.hear("building and packing");
+        playing.signal(Signal::INT);
+        assert_ne!(playing.wait(), Some(0), "{}", playing.said());
+        let mut playing = stage.begin(&[]);
+        let database = stage.data.join("postgres");
+        wait_until("the database is being made", || {
+            assert_eq!(playing.ended(), None, "{}", playing.said());
+            database.exists()
+        });
+        interrupt(&mut playing, false);
+
+        let mut playing = stage.begin(&[]);
+        let first = stage.wait(&mut playing, 0);
+        interrupt(&mut playing, false);
+        let mut playing = stage.begin(&[]);
+        let second = stage.wait(&mut playing, first);
+        interrupt(&mut playing, true);
+        let mut playing = stage.begin(&[]);
+        stage.wait(&mut playing, second);
+        playing.kill();
+
+        let stopped = stage.play(&[]);
+        let boards = boards.join().unwrap();
+        for (game, _) in TIME {
+            assert!(boards.contains(&format!("\n{game}-quick\n")), "{boards}");
+        }
+        assert_eq!(boards, stopped, "the same leaderboards");
+        assert_eq!(boards, stage.play(&[]), "the same again, without a match");
+    });
+
+    let mut playing = stage.begin(&["--fresh"]);
+    playing.hear("coordinator at");
+    let counted = stage.counted();
+    interrupt(&mut playing, true);
+    let all = calm_total(&calm);
+    assert!(counted < all, "{counted} of {all}: it began anew");
+}
+
+/// How many matches a demonstration that is over has.
+fn calm_total(calm: &Stage) -> u64 {
+    let mut playing = calm.begin(&[]);
+    let text = "matches played and counted";
+    playing.hear(text);
+    assert_eq!(playing.wait(), Some(0), "{}", playing.said());
+    let said = playing.said();
+    let lines = said.lines().filter(|line| line.ends_with(text));
+    lines.filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum()
+}

@@ -1,0 +1,101 @@
+//! Kills, at random moments and of random victims, repeatable but for what the machine does.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arbiter_games::{Dice, Seed};
+
+use crate::hall::Hall;
+
+/// Between two looks at how far the tournaments are.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest calm: then somebody is killed although nothing was counted.
+const CALM: Duration = Duration::from_secs(10);
+/// One in so many blows hits two at once.
+const DOUBLE: u32 = 4;
+
+/// Who can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Worker,
+    Coordinator,
+    Postgres,
+}
+
+/// Kills that are still to come.
+pub(crate) struct Storm {
+    dice: Dice,
+    left: usize,
+    /// Who is to be killed next, the next one last: all kinds equally often.
+    deck: Vec<Victim>,
+}
+
+impl Storm {
+    pub(crate) fn new(seed: &str, kills: usize) -> Self {
+        Self { dice: Seed::of_text(seed).dice(0), left: kills, deck: Vec::new() }
+    }
+
+    /// Rages until nobody is left to be killed, which must be before the tournaments are over.
+    pub(crate) fn rage(&mut self, hall: &mut Hall) {
+        let began = Instant::now();
+        while self.left > 0 {
+            let done = self.wait(hall);
+            let mut victims = vec![self.draw()];
+            if self.left > 1 && self.dice.below(DOUBLE) == 0 {
+                let other = self.draw();
+                if victims.contains(&other) { self.deck.push(other) } else { victims.push(other) }
+            }
+            eprintln!("{:6.1} s, {done} matches: {victims:?}", began.elapsed().as_secs_f64());
+            self.strike(hall, &victims);
+            self.left -= victims.len();
+        }
+    }
+
+    /// Waits for the moment of the next blow, and gives how many matches have results.
+    fn wait(&mut self, hall: &mut Hall) -> i64 {
+        let results = |hall: &Hall| hall.ledger.number("SELECT count(*) FROM results");
+        // Blows are spread over what is left, some earlier and some later.
+        let planned = hall.ledger.number("SELECT sum(matches)::bigint FROM editions");
+        let begin = results(hall);
+        let even = usize::try_from(planned - begin).unwrap() / (self.left + 1);
+        let due = begin + i64::try_from(self.dice.index(2 * even + 1)).unwrap();
+        let since = Instant::now();
+        loop {
+            hall.expect_alive();
+            let running =
+                hall.ledger.number("SELECT count(*) FROM editions WHERE ended_at IS NULL");
+            assert!(running > 0, "all is over, and {} are still to be killed", self.left);
+            let done = results(hall);
+            if done >= due || since.elapsed() > CALM {
+                return done;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// The next victim.
+    fn draw(&mut self) -> Victim {
+        if self.deck.is_empty() {
+            self.deck = vec![Victim::Worker, Victim::Coordinator, Victim::Postgres];
+            self.dice.shuffle(&mut self.deck);
+        }
+        self.deck.pop().expect("it was filled")
+    }
+
+    /// Kills them all, and then starts them again.
+    fn strike(&mut self, hall: &mut Hall, victims: &[Victim]) {
+        for victim in victims {
+            match victim {
+                Victim::Postgres => hall.kill_postgres(),
+                Victim::Coordinator => hall.kill_coordinator(),
+                Victim::Worker => hall.kill_worker(self.dice.index(hall.workers.len())),
+            }
+        }
+        if victims.contains(&Victim::Postgres) {
+            hall.restart_postgres();
+        }
+        if victims.contains(&Victim::Coordinator) {
+            hall.restart_coordinator();
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The services as their operators start them, wrongly and rightly: what is said, how it ends, and
+//! that nothing is left half-written.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use sqlx::{Connection as _, PgConnection};
+use support::service::{Database, Service, done, free_address, wait_until};
+use support::{Bots, arbiter};
+
+/// Expects exit code `code` and a short message that says all of `says`.
+fn refused(output: &Output, code: i32, says: &[&str]) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!((1..=2).contains(&message.lines().count()), "{message}");
+    for part in says {
+        assert!(message.contains(part), "{message:?} lacks {part:?}");
+    }
+}
+
+/// The same of a service, which may have said more before.
+fn ends(command: &mut Command, code: i32, says: &[&str]) {
+    let output = command.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<_> = message.lines().filter(|line| !line.starts_with('{')).collect();
+    assert!((1..=2).contains(&last.len()), "{message}");
+    for part in says {
+        assert!(last.join("\n").contains(part), "{message:?} lacks {part:?}");
+    }
+    assert_eq!(output.status.code(), Some(code), "{message}");
+}
+
+/// Changes a database behind the coordinator's back.
+#[tokio::main(flavor = "current_thread")]
+async fn execute(database: &Database, statement: &'static str) {
+    let options = database.postgres.options("postgres");
+    let mut connection = PgConnection::connect_with(&options).await.unwrap();
+    sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// A coordinator with a database of its own.
+struct Site {
+    database: Database,
+    coordinator: Service,
+    server: String,
+    admin: String,
+    directory: tempfile::TempDir,
+}
+
+impl Site {
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::start(Durability::Fleeting);
+        let admin = database.token("admin");
+        let address = free_address();
+        let mut command = database.coordinator(address);
+        let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
+        coordinator.hear("serving");
+        Self { database, coordinator, server: format!("http://{address}"), admin, directory }
+    }
+
+    /// A command of somebody's.
+    fn command(&self, token: &str, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", &self.server);
+        command.env("ARBITER_TOKEN", token);
+        command
+    }
+
+    /// What a command of the administrator's prints, which must end well.
+    fn tell(&self, words: &str) -> String {
+        done(&self.command(&self.admin, words).output().unwrap())
+    }
+
+    /// A worker with a token and a spool.
+    fn worker(&self, token: &str, spool: &str) -> Command {
+        let mut command = self.command(token, "worker --slots 1 --sandbox off --spool");
+        command.arg(self.directory.path().join(spool));
+        command
+    }
+
+    /// A tournament file.
+    fn file(&self, text: &str) -> String {
+        let path = self.directory.path().join("file.toml");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_coordinator_says_what_is_wrong_with_its_database() {
+    let database = Database::start(Durability::Fleeting);
+    let grpc = free_address();
+    let at = |url: &str| {
+        let mut command = arbiter();
+        command.args(["coordinator", "--database-url", url, "--grpc", &grpc.to_string()]);
+        command
+    };
+    ends(&mut at("nonsense"), 2, &["database's address", "postgres://USER@HOST/NAME"]);
+    let nowhere = "postgres://ada:secret@localhost/x?host=/nowhere";
+    ends(&mut at(nowhere), 3, &["cannot reach the database x at /nowhere", "is it running"]);
+    let silent = at(nowhere).output().unwrap();
+    assert!(!String::from_utf8_lossy(&silent.stderr).contains("secret"), "no password is shown");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let down = format!("postgres://ada:secret@{nobody}/x");
+    ends(&mut at(&down), 3, &["the database x at", &nobody.to_string(), "refused"]);
+    let missing = database.postgres.url("missing");
+    ends(&mut at(&missing), 3, &["cannot reach the database missing", "does not exist"]);
+    let mut command = at(&database.url());
+    ends(command.args(["--lease", "1ms"]), 2, &["--lease 1ms", "1s to 24h"]);
+
+    let taken = TcpListener::bind(grpc).unwrap();
+    let port = grpc.port().to_string();
+    ends(&mut at(&database.url()), 3, &["--grpc", &port, "choose another"]);
+    drop(taken);
+
+    // There are tables now, of a version that is still to be written.
+    let made = database.token("admin");
+    assert!(made.starts_with("arb_"), "{made}");
+    execute(
+        &database,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9999, 'to come', true, '', 0)",
+    );
+    ends(&mut at(&database.url()), 3, &["later version of arbiter", "9999", "install"]);
+    let mut token = arbiter();
+    token.args(["token", "create", "--role", "admin", "--database-url", &database.url()]);
+    ends(&mut token, 3, &["later version of arbiter", "9999"]);
+
+    // A server that says that it is an old one.
+    execute(
+        &database,
+        "CREATE SCHEMA old;
+         CREATE FUNCTION old.current_setting(text) RETURNS text
+             LANGUAGE sql RETURN pg_catalog.replace('130012', '', '');
+         ALTER DATABASE postgres SET search_path = old, public, pg_catalog",
+    );
+    ends(&mut at(&database.url()), 3, &["runs PostgreSQL 13", "14 or later"]);
+}
+
+#[test]
+fn a_coordinator_without_tokens_says_how_to_make_the_first() {
+    let database = Database::start(Durability::Fleeting);
+    let directory = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let log = directory.path().join("log");
+    let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+    coordinator.hear("arbiter token create --role admin --database-url");
+    coordinator.hear("serving");
+    let mut list = arbiter();
+    list.args(["token", "list", "--server", &format!("http://{address}")]);
+    refused(&list.output().unwrap(), 3, &["needs a token of role admin", "ARBITER_TOKEN"]);
+    let admin = database.token("admin");
+    assert!(done(&list.args(["--token", &admin]).output().unwrap()).contains("admin"));
+    let mut nameless = arbiter();
+    nameless.args(["token", "create", "--role", "admin", "--name", "", "--database-url"]);
+    refused(&nameless.arg(database.url()).output().unwrap(), 2, &["1 to 64 characters"]);
+    let mut nowhere = arbiter();
+    nowhere.args(["token", "create", "--role", "admin", "--database-url", "nowhere"]);
+    refused(&nowhere.output().unwrap(), 2, &["postgres://USER@HOST/NAME"]);
+    assert_eq!(coordinator.stop(), Some(0));
+}
+
+#[test]
+fn a_worker_is_let_in_by_its_token_alone() {
+    let site = Site::open();
+    let create = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
+    let (player, revoked) = (create("player"), create("worker"));
+    let tokens = site.tell("token list --json");
+    let last: Value = serde_json::from_str(tokens.lines().last().unwrap()).unwrap();
+    site.tell(&format!("token revoke {}", last["id"]));
+    let refusals = [
+        ("", "needs a token of role worker"),
+        ("arb_0000", "not known here, or was revoked"),
+        (&player, "needs a token of role worker, not player"),
+        (&revoked, "not known here, or was revoked"),
+    ];
+    for (token, says) in refusals {
+        let says = [&site.server, "refused", says, "set --token or ARBITER_TOKEN"];
+        ends(&mut site.worker(token, "spool"), 3, &says);
+    }
+    let mut command = site.worker("a\nb", "spool");
+    ends(&mut command, 2, &["the token", "characters that no token has"]);
+    let mut command = site.worker(&player, "spool");
+    ends(command.env("ARBITER_SERVER", "localhost"), 2, &["localhost", "http://HOST:PORT"]);
+    let mut command = site.worker(&player, "spool");
+    ends(command.args(["--slots", "0"]), 2, &["--slots 0"]);
+
+    let pass = create("worker");
+    let log = site.directory.path().join("worker");
+    let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
+    worker.hear("connected");
+    ends(&mut site.worker(&pass, "spool"), 3, &["spool", "another worker", "--spool"]);
+    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+}
+
+#[test]
+fn a_worker_waits_for_its_coordinator() {
+    let mut site = Site::open();
+    let pass = site.tell("token create --role worker").trim().to_owned();
+    let address: std::net::SocketAddr = site.server["http://".len()..].parse().unwrap();
+    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.said());
+    let log = site.directory.path().join("worker");
+    let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
+    wait_until("it tries again and again", || {
+        worker.said().matches("no coordinator; trying again").count() >= 3
+    });
+    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
+    wait_until("it goes on trying", || {
+        worker.said().matches("no coordinator; trying again").count() >= 6
+    });
+    let mut command = site.database.coordinator(address);
+    site.coordinator = Service::start(&mut command, &site.directory.path().join("coordinator"));
+    worker.hear("connected");
+    worker.signal(Signal::INT);
+    assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+}
+
+/// A tournament of gomoku with house bots.
+fn gomoku(name: &str, house: &[&str]) -> String {
+    format!("name = \"{name}\"\ngame = \"gomoku\"\n[house]\nbots = {house:?}\n")
+}
+
+#[test]
+fn mistakes_of_organisers_are_named_and_change_nothing() {
+    let site = Site::open();
+    let bots = Bots::new();
+    let (one, two) = (bots.rascal("one", "honest", 0, ""), bots.rascal("two", "honest", 0, ""));
+    let create = |text: &str, code, says: &[&str]| {
+        let mut command = site.command(&site.admin, "tournament create");
+        refused(&command.arg(site.file(text)).output().unwrap(), code, says);
+    };
+    create("name = \"cup\"\ngame = gomoku\n", 2, &["file.toml", "line 2"]);
+    create("name = \"cup\"\ngame = \"chess\"\n", 2, &["line 2", "game", "chess", "wojna"]);
+    create(
+        "name = \"cup\"\ngame = \"gomoku\"\n\n[params]\nmove_limits = \"1s\"\n",
+        2,
+        &["line 5", "move_limits", "move_limit"],
+    );
+    create("game = \"gomoku\"\n", 2, &["name", "missing"]);
+    let missing = bots.path().join("missing");
+    create(&gomoku("cup", &[&one, missing.to_str().unwrap()]), 2, &["missing", "No such file"]);
+    create(&gomoku("cup", &[&one, &two, &one]), 2, &["two bots called one", "another name"]);
+    let broken = bots.rascal("broken", "honest", 0, "protcol = \"stdio\"\n");
+    create(&gomoku("cup", &[&one, &broken]), 2, &["bot.toml", "protcol"]);
+    let mut absent = site.command(&site.admin, "tournament create /nowhere.toml");
+    refused(&absent.output().unwrap(), 2, &["/nowhere.toml", "No such file"]);
+    assert_eq!(site.tell("tournament list --json"), "", "nothing was made of all this");
+
+    for words in [
+        "tournament show cup",
+        "tournament start cup",
+        "tournament watch cup",
+        "tournament cancel cup",
+        "tournament check cup",
+        "ranking cup",
+        "bots cup",
+        "match 1/2",
+    ] {
+        let output = site.command(&site.admin, words).output().unwrap();
+        refused(&output, 2, &["there is no", if words == "match 1/2" { "1/2" } else { "cup" }]);
+    }
+    let to = site.directory.path().join("export");
+    let mut export = site.command(&site.admin, "tournament export cup --out");
+    refused(&export.arg(&to).output().unwrap(), 2, &["there is no tournament", "cup"]);
+    assert!(!to.exists());
+    let mut submit = site.command(&site.admin, "submit cup");
+    refused(&submit.arg(&one).output().unwrap(), 2, &["there is no tournament", "cup"]);
+
+    let file = site.file(&gomoku("cup", &[&one]));
+    let made = |words: &str| site.command(&site.admin, words).arg(&file).output().unwrap();
+    done(&made("tournament create"));
+    refused(&made("tournament create"), 2, &["there is a tournament cup already", "another name"]);
+    let start = || site.command(&site.admin, "tournament start cup").output().unwrap();
+    refused(&start(), 1, &["cannot plan cup", "too few bots", "1", "at least 2"]);
+    assert_eq!(show(&site, "cup")["editions"], Value::Array(Vec::new()), "no edition is half made");
+    done(&site.command(&site.admin, "submit cup").arg(&two).output().unwrap());
+    done(&start());
+    refused(&start(), 1, &["edition 1 of cup is still being played", "wait"]);
+    site.tell("tournament cancel cup");
+    refused(&start(), 1, &["cup was cancelled", "make another"]);
+    let mut submit = site.command(&site.admin, "submit cup");
+    refused(&submit.arg(&one).output().unwrap(), 1, &["cup is over"]);
+}
+
+/// A tournament as it is shown.
+fn show(site: &Site, name: &str) -> Value {
+    serde_json::from_str(&site.tell(&format!("tournament show {name} --json"))).unwrap()
+}
+
+#[test]
+fn roles_are_kept_apart() {
+    let site = Site::open();
+    let bots = Bots::new();
+    let one = bots.rascal("one", "honest", 0, "");
+    let token = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
+    let (organiser, player, worker) = (token("organiser"), token("player"), token("worker"));
+    let other = token("player");
+    let file = site.file("name = \"cup\"\ngame = \"gomoku\"\n");
+    let call = |token: &str, words: &str, rest: &[&str]| {
+        site.command(token, words).args(rest).output().unwrap()
+    };
+    for (token, has) in [(&player, "not player"), (&worker, "not worker")] {
+        let output = call(token, "tournament create", &[&file]);
+        refused(&output, 3, &["needs a token of role organiser", has, "ARBITER_TOKEN"]);
+    }
+    refused(&call("", "tournament create", &[&file]), 3, &["needs a token of role organiser"]);
+    assert_eq!(site.tell("tournament list --json"), "");
+    done(&call(&organiser, "tournament create", &[&file]));
+    for words in ["token list", "token create --role admin"] {
+        refused(&call(&organiser, words, &[]), 3, &["needs a token of role admin, not organiser"]);
+    }
+    for words in ["tournament start cup", "tournament cancel cup"] {
+        refused(&call(&player, words, &[]), 3, &["needs a token of role organiser, not player"]);
+    }
+    refused(&call(&worker, "submit cup", &[&one]), 3, &["role player, not worker"]);
+    refused(&call(&player, "submit cup --house", &[&one]), 3, &["house bots", "organisers"]);
+    assert_eq!(site.tell("bots cup --json"), "");
+    done(&call(&player, "submit cup", &[&one]));
+    let output = call(&other, "submit cup", &[&one]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    refused(&call(&other, "log cup one", &[]), 3, &["one"]);
+    done(&call(&player, "log cup one", &[]));
+    let versions: Value = serde_json::from_str(&site.tell("bots cup --json")).unwrap();
+    assert_eq!(versions["version"], 1, "{versions}");
+}
+
+#[test]
+fn everything_runs_stops_and_goes_on_in_one_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let address = free_address();
+    let up = |data: &Path| {
+        let mut command = arbiter();
+        command.args(["up", "--grpc", &address.to_string(), "--slots", "1", "--sandbox", "off"]);
+        command.arg("--data").arg(data);
+        command
+    };
+    let foreign = directory.path().join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("thesis.tex"), "all of it").unwrap();
+    ends(&mut up(&foreign), 2, &["foreign", "not Arbiter's", "empty directory"]);
+    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1, "nothing was put there");
+    let taken = TcpListener::bind(address).unwrap();
+    ends(&mut up(&data), 3, &["--grpc", &address.to_string(), "choose another"]);
+    drop(taken);
+
+    let log = directory.path().join("log");
+    let mut running = Service::start(&mut up(&data), &log);
+    running.hear("serving at");
+    ends(&mut up(&data), 3, &["data", &format!("process {}", running.pid()), "another directory"]);
+    let command = |words: &str| {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{address}"));
+        let token = fs::read_to_string(data.join("admin.token")).unwrap();
+        command.env("ARBITER_TOKEN", token.trim());
+        command
+    };
+    let file = directory.path().join("cup.toml");
+    fs::write(&file, "name = \"cup\"\ngame = \"gomoku\"\n").unwrap();
+    done(&command("tournament create").arg(&file).output().unwrap());
+    assert_eq!(running.stop(), Some(0), "{}", running.said());
+    let lock = data.join("postgres/postgres/postmaster.pid");
+    assert!(!lock.exists(), "the database was stopped in order");
+
+    let mut running = Service::start(&mut up(&data), &directory.path().join("again"));
+    running.hear("serving at");
+    assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
+    // Its database is killed, and started again.
+    let server = fs::read_to_string(&lock).unwrap();
+    let server = Pid::from_raw(server.lines().next().unwrap().parse().unwrap()).unwrap();
+    kill_process(server, Signal::KILL).unwrap();
+    running.hear("Postgres had ended, and was started again");
+    assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
+    running.kill();
+    let mut running = Service::start(&mut up(&data), &directory.path().join("killed"));
+    running.hear("serving at");
+    assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(), Some(0), "{}", running.said());
+    assert!(!lock.exists());
+}

@@ -1,0 +1,167 @@
+//! Programs that run beside a test: started, asked to end, killed, started again.
+
+use std::fs::{self, OpenOptions};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arbiter_coordinator::postgres::{Durability, Postgres};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::arbiter;
+
+/// How long anything may take that should happen soon, however busy the machine is.
+pub(crate) const SOON: Duration = Duration::from_secs(180);
+/// Between two looks at something that is about to happen.
+const LOOK: Duration = Duration::from_millis(20);
+/// Ports that the system gives to nobody by itself, so that one is still free when a program that
+/// was killed starts again.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within {} s", SOON.as_secs());
+        thread::sleep(LOOK);
+    }
+}
+
+/// An address that nothing listens on.
+pub(crate) fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let (first, count) = (PORTS.start, PORTS.end - PORTS.start);
+    // Tests that run side by side begin at different places.
+    let begin = u16::try_from(std::process::id() % u32::from(count)).unwrap();
+    let candidates = (0..count).map(|_| {
+        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
+        SocketAddr::from(([127, 0, 0, 1], first + begin.wrapping_add(offset) % count))
+    });
+    candidates.into_iter().find(|address| TcpListener::bind(address).is_ok()).unwrap()
+}
+
+/// A running program. Dropped, it is killed.
+pub(crate) struct Service {
+    child: Child,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+}
+
+impl Service {
+    /// Starts a program. What it says goes behind what is in `log` already.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
+        let file = OpenOptions::new().create(true).append(true).open(log).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Self { child: command.spawn().unwrap(), log: log.to_owned(), status: None }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().unwrap();
+        }
+        self.status
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.status.is_none() {
+            kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+        }
+    }
+
+    /// Kills it without a warning.
+    pub(crate) fn kill(&mut self) {
+        if self.status.is_none() {
+            self.child.kill().unwrap();
+            self.status = Some(self.child.wait().unwrap());
+        }
+    }
+
+    /// Waits for its end, and gives its exit code; nothing if a signal ended it.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            if let Some(status) = self.ended() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "it does not end: {}", self.said());
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Asks it to end as the system does, and gives its exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// Everything in its log.
+    pub(crate) fn said(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
+    }
+
+    /// Waits until it says something, which it must not end before.
+    pub(crate) fn hear(&mut self, words: &str) {
+        let deadline = Instant::now() + SOON;
+        while !self.said().contains(words) {
+            let goes_on = self.ended().is_none() && Instant::now() < deadline;
+            assert!(goes_on || self.said().contains(words), "no {words:?} in: {}", self.said());
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A private Postgres, with an empty database.
+pub(crate) struct Database {
+    pub(crate) postgres: Postgres,
+    _directory: TempDir,
+}
+
+impl Database {
+    pub(crate) fn start(durability: Durability) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let postgres = Postgres::start(directory.path(), durability).unwrap();
+        Self { postgres, _directory: directory }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.postgres.url("postgres")
+    }
+
+    /// Makes a token in it.
+    pub(crate) fn token(&self, role: &str) -> String {
+        let url = self.url();
+        let mut command = arbiter();
+        command.args(["token", "create", "--role", role, "--database-url", &url]);
+        let made = done(&command.output().unwrap());
+        made.trim().to_owned()
+    }
+
+    /// A coordinator of it.
+    pub(crate) fn coordinator(&self, grpc: SocketAddr) -> Command {
+        let mut command = arbiter();
+        command.args(["coordinator", "--database-url", &self.url(), "--grpc", &grpc.to_string()]);
+        command
+    }
+}
+
+/// What a command printed, which must have ended well.
+pub(crate) fn done(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
