@@ -173,7 +173,7 @@ fn a_coordinator_without_tokens_says_how_to_make_the_first() {
 
 #[test]
 fn a_worker_is_let_in_by_its_token_alone() {
-    let site = Site::open();
+    let mut site = Site::open();
     let create = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
     let (player, revoked) = (create("player"), create("worker"));
     let tokens = site.tell("token list --json");
@@ -194,13 +194,17 @@ fn a_worker_is_let_in_by_its_token_alone() {
     let mut command = site.worker(&player, "spool");
     ends(command.env("ARBITER_SERVER", "localhost"), 2, &["localhost", "http://HOST:PORT"]);
     let mut command = site.worker(&player, "spool");
-    ends(command.args(["--slots", "0"]), 2, &["--slots 0"]);
+    ends(command.args(["--drain", "soon"]), 2, &["--drain soon", "whole number and a unit"]);
 
     let pass = create("worker");
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     worker.hear("connected");
     ends(&mut site.worker(&pass, "spool"), 3, &["spool", "another worker", "--spool"]);
+    // Those who are connected do not keep the coordinator from ending.
+    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.said());
+    let said = site.coordinator.said();
+    assert!(!said.contains("not stored"), "nobody had reported anything: {said}");
     assert_eq!(worker.stop(), Some(0), "{}", worker.said());
 }
 

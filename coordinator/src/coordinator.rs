@@ -9,6 +9,7 @@ use sqlx::{Error, PgPool};
 use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::access::{self, Role, Secret};
@@ -16,7 +17,9 @@ use crate::boards::Boards;
 use crate::db;
 use crate::db::lots::LotState;
 use crate::db::tokens;
-use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep};
+use crate::queue::{
+    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
+};
 use crate::rpc::{self, Changes, ServeError, Shared, Tls};
 use crate::tournament::handout::Handout;
 
@@ -121,7 +124,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
-        let tokens = tokens::list(&self.shared.pool).await;
+        let tokens = again(|| tokens::list(&self.shared.pool)).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
@@ -130,7 +133,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
-        let found = access::find(&self.shared.pool, secret).await;
+        let found = again(|| access::find(&self.shared.pool, secret)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
@@ -165,10 +168,12 @@ impl Coordinator {
         background.spawn(async move {
             upkeep.run(|round| tell(round, &changes, &dispatcher)).await;
         });
-        let collecting = tokio::spawn(collector.run());
+        let (stops, stopped) = oneshot::channel::<()>();
+        let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let served = rpc::serve(shared, listener, config.tls.as_ref(), stop).await;
         background.shutdown().await;
-        // Ends when nobody can report any more; calls that are cut off let go of their reporters.
+        // Connections that are open still hold reporters, so they would not end by themselves.
+        drop(stops);
         if tokio::time::timeout(LAST_REPORTS, collecting).await.is_err() {
             tracing::warn!("some reports were not stored; their workers will repeat them");
         }
@@ -222,11 +227,18 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     let database = place(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
     let pool = db::connect(options, connections).await.map_err(unreachable)?;
-    let version = db::server_version(&pool).await.map_err(unreachable)?;
+    let version = again(|| db::server_version(&pool)).await.map_err(unreachable)?;
     if version < OLDEST_POSTGRES {
         return Err(StartError::Old { database, version });
     }
-    match db::migrate(&pool).await {
+    let migrated = again(|| async {
+        match db::migrate(&pool).await {
+            // What was done is there, and what was not is done the next time.
+            Err(MigrateError::Execute(error)) if db::is_passing(&error) => Err(error),
+            migrated => Ok(migrated),
+        }
+    });
+    match migrated.await.map_err(unreachable)? {
         Ok(()) => Ok(pool),
         Err(MigrateError::VersionMissing(migration) | MigrateError::VersionMismatch(migration)) => {
             Err(StartError::Later { database, migration })

@@ -9,11 +9,15 @@
 //! queue's takes longer than running it. This is why limits are written out in statements: a plan
 //! for any limit would expect a tenth of the table.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, Row as _};
+use tokio::time::{Instant, timeout};
+
+use relay::Relay;
 
 pub mod audit;
 pub mod bots;
@@ -26,6 +30,7 @@ pub mod lots;
 pub mod matches;
 pub mod played;
 pub mod records;
+mod relay;
 pub mod results;
 pub mod standings;
 pub mod tokens;
@@ -41,8 +46,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// A plan that is kept must not be one for the table as it happened to be: what is best for a few
 /// rows, reading all of them, is the worst for the millions that follow. All our statements find
 /// rows by their keys, so the planner is talked out of everything else. And a transaction that
-/// nobody ends holds back the cleaning of every table, so it is ended.
-const SESSION: [(&str, &str); 8] = [
+/// nobody ends holds back the cleaning of every table, so it is ended, and soon if the network was
+/// cut: its locks are in our way when we come back.
+const SESSION: [(&str, &str); 11] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -51,35 +57,80 @@ const SESSION: [(&str, &str); 8] = [
     ("jit", "off"),
     ("statement_timeout", "120s"),
     ("idle_in_transaction_session_timeout", "120s"),
+    ("tcp_keepalives_idle", "5s"),
+    ("tcp_keepalives_interval", "5s"),
+    ("tcp_user_timeout", "10s"),
 ];
 
-/// How long to wait for a free connection.
+/// How long to wait for a server that is being started, and for a free connection.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait between two attempts to reach it.
+const REST: Duration = Duration::from_millis(200);
 
 /// Opens so many connections to a database, each when it is first needed. A server that is just
-/// being started is waited for.
+/// being started is waited for; later they notice within seconds if the network to it is cut.
 ///
 /// # Errors
 /// If the database cannot be reached.
 pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool, Error> {
+    let options = options.options(SESSION);
+    let deadline = Instant::now() + PATIENCE;
+    let mut told = false;
+    loop {
+        match try_once(&options).await {
+            Ok(()) => break,
+            Err(error) if is_starting(&error) && Instant::now() < deadline => {
+                if !told {
+                    let seconds = PATIENCE.as_secs();
+                    tracing::warn!(%error, seconds, "the database does not answer; trying on");
+                    told = true;
+                }
+                tokio::time::sleep(REST).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
         .after_release(|connection, _| Box::pin(is_at_rest(connection)));
-    let options = options.options(SESSION);
-    let early = match PgConnection::connect_with(&options).await {
-        Ok(connection) => connection.close().await.err(),
-        Err(error) if is_passing(&error) => {
-            let seconds = PATIENCE.as_secs();
-            tracing::warn!(%error, seconds, "the database does not answer yet; trying on");
-            Some(error)
+    open(pool, options)
+}
+
+/// A pool whose connections are made later; those to another host through a relay.
+fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool, Error> {
+    let (host, port) = (options.get_host(), options.get_port());
+    if options.get_socket().is_some() || host.starts_with('/') {
+        return Ok(pool.connect_lazy_with(options));
+    }
+    let relay = Relay::open(host, port)?;
+    let pool = pool.connect_lazy_with(options.socket(relay.directory()));
+    tokio::spawn(relay.run(pool.close_event()));
+    Ok(pool)
+}
+
+/// Makes a connection and closes it again.
+async fn try_once(options: &PgConnectOptions) -> Result<(), Error> {
+    let late = |_| Error::Io(io::Error::new(ErrorKind::TimedOut, "it does not answer"));
+    let connected = timeout(PATIENCE, PgConnection::connect_with(options)).await;
+    connected.map_err(late)??.close().await
+}
+
+/// Whether a server is there that does not take connections yet, or not any more, or one may come.
+fn is_starting(error: &Error) -> bool {
+    match error {
+        Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionReset
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof
+        ),
+        // It starts or stops, or has no connection left.
+        Error::Database(error) => {
+            error.code().is_some_and(|code| code.starts_with("57P") || code == "53300")
         }
-        Err(error) => return Err(error),
-    };
-    match (pool.connect_with(options).await, early) {
-        // That time has run out says less than what took it.
-        (Err(Error::PoolTimedOut), Some(cause)) => Err(cause),
-        (connected, _) => connected,
+        _ => false,
     }
 }
 

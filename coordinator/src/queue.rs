@@ -363,7 +363,7 @@ fn joined(mut ranges: Vec<(i64, i64)>) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Tries again, after a rest, what failed because the database was busy with itself or away.
-async fn again<T, F>(work: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn again<T, F>(work: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {

@@ -36,7 +36,7 @@ fn what_means_nothing_is_refused() {
     refuses("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
     refuses("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
     refuses("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
-    refuses("kind = \"round_robin\"\nsides = \"left\"", &["left", "balanced"]);
+    refuses("kind = \"round_robin\"\nsides = \"left\"", &["both, random or balanced"]);
     refuses("kind = \"round_robin\"\nmeetings = 2", &["meetings", "legs"]);
     refuses("kind = \"foursomes\"\nlegs = 2", &["legs", "meetings", "games"]);
     refuses("kind = \"foursomes\"\nmeetings = 0", &["meetings = 0", "at least 1"]);

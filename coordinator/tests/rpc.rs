@@ -34,6 +34,13 @@ use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -353,5 +360,40 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     let none = rankings.get_ranking(GetRankingRequest { board: Some(board), ..Default::default() });
     let none = none.await.unwrap_err();
     assert!(none.message().contains("no edition yet"), "{}", none.message());
+    server.stop().await;
+}
+
+/// What a coordinator answers when it is asked about itself.
+async fn reflect(server: &Server, question: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
+    let mut client = ServerReflectionClient::new(server.channel.clone());
+    let asked = client.server_reflection_info(tokio_stream::iter([request])).await.unwrap();
+    asked.into_inner().message().await.unwrap().unwrap().message_response.unwrap()
+}
+
+#[tokio::test]
+async fn services_are_described_and_healthy() {
+    let server = Server::start().await;
+    let listed = reflect(&server, MessageRequest::ListServices(String::new())).await;
+    let MessageResponse::ListServicesResponse(listed) = listed else { panic!("a list") };
+    let names = listed.service.into_iter().map(|service| service.name);
+    let ours: Vec<_> = names.filter(|name| name.starts_with("arbiter.v1.")).collect();
+    let kinds = ["Bot", "Ranking", "Token", "Tournament", "Worker"];
+    assert_eq!(ours, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
+
+    // Nobody needs a token for that.
+    let mut health = HealthClient::new(server.channel.clone());
+    for name in &ours {
+        let symbol = MessageRequest::FileContainingSymbol(name.clone());
+        let described = reflect(&server, symbol).await;
+        let MessageResponse::FileDescriptorResponse(file) = described else { panic!("{name}") };
+        assert!(!file.file_descriptor_proto.is_empty(), "{name}");
+        let asked = health.check(HealthCheckRequest { service: name.clone() }).await.unwrap();
+        assert_eq!(asked.into_inner().status(), ServingStatus::Serving, "{name}");
+    }
+    let all = health.check(HealthCheckRequest::default()).await.unwrap();
+    assert_eq!(all.into_inner().status(), ServingStatus::Serving);
+    let unknown = HealthCheckRequest { service: "arbiter.v1.OracleService".to_owned() };
+    assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
     server.stop().await;
 }

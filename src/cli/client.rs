@@ -8,7 +8,7 @@ use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
-use arbiter_worker::connect::{Access, Bearer, ConnectError};
+use arbiter_worker::connect::{Access, Bearer, ConnectError, innermost};
 use clap::Args;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
@@ -117,6 +117,7 @@ fn unconnected(error: ConnectError) -> Failure {
         ConnectError::Unreachable { .. } => {
             Failure::Refused(format!("{error} name it with --server or ARBITER_SERVER"))
         }
+        ConnectError::Unfit { .. } => Failure::Refused(error.to_string()),
     }
 }
 
@@ -148,15 +149,6 @@ pub(super) fn is_lost(status: &Status) -> bool {
     status.code() == Code::Unavailable || status.source().is_some()
 }
 
-/// What is at the bottom of a failure on our side of the connection.
-fn innermost(status: &Status) -> Option<String> {
-    let mut cause = status.source()?;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    Some(cause.to_string())
-}
-
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let told = printable(status.message());
@@ -165,7 +157,7 @@ impl From<Status> for Failure {
             _ if is_lost(&status) => Self::Refused(format!(
                 "the coordinator cannot be reached any more: {}; is it running? name it with \
                  --server or ARBITER_SERVER",
-                innermost(&status).map_or_else(|| told.to_owned(), |cause| printable(&cause))
+                status.source().map_or(told.to_owned(), |cause| printable(&innermost(cause)))
             )),
             Code::Unauthenticated => Self::Refused(format!(
                 "{told}; set --token or ARBITER_TOKEN to a token that is valid"

@@ -124,8 +124,6 @@ fn play_all(contests: &[Contest], hall: &mut Hall, storm: Option<&mut Storm>) ->
     );
     if calm {
         assert_eq!((again, faults), (0, 0), "nothing happened");
-    } else {
-        assert!(again > 0, "somebody was killed while he played");
     }
     let exports = contests.iter().flat_map(|contest| export(hall, contest)).collect();
     hall.close();

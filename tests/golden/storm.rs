@@ -66,7 +66,8 @@ impl Storm {
                 hall.ledger.number("SELECT count(*) FROM editions WHERE ended_at IS NULL");
             assert!(running > 0, "all is over, and {} are still to be killed", self.left);
             let done = results(hall);
-            if done >= due || since.elapsed() > CALM {
+            let playing = hall.ledger.number("SELECT count(*) FROM lots WHERE state = 'leased'");
+            if (done >= due && playing > 0) || since.elapsed() > CALM {
                 return done;
             }
             thread::sleep(LOOK);

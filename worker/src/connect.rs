@@ -11,7 +11,6 @@
 use std::error::Error as _;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +19,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 
 /// How long a connection may take to be made, and a peer to show that it still lives.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -71,13 +72,23 @@ pub enum ConnectError {
         /// What is wrong with it, and the remedy.
         cause: String,
     },
-    /// Nobody answers, or not in the way that was expected.
+    /// Nobody answers.
     #[error("{server}: {cause}; is the coordinator running there?")]
     Unreachable {
         /// Who was called.
         server: String,
         /// What happened.
         cause: String,
+    },
+    /// Somebody answers, but one of us does not want to talk to the other.
+    #[error("{server}: {cause}; {remedy}")]
+    Unfit {
+        /// Who was called.
+        server: String,
+        /// What happened.
+        cause: String,
+        /// What may help.
+        remedy: &'static str,
     },
 }
 
@@ -99,11 +110,39 @@ impl Access {
     /// # Errors
     /// [`ConnectError`] if it cannot be made.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
-        let unreachable = |error: tonic::transport::Error| ConnectError::Unreachable {
-            server: self.server.clone(),
-            cause: innermost(&error),
-        };
-        self.endpoint()?.connect().await.map_err(unreachable)
+        let server = || self.server.clone();
+        let channel = self.endpoint()?.connect().await.map_err(|error| {
+            let (server, cause) = (server(), innermost(&error));
+            match remedy(&cause) {
+                Some(remedy) => ConnectError::Unfit { server, cause, remedy },
+                None => ConnectError::Unreachable { server, cause },
+            }
+        })?;
+        // Whoever is connected is not let in yet: a server that asks for certificates looks at them
+        // afterwards, and one that we should talk to in another way is silent until we talk.
+        let asked = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
+        match asked {
+            Err(status) if status.source().is_some() => {
+                let (server, cause) = (server(), innermost(&status));
+                let remedy = remedy(&cause).unwrap_or(self.suspicion());
+                Err(ConnectError::Unfit { server, cause, remedy })
+            }
+            // Any answer is one.
+            _ => Ok(channel),
+        }
+    }
+
+    /// What may help where a connection is made and then breaks.
+    fn suspicion(&self) -> &'static str {
+        match (self.is_secret(), &self.cert) {
+            (false, _) => OTHER_PROTOCOL,
+            (true, None) => "it may ask for a certificate of yours: give --cert and --key",
+            (true, Some(_)) => "it may not accept the certificate given with --cert",
+        }
+    }
+
+    fn is_secret(&self) -> bool {
+        self.server.starts_with("https://")
     }
 
     /// The same, made when it is first used.
@@ -143,7 +182,7 @@ impl Access {
         let server = &self.server;
         let remedy = "write http://HOST:PORT, or https://HOST:PORT for TLS";
         let malformed = || ConnectError::malformed(server, format!("no address; {remedy}"));
-        let secret = server.starts_with("https://");
+        let secret = self.is_secret();
         if !secret && !server.starts_with("http://") {
             return Err(malformed());
         }
@@ -171,12 +210,13 @@ impl Access {
     fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
         let tls = ClientTlsConfig::new().timeout(PATIENCE);
         let tls = match &self.ca {
-            Some(path) => tls.ca_certificate(Certificate::from_pem(read(path)?)),
+            Some(path) => tls.ca_certificate(Certificate::from_pem(read(path, CERTIFICATE)?)),
             None => tls.with_native_roots(),
         };
         match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
-                Ok(tls.identity(Identity::from_pem(read(cert)?, read(key)?)))
+                let (cert, key) = (read(cert, CERTIFICATE)?, read(key, KEY)?);
+                Ok(tls.identity(Identity::from_pem(cert, key)))
             }
             (None, None) => Ok(tls),
             _ => Err(ConnectError::malformed("a certificate and its key", "give both or neither")),
@@ -184,19 +224,49 @@ impl Access {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ConnectError> {
-    let unreadable =
-        |error: io::Error| ConnectError::malformed(path.display().to_string(), error.to_string());
-    fs::read(path).map_err(unreadable)
+/// What PEM calls what we read from it.
+const CERTIFICATE: &str = "CERTIFICATE";
+const KEY: &str = "PRIVATE KEY";
+
+/// A file in PEM that holds something of this kind.
+fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
+    let unfit = |cause| ConnectError::malformed(path.display().to_string(), cause);
+    let text = fs::read_to_string(path).map_err(|error| unfit(error.to_string()))?;
+    if text.contains(&format!("{kind}-----")) {
+        return Ok(text);
+    }
+    Err(unfit(format!("there is no {kind} in it; it is to hold PEM")))
 }
 
 /// What is at the bottom of an error: those above say no more than that there was one.
-fn innermost(error: &tonic::transport::Error) -> String {
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
     }
-    cause.map_or_else(|| error.to_string(), ToString::to_string)
+    cause.to_string()
+}
+
+/// What helps where something else is spoken.
+const OTHER_PROTOCOL: &str =
+    "write https:// if it has a certificate, and name the port of its --grpc";
+
+/// What is said when two do not fit together, and what helps. The first that is found counts.
+const MISFITS: [(&str, &str); 7] = [
+    ("certificate not valid for name", "call it by a name that is in its certificate"),
+    ("certificate expired", "its operator has to renew its certificate"),
+    ("invalid peer certificate", "name the authority that signed its certificate with --ca"),
+    ("alert: CertificateRequired", "give a certificate that it accepts with --cert and --key"),
+    ("received fatal alert", "it does not accept the certificate given with --cert"),
+    ("InvalidContentType", "it does not encrypt: write http://"),
+    // TLS or HTTP/1, read as HTTP/2.
+    ("frame with invalid size", OTHER_PROTOCOL),
+];
+
+/// What helps where a connection failed for this reason, if it will fail again in the same way.
+pub(crate) fn remedy(cause: &str) -> Option<&'static str> {
+    let found = MISFITS.iter().find(|(words, _)| cause.contains(words));
+    found.map(|(_, remedy)| *remedy)
 }
 
 /// Puts a token into every call, if there is one.

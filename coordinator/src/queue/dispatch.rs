@@ -12,9 +12,9 @@ use arbiter_proto::ids::EditionId;
 use sqlx::{Error, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::{Clock, Leased, Queue};
+use super::{Clock, Leased, Queue, again};
 use crate::db::matches::{self, Match};
-use crate::db::{editions, files, lots};
+use crate::db::{editions, files};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
@@ -145,7 +145,8 @@ impl Allocator {
     /// Gives lots to those who wait; what nobody wants any more is given back.
     async fn hand_out(&mut self, edition: EditionId, lots: Vec<Leased>) -> Result<(), Error> {
         let mut left = Vec::new();
-        let mut planned = due(self.queue.pool(), edition, &lots).await?.into_iter();
+        // They are leased already: whoever gives up here has wasted an attempt of each.
+        let mut planned = again(|| due(self.queue.pool(), edition, &lots)).await?.into_iter();
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let mut work = Work { lot, matches: planned.by_ref().take(count).collect() };
@@ -161,7 +162,7 @@ impl Allocator {
             }
         }
         if !left.is_empty() {
-            lots::give_back(self.queue.pool(), &left).await?;
+            self.queue.give_back(&left).await?;
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Many reports, one commit: what costs time is not a report but the disk's promise to keep it.
 
+use std::future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,10 +76,25 @@ impl Reporter {
 
 impl Collector {
     /// Stores what is reported, until every [`Reporter`] is gone.
-    pub async fn run(mut self) {
+    pub async fn run(self) {
+        self.run_until(future::pending()).await;
+    }
+
+    /// Stores what is reported, until every [`Reporter`] is gone or `stop` says so: then no more is
+    /// taken, and what came before is stored.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) {
         let free = Arc::new(Semaphore::new(FLUSHES));
         let mut flushes = JoinSet::new();
-        while let Some(first) = self.jobs.recv().await {
+        let mut stop = pin!(stop);
+        loop {
+            let first = tokio::select! {
+                job = self.jobs.recv() => job,
+                () = &mut stop, if !self.jobs.is_closed() => {
+                    self.jobs.close();
+                    continue;
+                }
+            };
+            let Some(first) = first else { break };
             let batch = self.gather(first).await;
             let permit = Arc::clone(&free).acquire_owned().await;
             let queue = self.queue.clone();

@@ -1,5 +1,6 @@
 //! The gRPC server: all services on one port, with health and reflection.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::{Changes, Shared};
 /// The largest message that a worker may send: a lot with all its records.
 const LARGEST_REPORT: usize = 512 << 20;
 /// How long a connection may be silent before it is asked whether anybody is there, and how long
-/// the answer may take: a network that was cut is noticed.
+/// the answer may take: a network that was cut is noticed. How long encryption may take to begin.
 const ALIVE: Duration = Duration::from_secs(10);
 
 /// How long calls that are open when the coordinator stops may take to end.
@@ -48,6 +49,16 @@ pub enum ServeError {
         /// Why.
         cause: io::Error,
     },
+    /// The files of the encryption do not fit together.
+    #[error("cannot encrypt with {certificate} and {key}: {cause}; is that the certificate's key?")]
+    Unfit {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// What is wrong with them.
+        cause: String,
+    },
     /// The transport failed.
     #[error("the gRPC server failed: {0}")]
     Transport(String),
@@ -55,24 +66,45 @@ pub enum ServeError {
 
 impl Tls {
     fn config(&self) -> Result<ServerTlsConfig, ServeError> {
-        let identity = Identity::from_pem(read(&self.certificate)?, read(&self.key)?);
-        let config = ServerTlsConfig::new().identity(identity);
+        let certificate = read(&self.certificate, "CERTIFICATE")?;
+        let identity = Identity::from_pem(certificate, read(&self.key, "PRIVATE KEY")?);
+        let config = ServerTlsConfig::new().identity(identity).timeout(ALIVE);
         Ok(match &self.clients {
-            Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
+            Some(path) => config.client_ca_root(Certificate::from_pem(read(path, "CERTIFICATE")?)),
             None => config,
+        })
+    }
+
+    /// A server that encrypts with these files.
+    fn encrypt(&self, server: Server) -> Result<Server, ServeError> {
+        server.tls_config(self.config()?).map_err(|error| {
+            let (certificate, key) = (self.certificate.clone(), self.key.clone());
+            ServeError::Unfit { certificate, key, cause: causes(&error) }
         })
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ServeError> {
-    std::fs::read(path).map_err(|cause| ServeError::File { path: path.to_owned(), cause })
+/// A file in PEM that holds something of this kind.
+fn read(path: &Path, kind: &str) -> Result<String, ServeError> {
+    let failed = |cause| ServeError::File { path: path.to_owned(), cause };
+    let text = fs::read_to_string(path).map_err(failed)?;
+    if text.contains(&format!("{kind}-----")) {
+        return Ok(text);
+    }
+    let nothing = io::Error::new(io::ErrorKind::InvalidData, format!("there is no {kind} in it"));
+    Err(failed(nothing))
 }
 
-/// A failure of the transport with its causes: the outermost says little.
+/// A failure of the transport.
 fn transport(error: &(dyn std::error::Error + 'static)) -> ServeError {
+    ServeError::Transport(causes(error))
+}
+
+/// An error with its causes: the outermost says little.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();
-    ServeError::Transport(causes.join(": "))
+    causes.join(": ")
 }
 
 /// Serves until `stop`; then open calls end, watching ones too.
@@ -100,7 +132,7 @@ pub async fn serve(
         .http2_keepalive_timeout(Some(ALIVE))
         .tcp_nodelay(true);
     if let Some(tls) = tls {
-        server = server.tls_config(tls.config()?).map_err(|error| transport(&error))?;
+        server = tls.encrypt(server)?;
     }
     let worker = WorkerServiceServer::new(shared.clone()).max_decoding_message_size(LARGEST_REPORT);
     let routes = server

@@ -20,6 +20,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::Caller;
 use super::backoff::{self, Backoff};
+use crate::connect;
 use crate::spool::Spool;
 
 /// How long a coordinator may take to answer Hello.
@@ -56,6 +57,8 @@ pub(super) struct Line {
     spool: Arc<Spool>,
     backoff: Backoff,
     state: State,
+    /// Whether it was ever open.
+    opened: bool,
 }
 
 /// A line being tried.
@@ -84,7 +87,7 @@ impl Line {
     pub(super) fn new(caller: Caller, hello: Hello, spool: Arc<Spool>) -> Self {
         let backoff = Backoff::new(&hello.name, backoff::LEAST, backoff::MOST);
         let state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
-        Self { caller, hello, spool, backoff, state }
+        Self { caller, hello, spool, backoff, state, opened: false }
     }
 
     /// Waits for the next thing to happen. Whoever stops waiting misses nothing.
@@ -100,6 +103,7 @@ impl Line {
                 State::Calling(call) => match call.await {
                     Ok((open, welcome)) => {
                         self.backoff.reset();
+                        self.opened = true;
                         self.state = State::Open(open);
                         return Event::Open(welcome);
                     }
@@ -132,9 +136,16 @@ impl Line {
             };
             return Event::Refused(format!("{}{remedy}", status.message()));
         }
+        let cause = cause(status);
+        // Whom we were at odds with from the beginning we were told to call in a wrong way. Later
+        // it is the coordinator's certificate that is to blame, which will be renewed.
+        if let Some(remedy) = connect::remedy(&cause).filter(|_| !self.opened) {
+            self.state = State::Closed;
+            return Event::Refused(format!("{cause}; {remedy}"));
+        }
         let wait = self.backoff.next();
         self.state = State::Waiting(Box::pin(sleep(wait)));
-        Event::Lost(cause(status), wait)
+        Event::Lost(cause, wait)
     }
 
     /// Whether something can be said now.
@@ -231,12 +242,8 @@ fn is_refusal(status: &Status) -> bool {
 
 /// Why a call failed: what is at the bottom of it.
 fn cause(status: &Status) -> String {
-    let mut deepest = std::error::Error::source(status);
-    while let Some(deeper) = deepest.and_then(std::error::Error::source) {
-        deepest = Some(deeper);
-    }
-    match deepest {
-        Some(error) => error.to_string(),
+    match std::error::Error::source(status) {
+        Some(error) => connect::innermost(error),
         None => format!("{}: {}", status.code(), status.message()),
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Resource, Rlimit};
 use thiserror::Error;
 
 use super::canary::{Outcome, Plan};
@@ -102,6 +103,7 @@ impl Host {
         if policy == Policy::Off {
             return Ok(Self::unguarded());
         }
+        make_room();
         let mut warnings = Vec::new();
         let groups = Groups::find(hierarchies);
         let host = Self::walled(&groups, &mut warnings)
@@ -216,6 +218,14 @@ impl Host {
             }
         }
     }
+}
+
+/// Allows this process as many descriptors as it may allow itself: each seat takes a dozen. What
+/// cannot be had is missed when it is needed, and told then.
+fn make_room() {
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    let all = Rlimit { current: maximum, maximum };
+    let _as_far_as_it_goes = rustix::process::setrlimit(Resource::Nofile, all);
 }
 
 /// The kernel's release.

@@ -245,7 +245,8 @@ print('processes', count(fork))
     );
     let words = seen.output.lines().filter_map(|line| line.split_once(' '));
     let found: BTreeMap<_, u64> = words.map(|(word, n)| (word, n.parse().unwrap())).collect();
-    let files = (80..=100).contains(&found["files"]);
+    // Kernels differ by one in what they count of the overlay's own.
+    let files = (80..=101).contains(&found["files"]);
     assert!(files || !lab.holds(Guarantee::Disk), "{found:?}");
     assert!((30..40).contains(&found["descriptors"]), "{found:?}");
     let processes = (5..=10).contains(&found["processes"]);

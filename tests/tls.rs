@@ -1,0 +1,298 @@
+//! Encrypted connections, as operators set them up: a coordinator with a certificate, workers and
+//! people who know its authority, and all those who are not let in.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use support::arbiter;
+use support::service::{Database, Service, done, free_address};
+use tempfile::TempDir;
+
+/// What a certificate is for.
+#[derive(Clone, Copy)]
+enum Use {
+    Server,
+    Client,
+}
+
+/// A directory of certificates and keys.
+struct Papers(TempDir);
+
+/// Somebody who signs certificates.
+struct Authority(Issuer<'static, KeyPair>);
+
+impl Papers {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// The path of one of them.
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A new authority, whose certificate is `NAME.pem`.
+    fn authority(&self, name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        fs::write(self.path(&format!("{name}.pem")), pem).unwrap();
+        Authority(Issuer::new(params, key))
+    }
+
+    /// A certificate for `host`, `NAME.pem`, with its key, `NAME.key`; valid until the end of
+    /// `year`.
+    fn sign(&self, authority: &Authority, name: &str, host: &str, purpose: Use, year: i32) {
+        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        params.extended_key_usages = vec![match purpose {
+            Use::Server => ExtendedKeyUsagePurpose::ServerAuth,
+            Use::Client => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(year, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &authority.0).unwrap();
+        fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
+        fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// The arguments of a coordinator with a certificate of this name.
+    fn serving(&self, name: &str) -> [String; 4] {
+        let (cert, key) = (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        ["--tls-cert".into(), cert, "--tls-key".into(), key]
+    }
+
+    /// The arguments of somebody with a certificate of this name.
+    fn showing(&self, name: &str) -> [String; 4] {
+        let (cert, key) = (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        ["--cert".into(), cert, "--key".into(), key]
+    }
+
+    /// The arguments of somebody who trusts this authority.
+    fn trusting(&self, authority: &str) -> [String; 2] {
+        ["--ca".into(), self.path(&format!("{authority}.pem"))]
+    }
+}
+
+/// A coordinator of a database, and tokens for it.
+struct Site<'a> {
+    papers: &'a Papers,
+    port: u16,
+    admin: String,
+    worker: String,
+    name: &'static str,
+    coordinator: Service,
+}
+
+impl<'a> Site<'a> {
+    /// Starts a coordinator with the certificate of this name.
+    fn start(database: &Database, papers: &'a Papers, name: &'static str, more: &[&str]) -> Self {
+        let (admin, worker) = (database.token("admin"), database.token("worker"));
+        let address = free_address();
+        let mut command = database.coordinator(address);
+        command.args(papers.serving(name)).args(more);
+        let log = papers.path(&format!("coordinator-{}.log", address.port()));
+        let mut coordinator = Service::start(&mut command, Path::new(&log));
+        coordinator.hear("serving");
+        Self { papers, port: address.port(), admin, worker, name, coordinator }
+    }
+
+    fn url(&self, place: &str) -> String {
+        format!("{place}:{}", self.port)
+    }
+
+    /// A command of an administrator's.
+    fn command(&self, place: &str, words: &[&str], papers: &[String]) -> Command {
+        let mut command = arbiter();
+        command.args(words).args(papers);
+        command.env("ARBITER_SERVER", self.url(place)).env("ARBITER_TOKEN", &self.admin);
+        command
+    }
+
+    /// A worker.
+    fn worker(&self, place: &str, papers: &[String]) -> Service {
+        let mut command = arbiter();
+        command.args(["worker", "--slots", "1", "--spool"]);
+        command.arg(self.papers.path(&format!("spool-{}", self.port))).args(papers);
+        command.env("ARBITER_SERVER", self.url(place)).env("ARBITER_TOKEN", &self.worker);
+        let log = self.papers.path(&format!("worker-{}.log", self.port));
+        // What it said before, to another place, is of no interest.
+        drop(fs::remove_file(&log));
+        Service::start(&mut command, Path::new(&log))
+    }
+
+    /// Expects that neither people nor workers get on with what is at `place`.
+    fn turns_away(&self, place: &str, papers: &[String], says: &[&str]) {
+        let output = self.command(place, &["tournament", "list"], papers).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{}: {message}", self.name);
+        assert_eq!(message.lines().count(), 1, "{message}");
+        let mut worker = self.worker(place, papers);
+        assert_eq!(worker.wait(), Some(3), "{}: {}", self.name, worker.said());
+        let said = worker.said();
+        let last = said.lines().last().unwrap();
+        for part in says.iter().copied().chain([self.url(place).as_str()]) {
+            assert!(message.contains(part), "{message:?} lacks {part:?}");
+            assert!(last.contains(part), "{last:?} lacks {part:?}");
+        }
+    }
+
+    fn stop(mut self) {
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+    }
+}
+
+const HERE: &str = "https://localhost";
+
+/// A tournament of one match.
+const TOURNAMENT: &str = r#"
+name = "open"
+game = "tricks"
+seed = "encrypted"
+
+[params]
+tables = 2
+move_limit = "60s"
+
+[clock]
+startup = "60s"
+"#;
+
+#[test]
+fn those_with_the_right_papers_play() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let (servers, clients) = (papers.authority("servers"), papers.authority("clients"));
+    papers.sign(&servers, "server", "localhost", Use::Server, 2999);
+    papers.sign(&clients, "client", "ada", Use::Client, 2999);
+    let authority = papers.path("clients.pem");
+    let site = Site::start(&database, &papers, "server", &["--tls-client-ca", &authority]);
+    let shown = [&papers.trusting("servers")[..], &papers.showing("client")].concat();
+    let client = |words: &[&str]| done(&site.command(HERE, words, &shown).output().unwrap());
+    let file = papers.path("open.toml");
+    fs::write(&file, TOURNAMENT).unwrap();
+    client(&["tournament", "create", &file]);
+    for bot in ["bots/tricks/counter", "bots/tricks/lowest"] {
+        client(&["submit", "open", bot]);
+    }
+    client(&["tournament", "start", "open"]);
+    let mut worker = site.worker(HERE, &shown);
+    assert!(client(&["tournament", "watch", "open"]).contains("complete"));
+    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    site.stop();
+}
+
+#[test]
+fn servers_with_the_wrong_papers_are_not_trusted() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let ours = papers.authority("ours");
+    papers.authority("theirs");
+    papers.sign(&ours, "server", "localhost", Use::Server, 2999);
+    papers.sign(&ours, "expired", "localhost", Use::Server, 2020);
+    let (trusting, strange) = (papers.trusting("ours"), papers.trusting("theirs"));
+
+    let site = Site::start(&database, &papers, "server", &[]);
+    let unknown = ["invalid peer certificate: UnknownIssuer", "--ca"];
+    site.turns_away(HERE, &strange, &unknown);
+    // The system's authorities do not know it either.
+    site.turns_away(HERE, &[], &unknown);
+    let wrong = ["not valid for name", "127.0.0.1", "call it by a name"];
+    site.turns_away("https://127.0.0.1", &trusting, &wrong);
+    site.turns_away("http://localhost", &[], &["write https:// if it has a certificate"]);
+    site.stop();
+
+    let site = Site::start(&database, &papers, "expired", &[]);
+    site.turns_away(HERE, &trusting, &["certificate expired", "renew"]);
+    site.stop();
+}
+
+#[test]
+fn clients_with_the_wrong_papers_are_turned_away() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let (ours, theirs) = (papers.authority("ours"), papers.authority("theirs"));
+    papers.sign(&ours, "server", "localhost", Use::Server, 2999);
+    papers.sign(&ours, "expired", "ada", Use::Client, 2020);
+    papers.sign(&theirs, "stranger", "eve", Use::Client, 2999);
+    let authority = papers.path("ours.pem");
+    let site = Site::start(&database, &papers, "server", &["--tls-client-ca", &authority]);
+    let trusting = papers.trusting("ours");
+    site.turns_away(HERE, &trusting, &["certificate", "--cert and --key"]);
+    // One for a server does not make a client.
+    for name in ["expired", "stranger", "server"] {
+        let shown = [&trusting[..], &papers.showing(name)].concat();
+        site.turns_away(HERE, &shown, &["accept the certificate given with --cert"]);
+    }
+    site.stop();
+}
+
+#[test]
+fn encryption_where_there_is_none() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    papers.authority("ours");
+    let address = free_address();
+    let log = papers.path("plain.log");
+    let mut plain = Service::start(&mut database.coordinator(address), Path::new(&log));
+    plain.hear("serving");
+    let mut command = arbiter();
+    command.args(["tournament", "list", "--server", &format!("https://{address}")]);
+    fails(command.args(papers.trusting("ours")), 3, &["it does not encrypt: write http://"]);
+    assert_eq!(plain.stop(), Some(0));
+}
+
+#[test]
+fn papers_that_cannot_be_read() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let ours = papers.authority("ours");
+    papers.sign(&ours, "server", "localhost", Use::Server, 2999);
+    papers.sign(&ours, "other", "localhost", Use::Server, 2999);
+    fs::write(papers.path("garbage.pem"), "garbage").unwrap();
+    let serve = |certificate: &str, key: &str, more: &[&str], code: i32, says: &[&str]| {
+        let mut command = database.coordinator(free_address());
+        command.args(["--tls-cert", &papers.path(certificate)]);
+        if !key.is_empty() {
+            command.args(["--tls-key", &papers.path(key)]);
+        }
+        fails(command.args(more), code, says);
+    };
+    serve("server.pem", "", &[], 2, &["--tls-key"]);
+    serve("nowhere.pem", "server.key", &[], 3, &["nowhere.pem", "No such file"]);
+    serve("server.pem", "other.key", &[], 3, &["server.pem", "other.key"]);
+    serve("garbage.pem", "server.key", &[], 3, &["garbage.pem", "no CERTIFICATE", "PEM"]);
+    serve("server.pem", "garbage.pem", &[], 3, &["garbage.pem", "no PRIVATE KEY", "PEM"]);
+    let clients = ["--tls-client-ca", &papers.path("garbage.pem")];
+    serve("server.pem", "server.key", &clients, 3, &["garbage.pem", "PEM"]);
+
+    let list = |arguments: &[&str], says: &[&str]| {
+        let mut command = arbiter();
+        command.args(["tournament", "list", "--server", HERE]).args(arguments);
+        fails(&mut command, 2, says);
+    };
+    list(&["--ca", &papers.path("nowhere.pem")], &["nowhere.pem", "No such file"]);
+    list(&["--ca", &papers.path("garbage.pem")], &["garbage.pem", "PEM"]);
+    let garbage = &papers.path("garbage.pem");
+    list(&["--cert", garbage, "--key", &papers.path("other.key")], &["garbage.pem", "PEM"]);
+    list(&["--cert", garbage], &["--key"]);
+}
+
+/// Expects exit code `code` and a last line that says all of `says`.
+fn fails(command: &mut Command, code: i32, says: &[&str]) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let message = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(code), "{message}");
+    let last = message.lines().last().unwrap();
+    for part in says {
+        assert!(last.contains(part), "{last:?} lacks {part:?}");
+    }
+}
