@@ -228,11 +228,11 @@ fn clients_with_the_wrong_papers_are_turned_away() {
     let authority = papers.path("ours.pem");
     let site = Site::start(&database, &papers, "server", &["--tls-client-ca", &authority]);
     let trusting = papers.trusting("ours");
-    site.turns_away(HERE, &trusting, &["certificate", "--cert and --key"]);
+    site.turns_away(HERE, &trusting, &["give a certificate", "--cert and --key"]);
     // One for a server does not make a client.
     for name in ["expired", "stranger", "server"] {
         let shown = [&trusting[..], &papers.showing(name)].concat();
-        site.turns_away(HERE, &shown, &["accept the certificate given with --cert"]);
+        site.turns_away(HERE, &shown, &["does not accept the certificate given with --cert"]);
     }
     site.stop();
 }

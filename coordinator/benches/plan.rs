@@ -34,15 +34,35 @@ fn main() {
     runtime.block_on(async {
         let pool = db::connect(postgres.options("postgres"), 4).await.expect("it answers");
         db::migrate(&pool).await.expect("the tables are made");
+        // All are planned before any is copied, so that what copies need is not taken for ours.
+        let mut planned = Vec::new();
         for (number, (what, bots, file)) in (1..).zip(EDITIONS) {
-            measure(&pool, number, what, bots, file).await;
+            planned.push((what, plan(&pool, number, bots, file).await));
+        }
+        for (what, planned) in planned {
+            let copied = raw(&pool, planned.edition).await;
+            let Planned { matches, seconds, megabytes, .. } = planned;
+            println!(
+                "{what:<24} {matches:>9} matches: {seconds:>6.2} s planned, checked and started, \
+                {:.2} of the speed of COPY ({copied:.2} s); {megabytes} MB of memory",
+                copied / seconds,
+            );
         }
     });
     drop(runtime);
     postgres.stop();
 }
 
-async fn measure(pool: &PgPool, number: i32, what: &str, bots: i32, file: &str) {
+/// An edition that was planned.
+struct Planned {
+    edition: i32,
+    matches: i64,
+    seconds: f64,
+    /// The memory of this process at its height, beyond what it had before.
+    megabytes: u64,
+}
+
+async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     let file = TournamentFile::parse(&format!("name = \"cup-{number}\"\nseed = \"bench\"\n{file}"));
     let file = file.expect("it is a tournament file");
     let tournament = create::create(pool, &file, NOW).await.expect("it is made");
@@ -60,15 +80,9 @@ async fn measure(pool: &PgPool, number: i32, what: &str, bots: i32, file: &str) 
     let begin = Instant::now();
     let edition = edition::open(&queue, tournament.id, Running::Refuse, NOW).await;
     let edition = edition.expect("it is planned");
-    let planned = begin.elapsed().as_secs_f64();
-    let memory = memory("VmHWM:").saturating_sub(before);
-    let copied = raw(pool, edition.id.0).await;
-    println!(
-        "{what:<24} {:>9} matches: {planned:>6.2} s planned, checked and started, {:.2} of the \
-        speed of COPY ({copied:.2} s); {memory} MB of memory",
-        edition.matches,
-        copied / planned,
-    );
+    let seconds = begin.elapsed().as_secs_f64();
+    let megabytes = memory("VmHWM:").saturating_sub(before);
+    Planned { edition: edition.id.0, matches: edition.matches, seconds, megabytes }
 }
 
 /// How long it takes to copy the rows of an edition into tables like those of plans, in seconds.

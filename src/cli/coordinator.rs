@@ -21,7 +21,7 @@ use super::{Failure, logs, signals, tell};
   arbiter coordinator --database-url postgres://arbiter@db/arbiter --grpc 0.0.0.0:7700 \\
       --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem")]
 pub(super) struct CoordinatorArgs {
-    /// The database, as postgres://USER@HOST/NAME.
+    /// The address of the database, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     database_url: String,
     /// Where workers and clients call.
@@ -37,6 +37,7 @@ pub(super) struct CoordinatorArgs {
 }
 
 /// How connections are encrypted.
+#[expect(clippy::struct_field_names, reason = "the names of the options")]
 #[derive(Clone, Debug, Args)]
 pub(super) struct TlsArgs {
     /// Encrypt connections: the certificate chain, as PEM.

@@ -33,7 +33,8 @@ pub(super) struct Up {
     /// Where workers and clients call.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
-    /// Use this database instead of a private one, as postgres://USER@HOST/NAME.
+    /// Use this database instead of a private one, such as
+    /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
     #[command(flatten)]

@@ -98,6 +98,7 @@ impl Lab {
     }
 
     /// A program on a host, as root or as another user. It dies with the test.
+    #[expect(clippy::unused_self, reason = "only while the lab stands")]
     pub(crate) fn command(&self, host: &str, user: Option<User>, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", namespace(host)));
@@ -111,6 +112,7 @@ impl Lab {
     }
 
     /// Cuts a host off from all others.
+    #[expect(clippy::unused_self, reason = "only while the lab stands")]
     pub(crate) fn cut(&self, host: &str, how: Cut) {
         let what = match how {
             Cut::Unplugged => "down",
@@ -120,6 +122,7 @@ impl Lab {
     }
 
     /// Connects it again.
+    #[expect(clippy::unused_self, reason = "only while the lab stands")]
     pub(crate) fn heal(&self, host: &str) {
         ip(&format!("-n {} link set {host} master switch up", namespace("switch")));
     }

@@ -5,7 +5,7 @@
 //! One task holds everything: the line to the coordinator, what each slot does, which leases are
 //! held. Whatever happens (a message, the end of a lot, the time to renew, a wish to stop) it takes
 //! in one thing after the other, and waits for nothing else; matches are played by the threads of
-//! [`crate::slot`], bundles are fetched by tasks of their own.
+//! `slot.rs`, bundles are fetched by tasks of their own.
 //!
 //! ```text
 //! slot:   idle ──Lot──► fetching bundles ──► playing ──report in the spool──► idle
@@ -179,7 +179,11 @@ impl Worker {
     /// [`WorkerError`] if it is refused or cannot go on.
     pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
         let Self { config, name, host, spool, library, scratch } = self;
-        let (channel, bearer) = (config.access.lazy_channel()?, config.access.bearer()?);
+        let bearer = config.access.bearer()?;
+        let channel = match config.access.channel().await {
+            Err(ConnectError::Unreachable { .. }) => config.access.lazy_channel()?,
+            made => made?,
+        };
         let caller = WorkerServiceClient::with_interceptor(channel, bearer)
             .max_decoding_message_size(LONGEST_MESSAGE)
             .max_encoding_message_size(LONGEST_MESSAGE);

@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often an idle peer is asked whether it still lives: a cut network tells nobody.
 const PULSE: Duration = Duration::from_secs(5);
 
+/// How often a peer may hang up on us before that is its last word.
+const TRIES: u32 = 8;
+
 /// The name by which we introduce ourselves.
 const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
 
@@ -110,35 +113,36 @@ impl Access {
     /// # Errors
     /// [`ConnectError`] if it cannot be made.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
+        let channel = self.lazy_channel()?;
         let server = || self.server.clone();
-        let channel = self.endpoint()?.connect().await.map_err(|error| {
-            let (server, cause) = (server(), innermost(&error));
-            match remedy(&cause) {
-                Some(remedy) => ConnectError::Unfit { server, cause, remedy },
-                None => ConnectError::Unreachable { server, cause },
-            }
-        })?;
+        let mut cause = String::new();
         // Whoever is connected is not let in yet: a server that asks for certificates looks at them
-        // afterwards, and one that we should talk to in another way is silent until we talk.
-        let asked = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
-        match asked {
-            Err(status) if status.source().is_some() => {
-                let (server, cause) = (server(), innermost(&status));
-                let remedy = remedy(&cause).unwrap_or(self.suspicion());
-                Err(ConnectError::Unfit { server, cause, remedy })
+        // afterwards, and one of another kind hangs up once it has heard us. What it says then may
+        // get lost with the connection.
+        for _ in 0..TRIES {
+            let question = HealthCheckRequest::default();
+            let status = match HealthClient::new(channel.clone()).check(question).await {
+                Err(status) if status.source().is_some() => status,
+                // Any answer is one.
+                _ => return Ok(channel),
+            };
+            cause = innermost(&status);
+            if let Some(remedy) = remedy(&cause) {
+                return Err(ConnectError::Unfit { server: server(), cause, remedy });
             }
-            // Any answer is one.
-            _ => Ok(channel),
+            if !was_connected(&status) {
+                return Err(ConnectError::Unreachable { server: server(), cause });
+            }
         }
-    }
-
-    /// What may help where a connection is made and then breaks.
-    fn suspicion(&self) -> &'static str {
-        match (self.is_secret(), &self.cert) {
-            (false, _) => OTHER_PROTOCOL,
-            (true, None) => "it may ask for a certificate of yours: give --cert and --key",
-            (true, Some(_)) => "it may not accept the certificate given with --cert",
-        }
+        let server = server();
+        Err(match (self.is_secret(), &self.cert) {
+            // Something on the way may take connections for a coordinator that is not there.
+            (false, _) => {
+                ConnectError::Unreachable { server, cause: format!("{cause}; {OTHER_PROTOCOL}") }
+            }
+            (true, None) => ConnectError::Unfit { server, cause, remedy: NO_CERTIFICATE },
+            (true, Some(_)) => ConnectError::Unfit { server, cause, remedy: OTHER_CERTIFICATE },
+        })
     }
 
     fn is_secret(&self) -> bool {
@@ -247,17 +251,24 @@ pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// What helps where something else is spoken.
+/// Whether a call failed on a connection that had been made.
+fn was_connected(status: &Status) -> bool {
+    let causes = std::iter::successors(status.source(), |error| (*error).source());
+    !causes.into_iter().any(<dyn std::error::Error>::is::<tonic::ConnectError>)
+}
+
 const OTHER_PROTOCOL: &str =
     "write https:// if it has a certificate, and name the port of its --grpc";
+const NO_CERTIFICATE: &str = "give a certificate that it accepts with --cert and --key";
+const OTHER_CERTIFICATE: &str = "it does not accept the certificate given with --cert";
 
 /// What is said when two do not fit together, and what helps. The first that is found counts.
 const MISFITS: [(&str, &str); 7] = [
     ("certificate not valid for name", "call it by a name that is in its certificate"),
     ("certificate expired", "its operator has to renew its certificate"),
     ("invalid peer certificate", "name the authority that signed its certificate with --ca"),
-    ("alert: CertificateRequired", "give a certificate that it accepts with --cert and --key"),
-    ("received fatal alert", "it does not accept the certificate given with --cert"),
+    ("alert: CertificateRequired", NO_CERTIFICATE),
+    ("received fatal alert", OTHER_CERTIFICATE),
     ("InvalidContentType", "it does not encrypt: write http://"),
     // TLS or HTTP/1, read as HTTP/2.
     ("frame with invalid size", OTHER_PROTOCOL),

@@ -11,8 +11,7 @@ use crate::db;
 /// the cause is for the log.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
 pub(super) fn database(error: Error) -> Status {
-    let twice = error.as_database_error().is_some_and(|error| error.is_unique_violation());
-    if twice {
+    if db::is_duplicate(&error) {
         return Status::aborted("somebody else changed the same at this moment; try again");
     }
     tracing::error!(%error, "the database failed");

@@ -2,8 +2,8 @@
 //! JSON as it is stored, and both mean the same.
 //!
 //! Only `name` and `game` must be given: what is left out is as in official tournaments of the
-//! game. How it is read: either form becomes a tree with the place of each key ([`source`]); each
-//! section is laid over what is official ([`official`]), and what results is read as a whole. If
+//! game. How it is read: either form becomes a tree with the place of each key (`source`); each
+//! section is laid over what is official (`official`), and what results is read as a whole. If
 //! that fails the keys are tried one by one, so that the message names the one to blame.
 
 use arbiter_games::bitwa::Board;

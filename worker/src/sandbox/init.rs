@@ -6,6 +6,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -58,14 +59,24 @@ struct Guard {
     most: Bytes,
     /// None where a view of the jail's processes may not be had.
     watch: Option<Watch>,
+    /// When it was looked at last.
+    looked: Option<Instant>,
     kills: u64,
     peak: Bytes,
 }
 
 impl Guard {
-    /// Looks whether a bot is to be killed, and counts that.
+    fn new(most: Bytes) -> Self {
+        Self { most, watch: Watch::open().ok(), looked: None, kills: 0, peak: Bytes(0) }
+    }
+
+    /// Looks whether a bot is to be killed, if that is due, and counts it.
     fn finds_too_much(&mut self) -> bool {
         let Some(watch) = &self.watch else { return false };
+        if self.looked.is_some_and(|looked| looked.elapsed() < watch::EVERY) {
+            return false;
+        }
+        self.looked = Some(Instant::now());
         let (too_much, used) = watch.memory(self.most);
         self.peak = self.peak.max(used);
         self.kills += u64::from(too_much);
@@ -144,32 +155,28 @@ impl Init {
     }
 
     fn perform(&mut self, task: Task, descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let answer =
-            match task {
-                Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
-                Task::Settle(_) => Answer::Failed("settled already".to_owned()),
-                Task::Start { argv } => self.start(&argv, descriptors),
-                Task::Attack(plan) => self.attack(&plan, descriptors),
-                Task::Measure => Answer::Used(self.used().0),
-                Task::Memory => self.guard.as_ref().map_or(
-                    Answer::Memory { kills: 0, peak: 0 },
-                    |Guard { kills, peak, .. }| Answer::Memory { kills: *kills, peak: peak.0 },
-                ),
-                Task::Clear => {
-                    self.clear();
-                    Answer::Done
-                }
-                Task::Stop => {
-                    self.stopped = true;
-                    sys::signal_all(libc::SIGSTOP);
-                    Answer::Done
-                }
-                Task::Continue => {
-                    self.stopped = false;
-                    sys::signal_all(libc::SIGCONT);
-                    Answer::Done
-                }
-            };
+        let answer = match task {
+            Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
+            Task::Settle(_) => Answer::Failed("settled already".to_owned()),
+            Task::Start { argv } => self.start(&argv, descriptors),
+            Task::Attack(plan) => self.attack(&plan, descriptors),
+            Task::Measure => Answer::Used(self.used().0),
+            Task::Memory => self.memory(),
+            Task::Clear => {
+                self.clear();
+                Answer::Done
+            }
+            Task::Stop => {
+                self.stopped = true;
+                sys::signal_all(libc::SIGSTOP);
+                Answer::Done
+            }
+            Task::Continue => {
+                self.stopped = false;
+                sys::signal_all(libc::SIGCONT);
+                Answer::Done
+            }
+        };
         wire::send(&self.socket, &answer, &[])
     }
 
@@ -200,10 +207,7 @@ impl Init {
             }
             rustix::thread::sched_setaffinity(None, &set)?;
         }
-        if lacks.memory {
-            let watch = Watch::open().ok();
-            self.guard = Some(Guard { most: limits.memory, watch, kills: 0, peak: Bytes(0) });
-        }
+        self.guard = lacks.memory.then(|| Guard::new(limits.memory));
         restrict(limits, *two_users, *lacks)?;
         drop_rights(*two_users, *lacks)?;
         filter::install(*lacks)?;
@@ -270,6 +274,12 @@ impl Init {
             Some(watch) => ended + watch.cpu(),
             None => self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid)),
         }
+    }
+
+    /// What is known of the memory that was used.
+    fn memory(&self) -> Answer {
+        let known = self.guard.as_ref().map_or((0, 0), |guard| (guard.kills, guard.peak.0));
+        Answer::Memory { kills: known.0, peak: known.1 }
     }
 
     /// Whether a bot runs whose memory nobody else counts.

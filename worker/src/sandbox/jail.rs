@@ -215,8 +215,10 @@ impl Jail {
     /// # Errors
     /// A fault if it was the machine that ran out of memory, and not the bot.
     pub fn lost_a_process(&mut self) -> Result<Option<String>, Fault> {
-        let kills = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory).unwrap_or(0);
-        self.count_kills(kills)
+        match self.cgroup.as_ref().and_then(Cgroup::killed_for_memory) {
+            Some(kills) => self.count_kills(kills),
+            None => Ok(None),
+        }
     }
 
     /// Why processes of the bot were killed since this was last asked, if the sandbox did so on its
@@ -226,8 +228,10 @@ impl Jail {
     /// A fault if it was the machine that ran out of memory, and not the bot.
     pub fn cause_of_death(&mut self) -> Result<Option<String>, Fault> {
         let counted = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory);
-        let kills = counted.or_else(|| Some(self.seen()?.0)).unwrap_or(0);
-        self.count_kills(kills)
+        match counted.or_else(|| Some(self.seen()?.0)) {
+            Some(kills) => self.count_kills(kills),
+            None => Ok(None),
+        }
     }
 
     fn count_kills(&mut self, kills: u64) -> Result<Option<String>, Fault> {

@@ -30,6 +30,8 @@ def eat():
 def answer(word):
     if word == 'eat':
         eat()
+    if word == 'crash':
+        sys.exit(3)
     if word == 'child':
         child = os.fork()
         if child == 0:
@@ -116,6 +118,8 @@ fn executed(lab: &Lab) {
             evidence(seat.ask(word, PATIENCE).unwrap());
             let after = seat.ask("well", PATIENCE).unwrap().reply;
             assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
+            let after = seat.ask("crash", PATIENCE).unwrap().reply.unwrap_err();
+            assert_eq!(after.detail, "exited with code 3, and wrote nothing");
         }
     });
 }
