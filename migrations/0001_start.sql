@@ -29,6 +29,14 @@ BEGIN
         USING ERRCODE = 'restrict_violation';
 END $$;
 
+-- Which database this is. Leases are numbers that begin anew in another one; a worker that comes from
+-- there must not report here.
+CREATE TABLE identity (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    id uuid NOT NULL DEFAULT gen_random_uuid()
+);
+INSERT INTO identity DEFAULT VALUES;
+
 CREATE TABLE tournaments (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE CHECK (name ~ '^[A-Za-z0-9._-]{1,64}$'),

@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::task::Poll;
 
 use arbiter_coordinator::db::{editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Queue};
@@ -81,6 +82,34 @@ async fn those_who_left_are_given_nothing() {
     let lot = dispatcher.next().await.unwrap().lot;
     assert_eq!(lot.lease.lot.number, LotNumber(0));
     assert!(lot.lease.attempt.0 <= 4, "given back without a fault");
+    assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
+}
+
+/// What was leased for somebody at the moment when they left is leased again at once, and is
+/// nobody's fault.
+#[tokio::test]
+async fn what_nobody_took_goes_back() {
+    let database = Database::new().await;
+    let edition = database.edition(5).await;
+    let queue = database.queue();
+    let (dispatcher, _running) = dispatcher(&queue);
+    let leaving = dispatcher.clone();
+    let mut asked = Box::pin(async move { leaving.next().await });
+    // It stands in line, and is not looked at again.
+    assert!(
+        std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context)))
+            .await
+            .is_pending()
+    );
+    queue.plan(edition, plan(1, 1)).await.unwrap();
+    queue.start(edition).await.unwrap();
+    dispatcher.news();
+    while database.number("SELECT count(*) FROM lots WHERE state = 'leased'").await == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(asked);
+    let lot = dispatcher.next().await.unwrap().lot;
+    assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 2));
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
 

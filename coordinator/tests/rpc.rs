@@ -20,9 +20,9 @@ use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
     Board, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest, Edition, Fate,
-    FetchBundleRequest, GetRankingRequest, GetRecordRequest, GiveBack, Hello, Lot, MatchResult,
-    Renew, Report, Room, SeatResult, StartEditionRequest, Submission, SubmitVersionRequest,
-    WatchEditionRequest, WorkerMessage,
+    FetchBundleRequest, GetRankingRequest, GetRecordRequest, GiveBack, Hello, ListTokensRequest,
+    Lot, MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, StartEditionRequest,
+    Submission, SubmitVersionRequest, WatchEditionRequest, WorkerMessage,
 };
 use support::Database;
 use tokio::net::TcpListener;
@@ -71,8 +71,12 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
+        Self::start_with(Terms::USUAL).await
+    }
+
+    async fn start_with(terms: Terms) -> Self {
         let database = Database::new().await;
-        let config = Config { tls: None, terms: Terms::USUAL, connections: 8 };
+        let config = Config { tls: None, terms, connections: 8 };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();
@@ -326,6 +330,25 @@ async fn leases_outlive_streams_and_are_given_back() {
     let Answer::Lost(lost) = one.hear().await else { panic!("the lease is lost") };
     assert_eq!(lost.leases, [second.lease.unwrap()]);
     assert_eq!(one.report(report(&second)).await, Fate::Late);
+    server.stop().await;
+}
+
+/// A worker whose token is revoked is sent away, also if it says nothing.
+#[tokio::test]
+async fn a_revoked_worker_is_sent_away() {
+    let mut terms = Terms::USUAL;
+    terms.lease = time::Duration::milliseconds(300);
+    let server = Server::start_with(terms).await;
+    let mut worker = Worker::new(&server, "silent").await;
+    let mut tokens = TokenServiceClient::with_interceptor(
+        server.channel.clone(),
+        server.bearer(Some(Role::Admin)),
+    );
+    let listed = tokens.list_tokens(ListTokensRequest {}).await.unwrap().into_inner().tokens;
+    let id = listed.iter().find(|token| token.role == "worker").unwrap().id;
+    tokens.revoke_token(RevokeTokenRequest { id }).await.unwrap();
+    let sent_away = tokio::time::timeout(PATIENCE, worker.hear.message()).await.unwrap();
+    assert_eq!(sent_away.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;
 }
 

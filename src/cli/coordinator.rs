@@ -65,7 +65,7 @@ pub(super) struct LeaseArgs {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     lease: Micros,
     /// How many faults of ours set a match aside.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(i16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = Terms::USUAL.patience.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
     faults: i16,
 }
 

@@ -70,8 +70,8 @@ impl Demo {
         tell("building and packing the shipped bots");
         let prepared: Result<Vec<_>, _> = presets.iter().map(|path| Prepared::read(path)).collect();
         let prepared = prepared?;
-        let name = if self.quick { "demo-quick" } else { "demo" };
-        let place = self.data.clone().unwrap_or_else(|| data::usual().join(name));
+        let name = if self.quick { "arbiter-demo-quick" } else { "arbiter-demo" };
+        let place = self.data.clone().unwrap_or_else(|| data::usual().with_file_name(name));
         if self.fresh {
             DataDirectory::clear(&place)?;
         }

@@ -34,7 +34,7 @@ pub(super) struct Worker {
     #[arg(long, value_name = "N", env = "ARBITER_SLOTS")]
     slots: Option<usize>,
     /// Where reports wait until they are acknowledged; each worker of a machine has its own. By
-    /// default /var/lib/arbiter/spool for root, else below the user's state directory.
+    /// default /var/lib/arbiter-worker for root, else below the user's state directory.
     #[arg(long, value_name = "DIR", env = "ARBITER_SPOOL")]
     spool: Option<PathBuf>,
     /// What the worker is called; by default after the machine, and always the same for a spool.
@@ -115,7 +115,7 @@ fn default_spool() -> Result<PathBuf, Failure> {
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let state = || env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
     if rustix::process::geteuid().is_root() {
-        return Ok("/var/lib/arbiter/spool".into());
+        return Ok("/var/lib/arbiter-worker".into());
     }
     let found = state().filter(|path| path.is_absolute());
     let lost = || Failure::usage("there is no home directory to keep reports in; give a --spool");

@@ -17,8 +17,10 @@ use arbiter_coordinator::access::Role;
 
 use crate::cli::Failure;
 
-/// What a data directory has in it when it is not empty: nothing else is ever cleared away.
+/// What every data directory has in it.
 const LOCK: &str = "lock";
+/// All that a data directory may have in it: a directory with anything else is never cleared away.
+const PARTS: [&str; 6] = [LOCK, "postgres", "spool", "cache", "admin.token", "worker.token"];
 
 /// A data directory that is ours as long as this lives.
 #[derive(Debug)]
@@ -57,7 +59,18 @@ impl DataDirectory {
             return Ok(());
         }
         drop(Self::open(path)?);
-        fs::remove_dir_all(path).map_err(|error| unusable(path, &error))
+        let failed = |error: io::Error| unusable(path, &error);
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if !PARTS.iter().any(|part| name == *part) {
+                return Err(Failure::Usage(format!(
+                    "--fresh: {} holds {}, which is not Arbiter's; nothing was removed",
+                    path.display(),
+                    name.display()
+                )));
+            }
+        }
+        fs::remove_dir_all(path).map_err(failed)
     }
 
     /// Where it is.
@@ -184,6 +197,9 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         fs::write(scratch.path().join("thesis.tex"), "x").unwrap();
         assert!(DataDirectory::open(scratch.path()).is_err());
+        assert!(DataDirectory::clear(scratch.path()).is_err());
+        // Other programs have locks too.
+        fs::write(scratch.path().join(LOCK), "").unwrap();
         assert!(DataDirectory::clear(scratch.path()).is_err());
         assert!(scratch.path().join("thesis.tex").exists());
     }

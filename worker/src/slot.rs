@@ -165,8 +165,9 @@ impl Slot {
                 let why = panic.downcast_ref::<String>().map(String::as_str);
                 let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
                 let why = format!("a panic: {}", why.unwrap_or("without a word"));
-                error!(why, "failed: it is played again");
-                Ended::Failed(why)
+                // What it left behind nobody knows.
+                error!(why, "this slot retires: it takes no more lots");
+                Ended::Retired(why)
             }
         }
     }
@@ -238,6 +239,8 @@ impl Slot {
         } else {
             warn!(bytes = record.len(), "a record is left out: the report is too large");
         }
+        let unclean = |error| Fault::unclean("cannot remove the directory of a match", error);
+        scratch.close().map_err(unclean)?;
         Ok(result)
     }
 }

@@ -94,6 +94,24 @@ impl Spool {
         named().map_err(|error| unusable(&path, error))
     }
 
+    /// Says for which database the reports are. Those that wait for another one are set aside: its
+    /// leases are only numbers, which may mean something else in this one.
+    pub fn belong(&self, database: &str) {
+        let path = self.directory.join("database");
+        let before = fs::read_to_string(&path).ok();
+        if before.as_deref() == Some(database) {
+            return;
+        }
+        if before.is_some() {
+            for lease in std::mem::take(&mut *self.waiting()) {
+                self.set_aside(&self.path(lease), "it is for another coordinator's database");
+            }
+        }
+        if let Err(error) = store(&self.directory, &path, &[database.as_bytes()]) {
+            warn!(file = %path.display(), %error, "cannot be written");
+        }
+    }
+
     /// The leases whose reports are here, in order.
     pub fn leases(&self) -> Vec<Lease> {
         self.waiting().iter().copied().collect()
@@ -169,7 +187,7 @@ impl Spool {
         let moved: io::Result<()> = moved();
         let to = aside.display();
         match moved {
-            Ok(()) => warn!(file = %path.display(), why, "set aside what is no whole report: {to}"),
+            Ok(()) => warn!(file = %path.display(), why, "a report is set aside in {to}"),
             Err(error) => warn!(file = %path.display(), why, %error, "cannot be set aside: {to}"),
         }
     }

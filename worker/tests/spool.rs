@@ -93,3 +93,24 @@ fn what_is_no_whole_report_is_set_aside() {
     assert_eq!(spool.read(whole), None);
     assert!(spool.leases().is_empty() && names(&aside).contains(&"3_1_1".to_owned()));
 }
+
+#[test]
+fn reports_for_another_database_are_set_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Spool::open(directory.path()).unwrap();
+    let old = lease(1, 1);
+    spool.keep(old, &report(old)).unwrap();
+    spool.belong("one");
+    assert_eq!(spool.leases(), [old], "nobody has said before where it belongs");
+    spool.belong("one");
+    assert_eq!(spool.leases(), [old]);
+    drop(spool);
+    let spool = Spool::open(directory.path()).unwrap();
+    spool.belong("another");
+    assert!(spool.leases().is_empty());
+    assert_eq!(names(&directory.path().join("aside")), ["3_1_1"]);
+    let new = lease(1, 1);
+    spool.keep(new, &report(new)).unwrap();
+    spool.belong("another");
+    assert_eq!(spool.leases(), [new]);
+}

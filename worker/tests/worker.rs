@@ -280,7 +280,7 @@ async fn refusals_end_the_worker() {
 
     let coordinator = Coordinator::start().await;
     coordinator.refuse(Status::failed_precondition("it plays by rules 0, not 1"));
-    let error = place.work(&coordinator, 1).end().await.unwrap_err();
+    let error = Place::new().work(&coordinator, 1).end().await.unwrap_err();
     assert!(error.to_string().contains("rules 0"), "{error}");
 }
 

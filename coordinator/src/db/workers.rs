@@ -40,6 +40,14 @@ pub async fn greet(
     query.fetch_one(db).await.map(WorkerId)
 }
 
+/// Which database this is, for workers that come back.
+///
+/// # Errors
+/// If the database fails.
+pub async fn database(db: impl PgExecutor<'_>) -> Result<String, Error> {
+    sqlx::query_scalar("SELECT id::text FROM identity").fetch_one(db).await
+}
+
 /// All workers, those heard of last first.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, Lease};
 use sqlx::{Error, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -48,7 +48,27 @@ type Asker = oneshot::Sender<Work>;
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     line: mpsc::Sender<Asker>,
+    returns: mpsc::UnboundedSender<Lease>,
     news: Arc<Notify>,
+}
+
+/// Somebody who waits for a lot. What was given to them at the moment when they left goes back.
+#[derive(Debug)]
+struct Waiting {
+    given: oneshot::Receiver<Work>,
+    returns: mpsc::UnboundedSender<Lease>,
+    news: Arc<Notify>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.given.close();
+        if let Ok(work) = self.given.try_recv() {
+            // Without an allocator nobody is left who could give it back: it runs out.
+            self.returns.send(work.lot.lease).ok();
+            self.news.notify_one();
+        }
+    }
 }
 
 /// Leases for those who ask.
@@ -57,6 +77,8 @@ pub struct Allocator {
     queue: Queue,
     clock: Clock,
     line: mpsc::Receiver<Asker>,
+    /// Leases of lots that nobody took.
+    returns: mpsc::UnboundedReceiver<Lease>,
     news: Arc<Notify>,
     waiting: VecDeque<Asker>,
     /// The edition served last: the next one has its turn first.
@@ -67,10 +89,11 @@ impl Dispatcher {
     /// A place to ask, and the allocator that is to run beside it.
     pub fn new(queue: Queue, clock: Clock) -> (Self, Allocator) {
         let (sender, line) = mpsc::channel(LINE);
+        let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
-        let dispatcher = Self { line: sender, news: Arc::clone(&news) };
+        let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
         let allocator =
-            Allocator { queue, clock, line, news, waiting: VecDeque::new(), last: None };
+            Allocator { queue, clock, line, returns, news, waiting: VecDeque::new(), last: None };
         (dispatcher, allocator)
     }
 
@@ -78,8 +101,10 @@ impl Dispatcher {
     /// given nothing.
     pub async fn next(&self) -> Option<Work> {
         let (ask, given) = oneshot::channel();
+        let (returns, news) = (self.returns.clone(), Arc::clone(&self.news));
+        let mut waiting = Waiting { given, returns, news };
         self.line.send(ask).await.ok()?;
-        given.await.ok()
+        (&mut waiting.given).await.ok()
     }
 
     /// Says that there may be something new to lease.
@@ -93,6 +118,9 @@ impl Allocator {
     /// what failed is tried again.
     pub async fn run(mut self, mut failed: impl FnMut(Error)) {
         while self.gather().await {
+            if let Err(error) = self.take_back().await {
+                failed(error);
+            }
             let before = self.waiting.len();
             if let Err(error) = self.serve().await {
                 failed(error);
@@ -114,14 +142,31 @@ impl Allocator {
     /// Lets all who ask stand in line; whether anybody may still come.
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|asker| !asker.is_closed());
-        while self.waiting.is_empty() {
-            let Some(asker) = self.line.recv().await else { return false };
-            self.waiting.push_back(asker);
+        while self.waiting.is_empty() && self.returns.is_empty() {
+            tokio::select! {
+                asker = self.line.recv() => match asker {
+                    Some(asker) => self.waiting.push_back(asker),
+                    None => return false,
+                },
+                () = self.news.notified() => {}
+            }
         }
         while let Ok(asker) = self.line.try_recv() {
             self.waiting.push_back(asker);
         }
         true
+    }
+
+    /// Gives back what was leased for those who have left.
+    async fn take_back(&mut self) -> Result<(), Error> {
+        let mut leases = Vec::new();
+        while let Ok(lease) = self.returns.try_recv() {
+            leases.push(lease);
+        }
+        if leases.is_empty() {
+            return Ok(());
+        }
+        self.queue.give_back(&leases).await.map(drop)
     }
 
     /// Serves those who wait, edition after edition.

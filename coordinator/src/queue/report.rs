@@ -38,6 +38,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// How many bytes of records and files it brings.
+    pub(super) fn bytes(&self) -> usize {
+        let records = self.records.iter().map(|(_, bytes)| bytes.len());
+        records.chain(self.files.iter().map(|(.., bytes)| bytes.len())).sum()
+    }
+
     /// What is claimed about the lot, if the report is in form: consecutive matches with scores of
     /// the same width, and nothing that no match could have. Whether they are the matches of the
     /// lot is for the database to say.

@@ -19,6 +19,8 @@ const WAIT: Duration = Duration::from_millis(10);
 const LOTS: usize = 64;
 /// So many matches are enough, whatever the lots.
 const MATCHES: usize = 16_384;
+/// So many bytes of records are enough: a batch is in memory twice while it is written.
+const BYTES: usize = 32 << 20;
 /// Reports that may wait for their batch before those who bring more must wait too.
 const WAITING: usize = 4096;
 /// Batches stored at the same time: one is written while the next is prepared.
@@ -111,10 +113,12 @@ impl Collector {
     async fn gather(&mut self, first: Job) -> Vec<Job> {
         let deadline = Instant::now() + WAIT;
         let mut matches = first.report.results.len();
+        let mut bytes = first.report.bytes();
         let mut batch = vec![first];
-        while batch.len() < LOTS && matches < MATCHES {
+        while batch.len() < LOTS && matches < MATCHES && bytes < BYTES {
             let Ok(Some(job)) = timeout_at(deadline, self.jobs.recv()).await else { break };
             matches += job.report.results.len();
+            bytes += job.report.bytes();
             batch.push(job);
         }
         batch

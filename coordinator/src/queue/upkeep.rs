@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::Error;
 use time::OffsetDateTime;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
 use crate::db::editions;
@@ -45,12 +45,22 @@ impl Upkeep {
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
+    ///
+    /// Nothing expires in the first lease's time, nor in that after a round that failed: while we
+    /// or the database were away nobody could renew, and that was not the workers' fault.
     pub async fn run(&self, mut done: impl FnMut(Result<Round, Error>)) {
+        let lease = self.queue.terms.lease.unsigned_abs();
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut away = Instant::now();
         loop {
             rounds.tick().await;
-            done(self.round().await);
+            let (round, failed) = self.work(away.elapsed() >= lease).await;
+            done(Ok(round));
+            if let Some(error) = failed {
+                away = Instant::now();
+                done(Err(error));
+            }
         }
     }
 
@@ -59,24 +69,58 @@ impl Upkeep {
     /// # Errors
     /// If the database fails; the next round does what this one did not.
     pub async fn round(&self) -> Result<Round, Error> {
+        match self.work(true).await {
+            (round, None) => Ok(round),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// Works once, as far as it goes: an edition that fails holds up no other. What was done, and
+    /// the first failure.
+    async fn work(&self, expire: bool) -> (Round, Option<Error>) {
         let now = (self.clock)();
-        let mut round = Round { expired: self.queue.expire(now).await?, ..Round::default() };
-        for edition in editions::running(self.queue.pool()).await? {
-            loop {
-                let counted = self.queue.count(edition).await?;
-                if counted == 0 {
-                    break;
-                }
-                round.counted += counted;
-            }
-            if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
-                round.grown.push(edition);
-            }
-            if self.queue.complete(edition, now).await? {
-                round.complete.push(edition);
+        let mut round = Round::default();
+        let mut failed = None;
+        if expire {
+            match self.queue.expire(now).await {
+                Ok(expired) => round.expired = expired,
+                Err(error) => return (round, Some(error)),
             }
         }
-        Ok(round)
+        let running = match editions::running(self.queue.pool()).await {
+            Ok(running) => running,
+            Err(error) => return (round, Some(error)),
+        };
+        for edition in running {
+            if let Err(error) = self.tend(edition, now, &mut round).await {
+                failed.get_or_insert(error);
+            }
+        }
+        (round, failed)
+    }
+
+    /// Counts what was reported of an edition, plans what follows from it, and looks whether it is
+    /// complete.
+    async fn tend(
+        &self,
+        edition: EditionId,
+        now: OffsetDateTime,
+        round: &mut Round,
+    ) -> Result<(), Error> {
+        loop {
+            let counted = self.queue.count(edition).await?;
+            if counted == 0 {
+                break;
+            }
+            round.counted += counted;
+        }
+        if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
+            round.grown.push(edition);
+        }
+        if self.queue.complete(edition, now).await? {
+            round.complete.push(edition);
+        }
+        Ok(())
     }
 }
 

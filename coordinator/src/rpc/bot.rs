@@ -85,10 +85,13 @@ impl BotService for Shared {
         {
             let roster = Roster::of(&self.pool, edition).await.map_err(database)?;
             let matches = played::of_entrant(&self.pool, edition, entrant).await;
-            for played in matches.map_err(database)? {
-                if lines.len() < limit as usize {
-                    lines.push(line(edition, entrant, &roster, &played));
-                }
+            let room = limit as usize - lines.len();
+            let matches = matches.map_err(database)?;
+            lines.extend(
+                matches.iter().take(room).map(|played| line(edition, entrant, &roster, played)),
+            );
+            if lines.len() == limit as usize {
+                break;
             }
         }
         Ok(Response::new(GetLogResponse { lines }))

@@ -31,8 +31,8 @@ use tracing::Instrument as _;
 use super::status::{database, meaningless};
 use super::{Answers, Shared, secret};
 use crate::access::{Role, Secret};
-use crate::db::{versions, workers};
-use crate::queue::{self, Failure, Work};
+use crate::db::{self, versions, workers};
+use crate::queue::{self, Failure, ReportError, Work};
 use crate::tournament::handout::HandoutError;
 use crate::tournament::report;
 
@@ -44,6 +44,8 @@ const WAITING: usize = 64;
 const PIECE: usize = 256 << 10;
 /// The most room that one worker may have: more is a mistake.
 const MOST_ROOM: u32 = 4096;
+/// How often in the time of a lease it is looked whether a worker's token is still good.
+const CHECKS: u32 = 3;
 /// The longest reason of a fault that is kept, in characters.
 const REASON: usize = 1000;
 
@@ -63,8 +65,9 @@ impl WorkerService for Shared {
         let Hello { name, build, sandbox, .. } = &hello;
         let greeted = workers::greet(&self.pool, name, sandbox, build, self.now()).await;
         let worker = greeted.map_err(database)?;
+        let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
-        let session = Session { shared: self.clone(), worker, secret, outbound };
+        let session = Session { shared: self.clone(), worker, database, secret, outbound };
         let span = tracing::info_span!("worker", id = %worker, name = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -110,6 +113,8 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
 struct Session {
     shared: Shared,
     worker: WorkerId,
+    /// Which database it works for.
+    database: String,
     secret: Secret,
     outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
 }
@@ -151,12 +156,15 @@ impl Session {
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
-        let lease_ms = i64::try_from(self.shared.terms.lease.whole_milliseconds());
-        let lease_ms = lease_ms.unwrap_or(i64::MAX);
+        let lease = self.shared.terms.lease.unsigned_abs();
+        let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
         let mut tasks = Tasks::default();
-        let mut done = self.say(Answer::Welcome(Welcome { worker: self.worker.0, lease_ms })).await;
+        let (worker, database) = (self.worker.0, self.database.clone());
+        let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
+        let mut checks = tokio::time::interval(lease / CHECKS);
         while done.is_ok() {
             done = tokio::select! {
+                _ = checks.tick() => self.check().await,
                 message = inbound.message() => match message {
                     Ok(Some(message)) => self.heard(message, &mut tasks).await,
                     Ok(None) | Err(_) => Err(End::Left),
@@ -177,7 +185,29 @@ impl Session {
                 }
             };
         }
+        self.take_back_all(tasks.asking).await;
         done.err().unwrap_or(End::Left)
+    }
+
+    /// Whether the worker may still work for us: its token may have been revoked.
+    async fn check(&self) -> Result<(), End> {
+        self.shared.admit_secret(&self.secret, Role::Worker).await?;
+        Ok(())
+    }
+
+    /// Gives back what was leased for this worker and cannot be sent any more.
+    async fn take_back_all(&self, mut asking: JoinSet<Option<Work>>) {
+        // Those that have nothing yet give back by themselves what they might still be given.
+        asking.abort_all();
+        let mut leases = Vec::new();
+        while let Some(asked) = asking.join_next().await {
+            leases.extend(asked.ok().flatten().map(|work| work.lot.lease));
+        }
+        if !leases.is_empty() {
+            // What fails here runs out by itself.
+            drop(self.shared.queue.give_back(&leases).await);
+            self.shared.dispatcher.news();
+        }
     }
 
     async fn say(&self, say: Answer) -> Result<(), End> {
@@ -255,27 +285,37 @@ impl Session {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(%lease, %error, "a report means nothing");
-                let verdict = Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() };
-                tasks.reporting.spawn(async move { Ok(verdict) });
+                let shared = self.shared.clone();
+                let reason = format!("its report means nothing: {error}");
+                tasks.reporting.spawn(async move { shared.malformed(lease, reason).await });
                 return Ok(());
             }
         };
-        let (reporter, dispatcher) = (self.shared.reporter.clone(), self.shared.dispatcher.clone());
+        let shared = self.shared.clone();
         let store = async move {
-            let stored = reporter.report(report).await;
-            let stored = stored.map_err(|error| Status::unavailable(error.to_string()))?;
+            let stored = match shared.reporter.report(report).await {
+                Ok(queue::Verdict::Malformed) => {
+                    let reason = "its report does not tell of its matches".to_owned();
+                    return shared.malformed(lease, reason).await;
+                }
+                Ok(stored) => stored,
+                Err(ReportError::Database(error)) if !db::is_passing(&error) => {
+                    let reason = format!("its report cannot be stored: {error}");
+                    return shared.malformed(lease, reason).await;
+                }
+                Err(error) => return Err(Status::unavailable(error.to_string())),
+            };
             tracing::debug!(%lease, verdict = ?stored, "reported");
             // What waited for this lot may be leased now.
-            dispatcher.news();
+            shared.dispatcher.news();
             Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
         };
         tasks.reporting.spawn(store.in_current_span());
         Ok(())
     }
 
-    /// Renews leases, as long as the worker's token is good.
+    /// Renews leases.
     async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
-        self.shared.admit_secret(&self.secret, Role::Worker).await?;
         let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
         let lost: Vec<_> = leases.iter().filter(|lease| !held.contains(lease)).collect();
         if lost.is_empty() {
@@ -300,6 +340,17 @@ impl Session {
         }
         self.shared.dispatcher.news();
         Ok(())
+    }
+}
+
+impl Shared {
+    /// A report that will never be stored: the attempt has failed.
+    async fn malformed(&self, lease: Lease, reason: String) -> Result<Verdict, Status> {
+        tracing::error!(%lease, reason, "a report is refused");
+        let failure = Failure { lease, reason: reason.chars().take(REASON).collect() };
+        self.queue.fail(&[failure], self.now()).await.map_err(database)?;
+        self.dispatcher.news();
+        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write as _};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
@@ -126,7 +126,7 @@ impl Unpacking<'_> {
             EntryType::Symlink if self.caps.links => {
                 self.claim(&path)?;
                 let target = PathBuf::from(OsString::from_vec(target.unwrap_or_default()));
-                if !stays_within(&path, &target) {
+                if is_no_path(&target) || !stays_within(&path, &target) {
                     return Err(leads_out(&path));
                 }
                 self.links.push((path, target));
@@ -152,7 +152,7 @@ impl Unpacking<'_> {
         }
         self.count(path, Made::Directory)?;
         let place = self.to.join(path);
-        fs::create_dir(&place).map_err(BundleError::system(&place))
+        fs::create_dir(&place).map_err(unless_unfit(&place, path))
     }
 
     /// Takes a path that nothing has yet.
@@ -173,7 +173,7 @@ impl Unpacking<'_> {
 
     fn file<R: Read>(&self, entry: &mut Entry<'_, R>, path: &Path) -> Result<(), BundleError> {
         let place = self.to.join(path);
-        let failed = || BundleError::system(&place);
+        let failed = || unless_unfit(&place, path);
         let runs = entry.header().mode().map_err(no_archive)? & 0o111 != 0;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(if runs { 0o755 } else { 0o644 });
@@ -194,7 +194,7 @@ impl Unpacking<'_> {
     fn link(&self) -> Result<(), BundleError> {
         for (path, target) in &self.links {
             let place = self.to.join(path);
-            symlink(target, &place).map_err(BundleError::system(&place))?;
+            symlink(target, &place).map_err(unless_unfit(&place, path))?;
         }
         let top = fs::canonicalize(self.to).map_err(BundleError::system(self.to))?;
         for (path, _) in &self.links {
@@ -238,4 +238,24 @@ fn place(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
 
 fn twice(path: &Path) -> BundleError {
     BundleError::unfit(format!("{}: it is in there twice", path.display()))
+}
+
+/// Whether a link's target is none that a file system could hold.
+fn is_no_path(target: &Path) -> bool {
+    target.as_os_str().is_empty() || target.as_os_str().as_bytes().contains(&0)
+}
+
+/// What it means that `place` cannot be made: what no file system takes is the archive's fault,
+/// anything else is ours.
+fn unless_unfit(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
+    let (place, path) = (place.to_owned(), path.to_owned());
+    move |error| match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidFilename
+        | io::ErrorKind::NotADirectory => {
+            BundleError::unfit(format!("{}: {error}", path.display()))
+        }
+        _ => BundleError::system(&place)(error),
+    }
 }

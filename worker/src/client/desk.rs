@@ -58,8 +58,8 @@ impl Place {
     fn lease(&self) -> Option<Lease> {
         match self {
             Self::Fetching { lot, .. } => Some(lot.lease),
-            Self::Playing { lease, .. } => Some(*lease),
-            Self::Idle | Self::Pausing(_) | Self::Retired => None,
+            Self::Playing { lease, lost: false, .. } => Some(*lease),
+            Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Retired => None,
         }
     }
 }
@@ -82,6 +82,8 @@ pub(super) struct Desk {
     fetching: JoinSet<Fetched>,
     /// What was to be said while there was no line.
     owed: Vec<Say>,
+    /// Which database the coordinator has, once it was heard.
+    database: Option<String>,
     /// How long leases hold.
     lease: Duration,
     renew_at: Instant,
@@ -116,6 +118,7 @@ impl Desk {
             pauses,
             fetching: JoinSet::new(),
             owed: Vec::new(),
+            database: None,
             lease: SHORTEST_LEASE,
             renew_at: Instant::now(),
             until: None,
@@ -204,9 +207,10 @@ impl Desk {
 
     fn happened(&mut self, event: Event) {
         match event {
-            Event::Open(v1::Welcome { worker, lease_ms }) => {
+            Event::Open(v1::Welcome { worker, lease_ms, database }) => {
                 info!(worker, lease_ms, "connected");
                 self.lease = span(lease_ms);
+                self.belong(database);
                 self.open();
             }
             Event::Heard(Heard::Lot(lot)) => self.take(lot),
@@ -223,6 +227,21 @@ impl Desk {
                 error!(server = self.server, cause, "the coordinator refuses this worker");
                 let server = self.server.clone();
                 self.fail(WorkerError::Refused { server, cause }, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Sees to it that nothing of another database is said to this one: its leases are only numbers,
+    /// which may mean something else here.
+    fn belong(&mut self, database: String) {
+        self.spool.belong(&database);
+        let before = self.database.replace(database);
+        if before.is_some() && before != self.database {
+            warn!("the coordinator has another database: what was under way is given up");
+            self.owed.clear();
+            let playing: Vec<_> = self.places.iter().filter_map(Place::lease).collect();
+            for lease in playing {
+                self.lost(lease);
             }
         }
     }
@@ -353,7 +372,12 @@ impl Desk {
         let lost = matches!(self.places[slot], Place::Playing { lost: true, .. });
         match ended {
             Ended::Played => {
-                self.line.report(lease);
+                if lost {
+                    // Nobody waits for it any more.
+                    self.spool.forget(lease);
+                } else {
+                    self.line.report(lease);
+                }
                 self.pauses[slot].reset();
                 self.idle(slot);
             }

@@ -24,6 +24,10 @@ use crate::fault::{Context as _, Fault};
 /// Directories further down than this are not kept.
 const DEEPEST: usize = 16;
 
+/// What has a longer path than this, in bytes, is not kept either: with a worker's own directories
+/// in front it may be more than the system takes.
+const LONGEST: usize = 1024;
+
 /// Puts what was kept at `from` into the jail directory `to`, whose user is `user`.
 pub(super) fn bring_back(
     from: &Path,
@@ -125,6 +129,9 @@ impl Taking<'_> {
             }
             let name = OsStr::from_bytes(bytes);
             let (path, target) = (below.join(name), to.join(name));
+            if path.as_os_str().len() > LONGEST {
+                continue;
+            }
             let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
             let open = |flags: OFlags| {
                 // A FIFO, if one were there, would make us wait for who writes to it.

@@ -51,12 +51,20 @@ impl Store {
         let name = look.to_hex()[..32].to_owned();
         let path = self.path().join(&name);
         if !path.exists() {
+            // It has its name when it is whole: half a copy would be taken for the bot.
+            let unfinished = path.with_extension("new");
             let copy = || {
-                fs::create_dir(&path)?;
-                source.copy_into(&path)?;
-                self.hand_over_all(&path)
+                fs::create_dir(&unfinished)?;
+                source.copy_into(&unfinished)?;
+                self.hand_over_all(&unfinished)?;
+                fs::rename(&unfinished, &path)
             };
-            copy().fault("cannot copy a bot's files")?;
+            let copied = copy();
+            if copied.is_err() {
+                // The first failure is the one that matters.
+                drop(fs::remove_dir_all(&unfinished));
+            }
+            copied.fault("cannot copy a bot's files")?;
         }
         copies.insert(source.path().to_owned(), (look, name.clone()));
         Ok(name)

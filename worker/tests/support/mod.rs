@@ -107,7 +107,12 @@ impl Coordinator {
     pub(crate) async fn welcome(&mut self) -> Line {
         let mut line = self.line().await;
         line.until(|say| matches!(say, Say::Hello(_)).then_some(())).await;
-        line.say(Said::Welcome(v1::Welcome { worker: 1, lease_ms: 900 })).await;
+        line.say(Said::Welcome(v1::Welcome {
+            worker: 1,
+            lease_ms: 900,
+            database: "the test's".to_owned(),
+        }))
+        .await;
         line
     }
 
