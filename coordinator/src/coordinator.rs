@@ -211,6 +211,9 @@ fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher)
 /// # Errors
 /// If it is none.
 pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
+    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(UrlError("it is none of PostgreSQL".to_owned()));
+    }
     url.parse().map_err(|error: Error| UrlError(error.to_string()))
 }
 

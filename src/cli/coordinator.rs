@@ -33,6 +33,7 @@ pub(super) struct CoordinatorArgs {
     leases: LeaseArgs,
     /// Connections to the database at most.
     #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
     connections: u32,
 }
 

@@ -49,7 +49,8 @@ pub(super) struct Demo {
     /// Throw away what an earlier demonstration has kept there.
     #[arg(long)]
     fresh: bool,
-    /// The directory with the tournament files; by default that of the source tree.
+    /// The directory with the tournament files, those of --quick in `quick/` below it; by default
+    /// that of the source tree.
     #[arg(long, value_name = "DIR")]
     presets: Option<PathBuf>,
     /// Where workers and clients may call meanwhile; by default any free port.

@@ -22,8 +22,10 @@ pub(crate) fn start_quietly() {
 }
 
 fn begin(usual: LevelFilter) {
-    let filter = EnvFilter::builder().with_default_directive(usual.into());
-    let registry = tracing_subscriber::registry().with(filter.from_env_lossy());
+    let filter = EnvFilter::builder().with_default_directive(usual.into()).from_env_lossy();
+    // The database's notices are not about us.
+    let quiet = "sqlx=warn".parse().expect("it is well formed");
+    let registry = tracing_subscriber::registry().with(filter.add_directive(quiet));
     let started = if io::stderr().is_terminal() {
         registry.with(fmt::layer().with_writer(io::stderr).with_target(false)).try_init()
     } else {

@@ -1,5 +1,6 @@
 //! Adds up what the bots of a local run earn.
 
+use arbiter_coordinator::ranking::Mean;
 use arbiter_games::{Forfeit, Micros, Score};
 use hdrhistogram::Histogram;
 
@@ -25,9 +26,6 @@ pub(crate) struct Row {
 /// The longest reply time that is told apart, in microseconds: an hour.
 const LONGEST: u64 = 3_600_000_000;
 
-/// Half the width of a 95 % interval in standard errors, for a normal distribution.
-const Z95: f64 = 1.96;
-
 /// Reply times of a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplyTimes {
@@ -43,17 +41,11 @@ impl Row {
         Self { games: 0, score, squares: 0, forfeits, bad_answers: 0, replies }
     }
 
-    /// The mean of the first component of the scores, and half the width of its 95 % interval
-    /// (normal approximation), which takes two games.
-    #[expect(clippy::cast_precision_loss, reason = "shown to people with two digits")]
+    /// The mean of the first component of the scores, and half the width of its 95 % interval,
+    /// which takes two games.
     pub(crate) fn mean(&self) -> (f64, Option<f64>) {
-        let (count, sum) = (f64::from(self.games.max(1)), self.first() as f64);
-        let mean = sum / count;
-        let spread = (self.games > 1).then(|| {
-            let variance = (self.squares as f64 - sum * mean).max(0.0) / (count - 1.0);
-            Z95 * (variance / count).sqrt()
-        });
-        (mean, spread)
+        let mean = Mean::of(i64::from(self.games), self.first().into(), self.squares);
+        mean.map_or((0.0, None), |mean| (mean.mean, mean.margin))
     }
 
     fn first(&self) -> i64 {
@@ -145,8 +137,9 @@ mod tests {
     fn intervals() {
         let (mean, spread) = tally(&[&[2], &[0], &[2], &[0]]).0[0].mean();
         assert!((mean - 1.0).abs() < 1e-9);
-        // The sample's deviation is 2/sqrt(3), its standard error half of that.
-        assert!((spread.unwrap() - 1.96 / 3.0_f64.sqrt()).abs() < 1e-9);
+        // The sample's deviation is 2/sqrt(3), its standard error half of that; Student's quantile
+        // for three degrees of freedom is 3.182.
+        assert!((spread.unwrap() - 3.182 / 3.0_f64.sqrt()).abs() < 1e-9);
         assert_eq!(tally(&[&[5]]).0[0].mean(), (5.0, None));
     }
 }

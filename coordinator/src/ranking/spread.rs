@@ -22,7 +22,7 @@ const NORMAL: f64 = 1.960;
 impl Mean {
     /// The mean of so many numbers with this sum and this sum of squares; none of no numbers.
     #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
-    pub(super) fn of(count: i64, sum: i128, squares: i128) -> Option<Self> {
+    pub fn of(count: i64, sum: i128, squares: i128) -> Option<Self> {
         if count <= 0 {
             return None;
         }

@@ -268,16 +268,16 @@ impl Shared {
     }
 }
 
-/// A tournament as a message. Its seed is shown once it is closed.
+/// A tournament as a message. Its seed is shown once it is over.
 fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
-    let closed = found.state == TournamentState::Closed;
+    let over = found.state != TournamentState::Open;
     Tournament {
         name: found.name,
         game: found.game,
         settings: found.settings.to_string(),
         state: found.state.word().to_owned(),
         seed_hash: found.seed_hash,
-        seed: if closed { found.seed.0.to_vec() } else { Vec::new() },
+        seed: if over { found.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(found.created_at),
         editions,
     }

@@ -57,6 +57,14 @@ pub enum StateError {
         /// How it ended.
         state: TournamentState,
     },
+    /// It was never played to an end.
+    #[error(
+        "no edition of {name} is complete, so there is nothing to close; start it, or cancel it"
+    )]
+    Unplayed {
+        /// Its name.
+        name: String,
+    },
     /// It is being played.
     #[error(
         "edition {number} of {name} is still being played; wait for it, or cancel the tournament"
@@ -141,7 +149,7 @@ pub async fn cancel(
 /// Ends a tournament that is played to its end: from now on its seed may be shown.
 ///
 /// # Errors
-/// If it has ended already, or an edition runs, or the database fails.
+/// If it has ended already, or an edition runs, or none is complete, or the database fails.
 pub async fn close(
     queue: &Queue,
     id: TournamentId,
@@ -152,6 +160,9 @@ pub async fn close(
     let editions = editions::of_tournament(&mut *transaction, id).await?;
     if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
         return Err(StateError::Runs { name, number: running.number });
+    }
+    if !editions.iter().any(|edition| edition.state == EditionState::Complete) {
+        return Err(StateError::Unplayed { name });
     }
     end(transaction, id, TournamentState::Closed, now).await
 }

@@ -154,6 +154,12 @@ async fn a_closed_tournament_is_over() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &file(GameName::Wojna, ""), 4).await;
+    let unplayed = create::close(&queue, tournament.id, START).await.unwrap_err().to_string();
+    assert!(unplayed.starts_with("no edition of wojna-cup is complete"), "{unplayed}");
+    let edition = editions::create(&database.pool, tournament.id, 1, false, START).await.unwrap();
+    let statement = "
+        UPDATE editions SET state = 'complete', matches = 1, ended_at = created_at WHERE id = $1";
+    sqlx::query(statement).bind(edition.0).execute(&database.pool).await.unwrap();
     let closed = create::close(&queue, tournament.id, START).await.unwrap();
     assert_eq!((closed.state, closed.seed), (TournamentState::Closed, tournament.seed));
     let over = "tournament wojna-cup was closed; make another one";

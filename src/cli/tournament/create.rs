@@ -136,7 +136,9 @@ fn read(path: &Path) -> Result<(String, TournamentFile), Failure> {
 fn house(file: &Path, paths: &[String]) -> Result<Vec<Packed>, Failure> {
     let mut bots: Vec<Packed> = Vec::new();
     for path in paths {
-        let bot = Packed::new(&beside(file, path))?;
+        let named =
+            |failure: Failure| failure.after(&format!("{}: [house] bots: {path}", file.display()));
+        let bot = Packed::new(&beside(file, path)).map_err(named)?;
         if bots.iter().any(|other| other.name == bot.name) {
             return Err(Failure::usage(format!(
                 "{}: [house] has two bots called {}; give one of them another name",

@@ -116,6 +116,9 @@ fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fa
         out.line("")?;
         out.table(&table)?;
     }
+    for edition in &found.editions {
+        out.line(&format!("matches of edition {} are named {}/0, …", edition.number, edition.id))?;
+    }
     if !aside.is_empty() {
         let set = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
         out.line("")?;

@@ -32,8 +32,8 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(300);
 /// How long a slot pauses after a fault: from this, for the first, ...
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// ... to this, when everything fails.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// ... to this, when everything fails: what fails may be one tournament's, and the others wait.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// How long the last words to the coordinator may take.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -291,7 +291,10 @@ impl Desk {
     /// An attempt failed: the slot takes a break.
     fn failed(&mut self, slot: usize, lease: Lease, reason: String) {
         self.tell(Say::Fault(v1::Fault { lease: Some(lease.into()), reason }));
-        self.places[slot] = Place::Pausing(Instant::now() + self.pauses[slot].next());
+        let pause = self.pauses[slot].next();
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        warn!(slot, pause_ms, "the slot pauses after a fault");
+        self.places[slot] = Place::Pausing(Instant::now() + pause);
     }
 
     /// Takes a lot, if there is a slot for it.

@@ -1,5 +1,7 @@
 //! What only several keys together can get wrong.
 
+use std::ops::RangeInclusive;
+
 use arbiter_games::blackjack::Episode;
 use arbiter_games::{BotName, Micros, Params, Seed, StartError};
 use arbiter_proto::limits::Bytes;
@@ -15,6 +17,10 @@ const NAME: usize = 64;
 const LEAST: Bytes = Bytes::megabytes(1);
 /// Descriptors that a program needs to begin with: its three streams, itself and its libraries.
 const DESCRIPTORS: u64 = 8;
+/// How many processes and threads a bot may be allowed: fewer start nothing, more are no limit.
+const PROCESSES: RangeInclusive<u32> = 4..=32_768;
+/// The fewest files with which a sandbox can be furnished.
+const FILES: u64 = 16;
 /// No machine has more processors.
 const CPUS: usize = 1024;
 /// No match takes longer.
@@ -91,8 +97,16 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let wrong = [
         ("memory", limits.memory < LEAST, small("no program runs in so little")),
         ("disk", limits.disk < LEAST, small("no program fits into so little")),
-        ("processes", limits.processes < 1, "a bot is a process; write 1 or more".to_owned()),
-        ("files", limits.files < 1, "a bot is a file; write 1 or more".to_owned()),
+        (
+            "processes",
+            !PROCESSES.contains(&limits.processes),
+            format!("a bot and what it starts; write {} to {}", PROCESSES.start(), PROCESSES.end()),
+        ),
+        (
+            "files",
+            limits.files < FILES,
+            format!("a bot's working directory takes some; write {FILES} or more"),
+        ),
         (
             "descriptors",
             limits.descriptors < DESCRIPTORS,

@@ -212,12 +212,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[limits]\nprocesses = 0",
-        "line 4: [limits] processes = 0: a bot is a process; write 1 or more",
+        "line 4: [limits] processes = 0: a bot and what it starts; write 4 to 32768",
     ),
     (
         "gomoku",
         "[limits]\nfiles = 0",
-        "line 4: [limits] files = 0: a bot is a file; write 1 or more",
+        "line 4: [limits] files = 0: a bot's working directory takes some; write 16 or more",
     ),
     (
         "gomoku",
