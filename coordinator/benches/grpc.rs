@@ -1,0 +1,175 @@
+//! Leases and reports over gRPC with durable commits, against what the same Postgres makes of the
+//! same rows by a raw `COPY` and by single-row inserts; and how long a worker that asks waits for
+//! its lot. All in one run: `cargo bench -p arbiter-coordinator --bench grpc`.
+//!
+//! Coordinator and workers are one process and talk over TCP; it shares its cores with Postgres.
+//! Workers play nothing, and behave as ours do: each lot is reported by itself, and its slot offers
+//! room again at once. The standings are counted meanwhile. Speeds depend on what else the machine
+//! does, so there are several rounds, and ratios within each.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use arbiter_coordinator::postgres::Postgres;
+use arbiter_games::Seed;
+use arbiter_proto::v1::Fate;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use sqlx::PgPool;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tonic_health::pb::HealthCheckRequest;
+
+use support::measure::{Latencies, Spent, load, median, speed};
+use support::server::{Server, Worker};
+use support::{edition, name, raw_copy, running, single_inserts};
+
+mod support;
+
+/// How often everything is measured.
+const ROUNDS: usize = 3;
+/// Bots of an edition.
+const BOTS: i32 = 1000;
+/// Matches of an edition with lots of one.
+const FEW: i64 = 100_000;
+/// Matches of an edition with great lots.
+const MANY: i64 = 1_000_000;
+/// Workers that are always busy.
+const BUSY: usize = 16;
+/// Slots of each: together they fill several batches of reports.
+const SLOTS: u32 = 96;
+/// Workers that ask at their own times.
+const CALM: u32 = 200;
+/// How long their lots take to play, about. Real ones take longer, so that workers ask less often.
+const PLAY: Duration = Duration::from_secs(1);
+/// How long these are watched.
+const WATCHED: Duration = Duration::from_secs(15);
+/// How often an empty call is made meanwhile.
+const EMPTY: Duration = Duration::from_millis(10);
+
+fn main() {
+    support::run(async |postgres, pool| {
+        let bench = Bench { postgres, pool };
+        let mut speeds: [Vec<_>; 2] = Default::default();
+        for _ in 0..ROUNDS {
+            for (of_size, measured) in speeds.iter_mut().zip(bench.throughput().await) {
+                of_size.push(measured);
+            }
+        }
+        for (size, of_size) in [1, 64].into_iter().zip(speeds) {
+            let [speed, of_copy] =
+                [0, 1].map(|which| median(of_size.iter().map(|pair| pair[which]).collect()));
+            println!("median, lots of {size:>2}: {speed:.0} matches/s, {of_copy:.2} of COPY");
+        }
+        bench.latency().await;
+    });
+}
+
+/// What is measured against what.
+struct Bench<'a> {
+    postgres: &'a Postgres,
+    pool: PgPool,
+}
+
+impl Bench<'_> {
+    /// For small and for great lots the speed in matches a second, and as a part of a raw copy's.
+    async fn throughput(&self) -> [[f64; 2]; 2] {
+        println!("load of the machine {}", load());
+        let floor = edition(&self.pool, &name(), BOTS).await;
+        let copy = raw_copy(&self.pool, floor).await;
+        println!("  raw COPY of results              {copy:>9.0} rows/s");
+        let floor = edition(&self.pool, &name(), BOTS).await;
+        let inserts = single_inserts(&self.pool, floor, 1).await;
+        println!("  single-row inserts, 1 session    {inserts:>9.0} rows/s");
+        let mut speeds = [[0.0; 2]; 2];
+        let sizes = [(1, FEW, 30_000.0), (64, MANY, 250_000.0)];
+        for (measured, (per_lot, matches, target)) in speeds.iter_mut().zip(sizes) {
+            let (speed, costs) = self.play(per_lot, matches).await;
+            println!(
+                "  lots of {per_lot:>2}                       {speed:>9.0} matches/s, {:.2} of COPY, \
+                {:.1} × inserts, {:.2} of the target; {costs}",
+                speed / copy,
+                speed / inserts,
+                speed / target
+            );
+            *measured = [speed, speed / copy];
+        }
+        speeds
+    }
+
+    /// Has an edition played by busy workers: the speed in matches a second, and what that costs.
+    async fn play(&self, per_lot: i32, matches: i64) -> (f64, String) {
+        running(&self.pool, &name(), BOTS, matches, per_lot).await;
+        let server = Server::start(self.postgres).await;
+        let mut workers = Vec::new();
+        for number in 0..BUSY {
+            workers.push(Worker::connect(&server, &format!("busy-{number}"), SLOTS).await);
+        }
+        let left = Arc::new(AtomicI64::new(matches / i64::from(per_lot)));
+        let over = watch::Sender::new(false);
+        let mut tasks = JoinSet::new();
+        let spent = Spent::so_far(self.postgres);
+        let begin = Instant::now();
+        for worker in workers {
+            tasks.spawn(work(worker, Arc::clone(&left), over.clone()));
+        }
+        tasks.join_all().await;
+        let speed = speed(matches, begin);
+        let costs = spent.each(self.postgres, matches);
+        server.stop().await;
+        (speed, costs)
+    }
+
+    /// Prints how long workers wait that ask at their own times.
+    async fn latency(&self) {
+        let lots = 2 * u64::from(CALM) * (WATCHED.as_secs() + 1);
+        let matches = 16 * i64::try_from(lots).expect("a small number");
+        running(&self.pool, &name(), BOTS, matches, 16).await;
+        let server = Server::start(self.postgres).await;
+        let until = Instant::now() + WATCHED;
+        let mut tasks = JoinSet::new();
+        for number in 0..CALM {
+            let worker = Worker::connect(&server, &format!("calm-{number}"), 1).await;
+            tasks.spawn(worker.play_calmly(PLAY, Seed::of_text("calm").dice(number.into()), until));
+        }
+        let mut health = server.health().await;
+        let mut empty = Latencies::default();
+        while Instant::now() < until {
+            empty.time(health.check(HealthCheckRequest::default())).await.expect("it is healthy");
+            tokio::time::sleep(EMPTY).await;
+        }
+        let mut waits = Latencies::default();
+        for waited in tasks.join_all().await {
+            waits.merge(waited);
+        }
+        println!("load of the machine {}", load());
+        println!("from room to lot, {CALM} workers: {waits}; target p99 10 ms");
+        println!("an empty call meanwhile:       {empty}");
+        server.stop().await;
+    }
+}
+
+/// Plays lots until none is left.
+async fn work(mut worker: Worker, left: Arc<AtomicI64>, over: watch::Sender<bool>) {
+    let mut ended = over.subscribe();
+    worker.offer(SLOTS).await;
+    loop {
+        let heard = tokio::select! {
+            heard = worker.hear() => heard.expect("the coordinator goes on"),
+            _ = ended.wait_for(|over| *over) => return,
+        };
+        match heard {
+            Answer::Lot(lot) => {
+                worker.report(&lot).await;
+                worker.offer(1).await;
+            }
+            Answer::Verdict(verdict) => {
+                assert_eq!(verdict.fate(), Fate::Accepted);
+                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    over.send_replace(true);
+                }
+            }
+            other => panic!("{other:?} was not asked for"),
+        }
+    }
+}

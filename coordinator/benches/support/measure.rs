@@ -1,0 +1,107 @@
+//! Speeds, latencies, and what a benchmark costs in processor time, which other programs on the
+//! machine do not change.
+
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use arbiter_coordinator::postgres::Postgres;
+
+/// Clock ticks a second in /proc (`USER_HZ`): the same on all machines that Linux runs on today.
+const TICKS: f64 = 100.0;
+
+/// So many things since then, a second.
+#[expect(clippy::cast_precision_loss, reason = "a few digits are enough")]
+pub(crate) fn speed(things: i64, since: Instant) -> f64 {
+    things as f64 / since.elapsed().as_secs_f64()
+}
+
+/// The number in the middle.
+pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// How busy the machine is: runnable programs, on average over the last minute.
+pub(crate) fn load() -> String {
+    let loads = fs::read_to_string("/proc/loadavg").expect("Linux");
+    loads.split(' ').next().expect("three averages").to_owned()
+}
+
+/// How long something took, many times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    pub(crate) fn add(&mut self, took: Duration) {
+        self.0.push(took);
+    }
+
+    /// Adds how long this takes.
+    pub(crate) async fn time<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let begin = Instant::now();
+        let done = work.await;
+        self.add(begin.elapsed());
+        done
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// What so many parts of a hundred stay below, in milliseconds.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let place = (sorted.len() * percent / 100).min(sorted.len() - 1);
+        sorted[place].as_secs_f64() * 1000.0
+    }
+}
+
+impl fmt::Display for Latencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, high, most] = [50, 99, 100].map(|percent| self.percentile(percent));
+        let times = self.0.len();
+        write!(f, "p50 {median:.2} ms, p99 {high:.2} ms, most {most:.1} ms ({times} times)")
+    }
+}
+
+/// Processor time used so far, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    /// By this process.
+    ours: f64,
+    /// By Postgres.
+    postgres: f64,
+}
+
+impl Spent {
+    pub(crate) fn so_far(postgres: &Postgres) -> Self {
+        let server = postgres.pid().to_string();
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
+        let children = children.expect("the server runs");
+        let backends = children.split_whitespace().filter_map(|pid| ticks(pid, 2));
+        // Of those that have ended the server knows what they used.
+        let postgres = ticks(&server, 4).expect("the server runs") + backends.sum::<f64>();
+        let ours = ticks("self", 2).expect("we run");
+        Self { ours: ours / TICKS, postgres: postgres / TICKS }
+    }
+
+    /// What each of so many things cost since then, in words.
+    #[expect(clippy::cast_precision_loss, reason = "a few digits are enough")]
+    pub(crate) fn each(self, postgres: &Postgres, things: i64) -> String {
+        let now = Self::so_far(postgres);
+        let micros = |seconds: f64| seconds * 1e6 / things as f64;
+        let (ours, theirs) = (micros(now.ours - self.ours), micros(now.postgres - self.postgres));
+        format!("{ours:.1} µs of processor time each here, {theirs:.1} in Postgres")
+    }
+}
+
+/// The first so many of a process's times (proc(5): user, system, ended children's user and
+/// system), added up.
+fn ticks(pid: &str, times: usize) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything, comes the state; the times are 11 fields further.
+    let fields = stat.rsplit(')').next()?.split_whitespace().skip(12 - 1);
+    fields.take(times).map(|field| field.parse::<f64>().ok()).sum()
+}

@@ -1,0 +1,205 @@
+//! What benchmarks of the coordinator share: a database of their own with durable commits, editions
+//! to play, the floors they are held against, and how things are measured.
+
+#![allow(dead_code, reason = "each benchmark uses its part")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use arbiter_coordinator::db::matches::{Match, Seats};
+use arbiter_coordinator::db::results::{self, MatchResult};
+use arbiter_coordinator::db::{self, bots, editions, versions};
+use arbiter_coordinator::postgres::{Durability, Postgres};
+use arbiter_coordinator::queue::{NewLot, Order, Plan, Queue, Terms};
+use arbiter_coordinator::tournament::create;
+use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_games::GameName;
+use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
+use arbiter_proto::level::Level;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use time::OffsetDateTime;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+pub(crate) mod measure;
+pub(crate) mod server;
+
+use measure::speed;
+
+/// When everything is made.
+pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+/// Connections to the database, as many as the coordinator has unless told otherwise.
+pub(crate) const CONNECTIONS: u32 = 16;
+/// Rows of the raw copy.
+const COPIED: i64 = 1_000_000;
+/// Single-row inserts.
+const INSERTED: i64 = 4_000;
+
+/// Runs a benchmark on a database of its own, whose commits are on disk when they are made.
+pub(crate) fn run(bench: impl AsyncFnOnce(&Postgres, PgPool)) {
+    let directory = tempfile::tempdir().expect("a directory for the data can be made");
+    let postgres = Postgres::start(directory.path(), Durability::Synced).expect("Postgres runs");
+    let runtime = Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let options = postgres.options("postgres");
+        let pool = db::connect(options, CONNECTIONS).await.expect("it answers");
+        db::migrate(&pool).await.expect("the tables are made");
+        bench(&postgres, pool).await;
+    });
+    drop(runtime);
+    postgres.stop();
+}
+
+/// A name that no tournament has yet.
+pub(crate) fn name() -> String {
+    static NAMES: AtomicU32 = AtomicU32::new(0);
+    format!("bench-{}", NAMES.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A running edition of a tournament of its own: so many bots, so many matches in a lot.
+pub(crate) async fn running(
+    pool: &PgPool,
+    name: &str,
+    bots: i32,
+    matches: i64,
+    per_lot: i32,
+) -> EditionId {
+    let edition = edition(pool, name, bots).await;
+    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
+    assert!(queue.start(edition).await.expect("the plan makes sense"));
+    edition
+}
+
+/// An edition between so many bots, not planned yet.
+pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
+    let file = TournamentFile::official(name, GameName::Gomoku);
+    let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
+    let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
+    versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");
+    let mut entered = Vec::new();
+    let mut transaction = pool.begin().await.expect("a transaction");
+    for bot in 0..bots {
+        let name = format!("bot-{bot}");
+        let bot = bots::create(&mut *transaction, tournament, None, &name, NOW).await;
+        let version = versions::submit(&mut *transaction, bot.expect("a bot"), &[0; 32], NOW);
+        entered.push(version.await.expect("a version"));
+    }
+    transaction.commit().await.expect("they are stored");
+    editions::enter(pool, edition, &entered).await.expect("they take part");
+    edition
+}
+
+/// A plan of so many matches, so many in a lot, in which all bots play about as often.
+fn plan(
+    bots: i32,
+    matches: i64,
+    per_lot: i32,
+) -> Plan<impl Iterator<Item = Match>, impl Iterator<Item = NewLot>, impl Iterator<Item = Order>> {
+    let bots = i64::from(bots);
+    let seat = move |number: i64| Entrant(i32::try_from(number % bots).expect("few bots"));
+    let seats =
+        move |number: i64| Seats(vec![seat(number), seat(number + 1 + number / bots % (bots - 1))]);
+    let step = usize::try_from(per_lot).expect("a small number");
+    Plan {
+        matches: (0..matches).map(move |number| Match {
+            number: MatchNumber(number),
+            deal: number,
+            board: None,
+            seats: seats(number),
+            carried: None,
+            files_from: None,
+            params: None,
+        }),
+        lots: (0..).zip((0..matches).step_by(step)).map(move |(lot, first)| NewLot {
+            number: LotNumber(lot),
+            first: MatchNumber(first),
+            count: i32::try_from(i64::from(per_lot).min(matches - first)).expect("a small number"),
+            expected_ms: 1000,
+            width: 2,
+            waits: 0,
+            feeds: false,
+        }),
+        order: std::iter::empty(),
+        growing: false,
+    }
+}
+
+/// What a match comes to, whoever plays it.
+pub(crate) fn result(number: MatchNumber) -> MatchResult {
+    let wins = number.0 % 3;
+    MatchResult {
+        number,
+        wall_ms: 1000,
+        scores: vec![wins, 2 - wins],
+        transcript: transcript(number),
+        forfeits: Vec::new(),
+        bad_answers: Vec::new(),
+    }
+}
+
+/// What is said in a match: no two say the same.
+pub(crate) fn transcript(number: MatchNumber) -> [u8; 32] {
+    let mut transcript = [0; 32];
+    for (place, word) in (0..).zip(transcript.chunks_exact_mut(8)) {
+        // Multiplied by an odd constant, so that all bits differ.
+        let mixed = (number.0 + place).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word.copy_from_slice(&mixed.to_be_bytes());
+    }
+    transcript
+}
+
+/// Copies the results of the first so many matches of an edition, whatever the queue thinks of it.
+pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matches: i64) {
+    /// So many at a time.
+    const PIECE: i64 = 1_000_000;
+    for first in (0..matches).step_by(usize::try_from(PIECE).expect("it fits")) {
+        let numbers = first..matches.min(first + PIECE);
+        let rows: Vec<_> = numbers.map(|number| result(MatchNumber(number))).collect();
+        let batch: results::Batch = rows.iter().map(|row| (edition, Level::A, row)).collect();
+        results::copy_in(&mut *db, batch).await.expect("they are copied");
+    }
+}
+
+/// The speed of a raw copy of results in one transaction, in rows a second.
+pub(crate) async fn raw_copy(pool: &PgPool, edition: EditionId) -> f64 {
+    let mut connection = pool.acquire().await.expect("a connection");
+    let begin = Instant::now();
+    let mut transaction = connection.begin().await.expect("a transaction");
+    copy_results(&mut transaction, edition, COPIED).await;
+    transaction.commit().await.expect("it is committed");
+    speed(COPIED, begin)
+}
+
+/// The speed of prepared inserts of one result each, committed one by one by so many sessions at
+/// the same time, in rows a second: what `pgbench` would measure.
+pub(crate) async fn single_inserts(pool: &PgPool, edition: EditionId, sessions: i64) -> f64 {
+    let mut tasks = JoinSet::new();
+    let begin = Instant::now();
+    for first in 0..sessions {
+        let mut connection = pool.acquire().await.expect("a connection");
+        tasks.spawn(async move {
+            let mut number = first;
+            while number < INSERTED {
+                insert(&mut connection, edition, &result(MatchNumber(number))).await;
+                number += sessions;
+            }
+        });
+    }
+    tasks.join_all().await;
+    speed(INSERTED, begin)
+}
+
+async fn insert(db: &mut PgConnection, edition: EditionId, result: &MatchResult) {
+    let statement = "INSERT INTO results (number, edition, wall_ms, level, scores, transcript)
+        VALUES ($1, $2, $3, 'A', $4, $5)";
+    sqlx::query(statement)
+        .bind(result.number.0)
+        .bind(edition.0)
+        .bind(result.wall_ms)
+        .bind(&result.scores)
+        .bind(result.transcript.as_slice())
+        .execute(db)
+        .await
+        .expect("it is inserted");
+}

@@ -1,0 +1,167 @@
+//! A coordinator that serves over TCP in this process, and workers that play nothing.
+
+use std::time::{Duration, Instant};
+
+use arbiter_coordinator::access::Role;
+use arbiter_coordinator::coordinator::{Config, Coordinator};
+use arbiter_coordinator::postgres::Postgres;
+use arbiter_coordinator::queue::Terms;
+use arbiter_games::{Dice, RULES_VERSION};
+use arbiter_proto::ids::MatchNumber;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{
+    CoordinatorMessage, Fate, Hello, Lot, MatchResult, Report, Room, SeatResult, WorkerMessage,
+};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+use tonic::{Request, Streaming};
+use tonic_health::pb::health_client::HealthClient;
+
+use super::measure::Latencies;
+use super::{CONNECTIONS, result};
+
+/// A coordinator that serves.
+pub(crate) struct Server {
+    address: String,
+    token: MetadataValue<Ascii>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(postgres: &Postgres) -> Self {
+        let config = Config { tls: None, terms: Terms::USUAL, connections: CONNECTIONS };
+        let coordinator = Coordinator::prepare(postgres.options("postgres"), config).await;
+        let coordinator = coordinator.expect("the database can be used");
+        let secret = coordinator.make_token(Role::Worker, "bench").await.expect("a token");
+        let token = format!("Bearer {}", secret.text()).parse().expect("letters and digits");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            coordinator.run(listener, async { drop(stopped.await) }).await.expect("it serves");
+        });
+        Self { address, token, stop, serving }
+    }
+
+    /// A connection.
+    pub(crate) async fn channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(self.address.clone()).expect("an address");
+        endpoint.tcp_nodelay(true).connect().await.expect("the coordinator answers")
+    }
+
+    /// Somebody who calls without anything to be done.
+    pub(crate) async fn health(&self) -> HealthClient<Channel> {
+        HealthClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).expect("it waits for that");
+        self.serving.await.expect("it ends");
+    }
+}
+
+/// A connected worker.
+pub(crate) struct Worker {
+    say: mpsc::Sender<WorkerMessage>,
+    hear: Streaming<CoordinatorMessage>,
+}
+
+impl Worker {
+    /// A worker over a connection of its own, with so many slots at most.
+    pub(crate) async fn connect(server: &Server, name: &str, slots: u32) -> Self {
+        // Each slot has a report and an offer under way at most, so nobody waits to speak.
+        let (say, said) = mpsc::channel(2 * slots as usize + 2);
+        let hello = Hello {
+            name: name.to_owned(),
+            build: "bench".to_owned(),
+            sandbox: "none".to_owned(),
+            rules: RULES_VERSION.to_owned(),
+        };
+        let mut request = Request::new(ReceiverStream::new(said));
+        request.metadata_mut().insert("authorization", server.token.clone());
+        let mut client = WorkerServiceClient::new(server.channel().await);
+        let hello = WorkerMessage { say: Some(Say::Hello(hello)) };
+        say.send(hello).await.expect("there is room");
+        let stream = client.work(request).await.expect("a worker may work");
+        let mut worker = Self { say, hear: stream.into_inner() };
+        let Some(Answer::Welcome(_)) = worker.hear().await else {
+            panic!("a welcome comes first");
+        };
+        worker
+    }
+
+    async fn say(&self, say: Say) {
+        self.say.send(WorkerMessage { say: Some(say) }).await.expect("the coordinator listens");
+    }
+
+    /// Offers room for so many lots.
+    pub(crate) async fn offer(&self, slots: u32) {
+        self.say(Say::Room(Room { slots })).await;
+    }
+
+    /// Reports a lot.
+    pub(crate) async fn report(&self, lot: &Lot) {
+        self.say(Say::Report(report(lot))).await;
+    }
+
+    /// Plays one lot after the other until then, each for `play` or half as long or half as long
+    /// again, and says how long each took to come.
+    pub(crate) async fn play_calmly(
+        mut self,
+        play: Duration,
+        mut dice: Dice,
+        until: Instant,
+    ) -> Latencies {
+        let mut rest = move || play / 2 + play * dice.below(1000) / 1000;
+        let mut waits = Latencies::default();
+        // Workers do not begin all at once.
+        tokio::time::sleep(rest()).await;
+        while Instant::now() < until {
+            let lot = waits.time(self.lot()).await;
+            tokio::time::sleep(rest()).await;
+            self.report(&lot).await;
+        }
+        waits
+    }
+
+    /// Asks for a lot.
+    async fn lot(&mut self) -> Lot {
+        self.offer(1).await;
+        loop {
+            match self.hear().await.expect("the coordinator goes on") {
+                Answer::Lot(lot) => return lot,
+                Answer::Verdict(verdict) => assert_eq!(verdict.fate(), Fate::Accepted),
+                other => panic!("{other:?} was not asked for"),
+            }
+        }
+    }
+
+    /// What the coordinator says next; nothing at the end. It may be dropped at any moment.
+    pub(crate) async fn hear(&mut self) -> Option<Answer> {
+        let message = self.hear.message().await.expect("the stream holds")?;
+        Some(message.say.expect("every message says something"))
+    }
+}
+
+/// The report of a lot.
+fn report(lot: &Lot) -> Report {
+    let results = lot.matches.iter().map(|planned| {
+        let came = result(MatchNumber(planned.number));
+        let seat = |score: &i64| SeatResult { score: vec![*score], ..SeatResult::default() };
+        MatchResult {
+            number: planned.number,
+            seats: came.scores.iter().map(seat).collect(),
+            transcript: came.transcript.to_vec(),
+            wall_ms: came.wall_ms,
+            record: Vec::new(),
+        }
+    });
+    Report { lease: lot.lease, results: results.collect(), level: "A".to_owned() }
+}
