@@ -74,6 +74,19 @@ pub enum PostgresError {
     /// There is no user to run it as.
     #[error("PostgreSQL refuses to run as root, and /etc/passwd has neither postgres nor nobody")]
     NoUser,
+    /// The user that it runs as cannot get to its data.
+    #[error(
+        "PostgreSQL runs as {user} here, who may not pass {closed} on the way to {data}: \
+        chmod o+x {closed}, or choose another directory with --data"
+    )]
+    Closed {
+        /// The user's name.
+        user: &'static str,
+        /// The directory that is closed.
+        closed: PathBuf,
+        /// Where the data are to be.
+        data: PathBuf,
+    },
     /// A file or directory cannot be used.
     #[error("cannot {what} {path}: {cause}")]
     File {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use arbiter_coordinator::postgres::{Durability, Postgres, PostgresError};
@@ -89,6 +90,20 @@ fn a_cluster_that_does_not_start_says_why() {
 fn a_directory_that_cannot_be_made_is_named() {
     let error = Postgres::start(Path::new("/proc/arbiter"), Durability::Fleeting).unwrap_err();
     assert!(error.to_string().starts_with("cannot make the directory /proc/arbiter"), "{error}");
+}
+
+#[test]
+fn a_directory_that_its_user_cannot_reach_is_named() {
+    let closed = tempfile::tempdir().unwrap();
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let started = Postgres::start(&closed.path().join("data"), Durability::Fleeting);
+    if rustix::process::geteuid().is_root() {
+        let error = started.unwrap_err().to_string();
+        let remedy = format!("chmod o+x {}", closed.path().canonicalize().unwrap().display());
+        assert!(error.contains(&remedy) && error.contains("--data"), "{error}");
+    } else {
+        started.unwrap();
+    }
 }
 
 /// Where the server of [`holds_a_server`] has its data.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -46,6 +46,7 @@ const FLEETING: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_w
 /// The unprivileged user that the server runs as, where we are root.
 #[derive(Clone, Copy, Debug)]
 struct User {
+    name: &'static str,
     uid: u32,
     gid: u32,
 }
@@ -58,19 +59,30 @@ impl User {
         }
         let path = Path::new("/etc/passwd");
         let passwd = fs::read_to_string(path).map_err(file("read", path))?;
-        let of = |name: &str| passwd.lines().find_map(|line| Self::of_line(line, name));
+        let of = |name| passwd.lines().find_map(|line| Self::of_line(line, name));
         of("postgres").or_else(|| of("nobody")).map(Some).ok_or(PostgresError::NoUser)
     }
 
     /// The user of a line of passwd(5), if it has this name.
-    fn of_line(line: &str, name: &str) -> Option<Self> {
+    fn of_line(line: &str, name: &'static str) -> Option<Self> {
         let mut fields = line.split(':');
         if fields.next()? != name {
             return None;
         }
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
-        Some(Self { uid, gid })
+        Some(Self { name, uid, gid })
+    }
+
+    /// Whether it may pass a directory with these properties.
+    fn may_pass(self, directory: &fs::Metadata) -> bool {
+        let mode = directory.mode();
+        let bit = match (directory.uid(), directory.gid()) {
+            (uid, _) if uid == self.uid => 0o100,
+            (_, gid) if gid == self.gid => 0o010,
+            _ => 0o001,
+        };
+        mode & bit != 0
     }
 }
 
@@ -98,7 +110,22 @@ impl Place {
         fs::create_dir_all(directory).map_err(file("make the directory", directory))?;
         let directory = fs::canonicalize(directory).map_err(file("find", directory))?;
         let (cluster, log) = (directory.join("postgres"), directory.join("postgres.log"));
-        Ok(Self { cluster, directory, log, user: User::find()? })
+        let place = Self { cluster, directory, log, user: User::find()? };
+        place.check_way()?;
+        Ok(place)
+    }
+
+    /// Looks whether the cluster's user can get to it.
+    fn check_way(&self) -> Result<(), PostgresError> {
+        let Some(user) = self.user else { return Ok(()) };
+        for directory in self.directory.ancestors() {
+            let found = fs::metadata(directory).map_err(file("look at", directory))?;
+            if !user.may_pass(&found) {
+                let (closed, data) = (directory.to_owned(), self.directory.clone());
+                return Err(PostgresError::Closed { user: user.name, closed, data });
+            }
+        }
+        Ok(())
     }
 
     /// Makes the cluster. It appears under its name when it is complete, or not at all.
@@ -225,7 +252,7 @@ impl Place {
         command.current_dir("/").stdin(Stdio::null()).env_remove("PGDATA").env("LC_ALL", "C");
         // A signal typed at the terminal is for us: we then stop the server in order.
         command.process_group(0);
-        if let Some(User { uid, gid }) = self.user {
+        if let Some(User { uid, gid, .. }) = self.user {
             command.uid(uid).gid(gid);
         }
         command
@@ -242,7 +269,7 @@ impl Place {
         let private = fs::Permissions::from_mode(PRIVATE);
         fs::set_permissions(path, private).map_err(file("close the directory", path))?;
         match self.user {
-            Some(User { uid, gid }) => {
+            Some(User { uid, gid, .. }) => {
                 chown(path, Some(uid), Some(gid)).map_err(file("give away", path))
             }
             None => Ok(()),
@@ -263,7 +290,7 @@ mod tests {
     #[test]
     fn users_are_found_by_name() {
         let line = "nobody:x:65534:65533:nobody:/nonexistent:/usr/sbin/nologin";
-        let User { uid, gid } = User::of_line(line, "nobody").unwrap();
+        let User { uid, gid, .. } = User::of_line(line, "nobody").unwrap();
         assert_eq!((uid, gid), (65534, 65533));
         assert!(User::of_line(line, "postgres").is_none());
     }
