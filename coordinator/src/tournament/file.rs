@@ -21,8 +21,10 @@ mod inline;
 mod official;
 mod read;
 mod source;
+mod submissions;
 
 use source::Source;
+pub use submissions::{Moment, Submissions};
 
 /// A tournament as its organiser wants it.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,8 @@ pub struct TournamentFile {
     pub seed: Option<Seed>,
     /// When an edition is planned.
     pub rerun: Rerun,
+    /// How bots come, change and go.
+    pub submissions: Submissions,
     /// Where the house bots are, as written: the command line submits them.
     pub house: Vec<String>,
     /// How long a match is expected to take, if the organiser knows better than we do.
@@ -132,6 +136,7 @@ impl TournamentFile {
             "state": self.state,
             "ponder": self.ponder,
             "rerun": self.rerun,
+            "submissions": self.submissions,
             "house": { "bots": self.house },
         });
         if let Some(expected) = self.expected {

@@ -23,8 +23,10 @@ const PROCESSES: RangeInclusive<u32> = 4..=32_768;
 const FILES: u64 = 16;
 /// No machine has more processors.
 const CPUS: usize = 1024;
-/// No match takes longer.
+/// No match takes longer, and no submission waits longer for others.
 const LONGEST: Micros = Micros::from_millis(24 * 3_600_000);
+/// All there is, in a hundred.
+const ALL: u8 = 100;
 
 /// Looks at the file as a whole.
 pub(super) fn check(
@@ -35,6 +37,7 @@ pub(super) fn check(
     kind(&file, source)?;
     limits(&file, source)?;
     state(&file, source)?;
+    submissions(&file, source)?;
     start(&file).map_err(|error| source.blame_section("params", &error))?;
     if file.expected.is_some_and(|time| time <= Micros::ZERO || time > LONGEST) {
         return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
@@ -143,6 +146,24 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         }
     };
     Err(source.blame("", "state", &cause))
+}
+
+fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let blame = |key, cause| Err(source.blame("submissions", key, cause));
+    let rules = &file.submissions;
+    if rules.window < Micros::ZERO || rules.window > LONGEST {
+        return blame("window", "write a time from 0ms to 24h");
+    }
+    if rules.stand_down_percent > ALL {
+        return blame("stand_down_percent", "write 0 to 100; with 100 no bot is stood down");
+    }
+    if rules.stand_down_after == 0 {
+        return blame("stand_down_after", "write 1 or more: nothing is known before");
+    }
+    if rules.separate_owners && !matches!(file.schedule, Schedule::Foursomes(_)) {
+        return blame("separate_owners", "only tables of four keep owners apart; leave it out");
+    }
+    Ok(())
 }
 
 /// Whether a match can be started.

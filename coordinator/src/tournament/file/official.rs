@@ -6,7 +6,7 @@ use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use serde_json::{Map, Value, json};
 
-use super::{Rerun, TournamentFile, object};
+use super::{Rerun, Submissions, TournamentFile, object};
 use crate::schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
 
 /// The word for the boards of official tournaments.
@@ -45,6 +45,7 @@ impl TournamentFile {
             ponder: Ponder::Freeze,
             seed: None,
             rerun: Rerun::EverySubmission,
+            submissions: Submissions::OFFICIAL,
             house: Vec::new(),
             expected: None,
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::official::{OFFICIAL, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
-use super::{FileError, TournamentFile, check, object};
+use super::{FileError, Submissions, TournamentFile, check, object};
 use crate::schedule::Schedule;
 
 /// The keys at the top of the file.
@@ -53,6 +53,7 @@ impl TournamentFile {
             ponder: top(source, "ponder")?.unwrap_or(official.ponder),
             seed: top::<String>(source, "seed")?.map(|text| Seed::of_text(&text)),
             rerun: top(source, "rerun")?.unwrap_or(official.rerun),
+            submissions: submissions(source, &official)?,
             house: house(source)?,
             expected: top::<Micros>(source, "expected")?,
         };
@@ -227,6 +228,12 @@ fn board_list(
         return Err(blame(cause));
     }
     Ok(boards)
+}
+
+fn submissions(source: &Source, official: &TournamentFile) -> Result<Submissions, FileError> {
+    let official = object(&official.submissions);
+    let known: Vec<_> = keys(&official).into_iter().chain(["closes", "freeze"]).collect();
+    section(source, "submissions", &official, &known, from_value)
 }
 
 fn house(source: &Source) -> Result<Vec<String>, FileError> {

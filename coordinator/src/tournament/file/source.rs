@@ -27,7 +27,8 @@ pub(super) struct Source {
 }
 
 /// The sections there are.
-pub(super) const SECTIONS: [&str; 5] = ["params", "schedule", "clock", "limits", "house"];
+pub(super) const SECTIONS: [&str; 6] =
+    ["params", "schedule", "clock", "limits", "submissions", "house"];
 
 impl Source {
     /// Reads TOML.

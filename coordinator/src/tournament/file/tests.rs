@@ -34,6 +34,7 @@ fn files_round_trip_as_json() {
     let files = [
         "seed = \"x\"\nrerun = \"manual\"\nexpected = \"2s\"\n[house]\nbots = [\"a\", \"b/c\"]",
         "ponder = \"allow\"\n[clock]\nkind = \"cpu\"\n[limits]\nmemory = \"1GB\"\ncpus = 2",
+        "[submissions]\npreflight = false\nwindow = \"0ms\"\ncloses = \"2027-03-01T12:00:00+01:00\"",
     ];
     for game in GameName::ALL {
         for text in files {
@@ -236,8 +237,33 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     (
         "gomoku",
+        "[submissions]\ncloses = \"soon\"",
+        "line 4: [submissions] closes = \"soon\": write a date and a time in quotes, as in \"2027-03-01T12:00:00Z\"",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nwindow = \"25h\"",
+        "line 4: [submissions] window = \"25h\": write a time from 0ms to 24h",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nstand_down_percent = 101",
+        "line 4: [submissions] stand_down_percent = 101: write 0 to 100; with 100 no bot is stood down",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nstand_down_after = 0",
+        "line 4: [submissions] stand_down_after = 0: write 1 or more: nothing is known before",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nseparate_owners = true",
+        "line 4: [submissions] separate_owners = true: only tables of four keep owners apart; leave it out",
+    ),
+    (
+        "gomoku",
         "colour = 1",
-        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits and house",
+        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions and house",
     ),
     (
         "gomoku",

@@ -1,0 +1,63 @@
+//! `[submissions]`: how bots come, change and go while a tournament lives.
+
+use arbiter_games::Micros;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The rules of entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submissions {
+    /// Whether a player's version is built and tried on a worker before it enters.
+    pub preflight: bool,
+    /// Versions that enter so soon after the first of them are folded into one edition.
+    pub window: Micros,
+    /// When entry closes; never, if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closes: Option<Moment>,
+    /// Since when the public sees no newer leaderboard, until the tournament is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<Moment>,
+    /// Whether bots of the same owner are kept from the same table of four as far as can be.
+    pub separate_owners: bool,
+    /// A bot that forfeits more than so many in a hundred of its matches is stood down; with 100
+    /// none is.
+    pub stand_down_percent: u8,
+    /// After how many matches at the earliest.
+    pub stand_down_after: u32,
+}
+
+impl Submissions {
+    /// What official tournaments have.
+    pub const OFFICIAL: Self = Self {
+        preflight: true,
+        window: Micros::from_millis(5000),
+        closes: None,
+        freeze: None,
+        separate_owners: false,
+        stand_down_percent: 100,
+        stand_down_after: 20,
+    };
+}
+
+/// A point in time as tournament files write it: RFC 3339, with its offset from UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub OffsetDateTime);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0.format(&Rfc3339).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(&text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = OffsetDateTime::parse(&text, &Rfc3339);
+        read.map(Self).map_err(|_| {
+            de::Error::custom("write a date and a time in quotes, as in \"2027-03-01T12:00:00Z\"")
+        })
+    }
+}
