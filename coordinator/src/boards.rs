@@ -2,24 +2,33 @@
 //!
 //! Ranking ten thousand bots takes longer than a page may. The standings of an edition change only
 //! together with its count of matches, so a board is good as long as that count stands, which is
-//! one row to look up. While matches go on a board that is a moment old is shown at once, and a
-//! new one is made meanwhile; a complete edition is never shown otherwise than complete.
+//! one row to look up.
+//!
+//! While matches go on the count moves four times a second. So the board of a running edition that
+//! somebody looks at has a keeper, who makes it anew beside those who look until nobody has looked
+//! for a while: they are shown what there is, and only the first of them waits. However slow the
+//! database is at it (others may hold snapshots open that make it read every row as it once was), a
+//! look is not. A complete edition is never shown otherwise than complete.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant};
 use sqlx::{Error, PgPool};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::standings;
-use crate::ranking::{self, Place};
+use crate::ranking::{self, Contestant, Place};
 
-/// How old a board of a running edition may be when it is shown.
-const OLDEST: Duration = Duration::from_secs(1);
+/// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
+/// takes to make one, is the oldest that is shown.
+const REST: Duration = Duration::from_millis(500);
+/// How long a board is kept good after somebody looked at it.
+const INTEREST: Duration = Duration::from_secs(60);
 /// Boards that are kept.
 const KEPT: usize = 64;
 
@@ -33,7 +42,7 @@ pub struct Board {
     /// The places, the best first.
     pub places: Vec<Place>,
     /// Who takes part.
-    pub roster: Roster,
+    pub roster: Arc<Roster>,
     /// Where each entrant stands in `places`.
     positions: HashMap<Entrant, usize>,
 }
@@ -44,16 +53,31 @@ impl Board {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }
 
-    /// Ranks an edition as its standings are now.
-    async fn read(pool: &PgPool, edition: EditionId) -> Result<Self, Error> {
+    /// Ranks an edition as its standings are now. Who takes part is taken from an earlier board of
+    /// it, where there is one.
+    async fn read(pool: &PgPool, id: EditionId, earlier: Option<&Self>) -> Result<Self, Error> {
         let mut transaction = pool.begin().await?;
         // Count and standings as they were at one moment, while others go on.
         let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         sqlx::query(snapshot).execute(&mut *transaction).await?;
-        let game = editions::game(&mut *transaction, edition).await?;
-        let roster = Roster::of(&mut *transaction, edition).await?;
-        let counted = editions::counted(&mut *transaction, edition).await?;
-        let contestants = standings::contestants(&mut transaction, edition).await?;
+        let counted = editions::counted(&mut *transaction, id).await?;
+        let (game, roster, contestants) = match earlier {
+            Some(Self { game, roster, places, .. }) => {
+                let mut tallies = standings::of_edition(&mut *transaction, id).await?;
+                let now = places.iter().map(|Place { contestant, .. }| {
+                    let Contestant { entrant, submitted_at, .. } = *contestant;
+                    let tally = tallies.remove(&entrant).unwrap_or_default();
+                    Contestant { entrant, submitted_at, tally }
+                });
+                (*game, Arc::clone(roster), now.collect())
+            }
+            None => {
+                let game = editions::game(&mut *transaction, id).await?;
+                let roster = Roster::of(&mut *transaction, id).await?;
+                let contestants = standings::contestants(&mut transaction, id).await?;
+                (game, Arc::new(roster), contestants)
+            }
+        };
         transaction.commit().await?;
         let places = ranking::rank(game, contestants);
         let number = |(position, place): (usize, &Place)| (place.contestant.entrant, position);
@@ -62,19 +86,75 @@ impl Board {
     }
 }
 
-/// A board that is kept, and since when.
-#[derive(Clone, Debug)]
-struct Kept {
-    board: Arc<Board>,
-    made: Instant,
+/// What is kept of one edition.
+#[derive(Debug)]
+struct Slot {
+    edition: EditionId,
+    board: Mutex<Option<Arc<Board>>>,
+    /// Held while a board is made, so that it is made once for all who wait for it.
+    making: tokio::sync::Mutex<()>,
+    /// When somebody last looked.
+    looked: Mutex<Instant>,
+    /// The keeper, if there is one or was.
+    keeper: Mutex<Option<AbortHandle>>,
 }
 
-/// What is kept of one edition.
-#[derive(Debug, Default)]
-struct Slot {
-    kept: RwLock<Option<Kept>>,
-    /// Held while a board is made, so that it is made once for all who wait for it.
-    making: Arc<tokio::sync::Mutex<()>>,
+impl Slot {
+    fn new(edition: EditionId) -> Self {
+        Self {
+            edition,
+            board: Mutex::default(),
+            making: tokio::sync::Mutex::default(),
+            looked: Mutex::new(Instant::now()),
+            keeper: Mutex::default(),
+        }
+    }
+
+    fn board(&self) -> Option<Arc<Board>> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes note that somebody looks.
+    fn look(&self) {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether somebody looked not long ago.
+    fn is_of_interest(&self) -> bool {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < INTEREST
+    }
+
+    /// Whether the board has a keeper.
+    fn is_kept(&self) -> bool {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.as_ref().is_some_and(|keeper| !keeper.is_finished())
+    }
+
+    /// A board with at least so many matches; made, unless there is one.
+    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Board>, Error> {
+        let _making = self.making.lock().await;
+        let earlier = self.board();
+        if let Some(board) = earlier.as_ref().filter(|board| board.counted >= counted) {
+            return Ok(Arc::clone(board));
+        }
+        let board = Arc::new(Board::read(pool, self.edition, earlier.as_deref()).await?);
+        let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(Arc::clone(&board));
+        Ok(board)
+    }
+
+    /// Keeps the board of a running edition good, as long as somebody looks at it.
+    async fn keep(&self, pool: &PgPool) -> Result<(), Error> {
+        while self.is_of_interest() {
+            tokio::time::sleep(REST).await;
+            let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
+            if edition.state != EditionState::Running {
+                break;
+            }
+            self.make(pool, edition.counted).await?;
+        }
+        Ok(())
+    }
 }
 
 /// The boards of a database.
@@ -82,12 +162,14 @@ struct Slot {
 pub struct Boards {
     pool: PgPool,
     slots: Arc<Mutex<HashMap<EditionId, Arc<Slot>>>>,
+    /// They end with the last of the boards.
+    keepers: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Boards {
     /// No board kept yet.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, slots: Arc::default() }
+        Self { pool, slots: Arc::default(), keepers: Arc::default() }
     }
 
     /// The board of an edition.
@@ -96,37 +178,31 @@ impl Boards {
     /// If the database fails.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>, Error> {
         let slot = self.slot(edition.id);
-        let kept = slot.kept.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Kept { board, made }) = kept {
-            if board.counted == edition.counted {
-                return Ok(board);
-            }
-            if edition.state == EditionState::Running && made.elapsed() < OLDEST {
-                let (boards, edition) = (self.clone(), edition.clone());
-                if let Ok(making) = Arc::clone(&slot.making).try_lock_owned() {
-                    tokio::spawn(async move {
-                        // Whoever asks after this is told what failed.
-                        drop(boards.make(&slot, &edition).await);
-                        drop(making);
-                    });
-                }
-                return Ok(board);
-            }
+        slot.look();
+        let runs = edition.state == EditionState::Running;
+        if let Some(board) = slot.board()
+            && (board.counted == edition.counted || runs && slot.is_kept())
+        {
+            return Ok(board);
         }
-        let _making = slot.making.lock().await;
-        let kept = slot.kept.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match kept {
-            Some(Kept { board, .. }) if board.counted >= edition.counted => Ok(board),
-            _ => self.make(&slot, edition).await,
+        let board = slot.make(&self.pool, edition.counted).await?;
+        if runs {
+            self.keep(slot);
         }
+        Ok(board)
     }
 
-    /// Makes the board of an edition anew, and keeps it.
-    async fn make(&self, slot: &Slot, edition: &Edition) -> Result<Arc<Board>, Error> {
-        let board = Arc::new(Board::read(&self.pool, edition.id).await?);
-        let kept = Kept { board: Arc::clone(&board), made: Instant::now() };
-        *slot.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-        Ok(board)
+    /// Gives a slot a keeper, unless it has one.
+    fn keep(&self, slot: Arc<Slot>) {
+        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_kept() {
+            return;
+        }
+        while keepers.try_join_next().is_some() {}
+        let (kept, pool) = (Arc::clone(&slot), self.pool.clone());
+        // Where the database fails, the next who looks is told so.
+        let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
+        *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
     }
 
     fn slot(&self, edition: EditionId) -> Arc<Slot> {
@@ -137,6 +213,6 @@ impl Boards {
                 slots.remove(&oldest);
             }
         }
-        Arc::clone(slots.entry(edition).or_default())
+        Arc::clone(slots.entry(edition).or_insert_with(|| Arc::new(Slot::new(edition))))
     }
 }

@@ -203,34 +203,17 @@ impl Columns {
     }
 }
 
-/// How many lots one claim takes at most.
+/// How many lots one claim takes at most: a power of two, since each number is a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimSize {
-    /// 1.
-    One,
-    /// 4.
-    Few,
-    /// 16.
-    Some,
-    /// 64.
-    Many,
-    /// 256.
-    More,
-    /// 1024.
-    Most,
-}
+pub struct ClaimSize(usize);
 
 impl ClaimSize {
-    /// The greatest claim of at most so many lots.
+    /// The most that one claim takes.
+    const MOST: usize = 1024;
+
+    /// The greatest claim of at most so many lots, or of one.
     pub fn at_most(lots: usize) -> Self {
-        match lots {
-            0..4 => Self::One,
-            4..16 => Self::Few,
-            16..64 => Self::Some,
-            64..256 => Self::Many,
-            256..1024 => Self::More,
-            1024.. => Self::Most,
-        }
+        Self(1 << lots.clamp(1, Self::MOST).ilog2())
     }
 
     fn statement(self) -> &'static str {
@@ -255,13 +238,18 @@ impl ClaimSize {
                 )
             };
         }
-        match self {
-            Self::One => claim!("1"),
-            Self::Few => claim!("4"),
-            Self::Some => claim!("16"),
-            Self::Many => claim!("64"),
-            Self::More => claim!("256"),
-            Self::Most => claim!("1024"),
+        match self.0 {
+            Self::MOST.. => claim!("1024"),
+            512.. => claim!("512"),
+            256.. => claim!("256"),
+            128.. => claim!("128"),
+            64.. => claim!("64"),
+            32.. => claim!("32"),
+            16.. => claim!("16"),
+            8.. => claim!("8"),
+            4.. => claim!("4"),
+            2.. => claim!("2"),
+            _ => claim!("1"),
         }
     }
 }

@@ -13,6 +13,7 @@ use sqlx::{Error, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::{Clock, Leased, Queue, again};
+use crate::db::lots::{self, ClaimSize};
 use crate::db::matches::{self, Match};
 use crate::db::{editions, files};
 
@@ -169,19 +170,22 @@ impl Allocator {
         self.queue.give_back(&leases).await.map(drop)
     }
 
-    /// Serves those who wait, edition after edition.
+    /// Leases once for those who wait, from the first edition in turn that has something: who comes
+    /// meanwhile comes along the next time, and the more they are the less each costs.
     async fn serve(&mut self) -> Result<(), Error> {
-        let mut running = editions::running(self.queue.pool()).await?;
+        // One connection for all there is to ask: each that is taken from the pool is tried first.
+        let mut connection = self.queue.pool().acquire().await?;
+        let mut running = editions::running(&mut *connection).await?;
         let after = running.partition_point(|edition| Some(*edition) <= self.last);
         running.rotate_left(after);
+        let size = ClaimSize::at_most(self.waiting.len());
         for edition in running {
-            while !self.waiting.is_empty() {
-                let lots = self.queue.lease(edition, self.waiting.len(), (self.clock)()).await?;
-                if lots.is_empty() {
-                    break;
-                }
+            let deadline = (self.clock)() + self.queue.terms.lease;
+            let lots = lots::claim(&mut *connection, edition, size, deadline).await?;
+            if !lots.is_empty() {
+                drop(connection);
                 self.last = Some(edition);
-                self.hand_out(edition, lots).await?;
+                return self.hand_out(edition, lots).await;
             }
         }
         Ok(())

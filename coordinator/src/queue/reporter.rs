@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Error;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -17,6 +17,8 @@ use crate::db::lots::Verdict;
 const WAIT: Duration = Duration::from_millis(10);
 /// So many lots are enough for a batch.
 const LOTS: usize = 64;
+/// So many may be in one that has to wait until it can be stored.
+const MOST_LOTS: usize = 256;
 /// So many matches are enough, whatever the lots.
 const MATCHES: usize = 16_384;
 /// So many bytes of records are enough: a batch is in memory twice while it is written.
@@ -97,8 +99,7 @@ impl Collector {
                 }
             };
             let Some(first) = first else { break };
-            let batch = self.gather(first).await;
-            let permit = Arc::clone(&free).acquire_owned().await;
+            let (batch, permit) = self.gather(first, Arc::clone(&free)).await;
             let queue = self.queue.clone();
             flushes.spawn(async move {
                 flush(&queue, batch).await;
@@ -109,27 +110,62 @@ impl Collector {
         while flushes.join_next().await.is_some() {}
     }
 
-    /// A batch: full, or as much as came in time.
-    async fn gather(&mut self, first: Job) -> Vec<Job> {
+    /// A batch that may be stored now: full, or as much as came in time.
+    async fn gather(
+        &mut self,
+        first: Job,
+        free: Arc<Semaphore>,
+    ) -> (Batch, Option<OwnedSemaphorePermit>) {
         let deadline = Instant::now() + WAIT;
-        let mut matches = first.report.results.len();
-        let mut bytes = first.report.bytes();
-        let mut batch = vec![first];
-        while batch.len() < LOTS && matches < MATCHES && bytes < BYTES {
+        let mut batch = Batch::of(first);
+        while batch.has_room(LOTS) {
             let Ok(Some(job)) = timeout_at(deadline, self.jobs.recv()).await else { break };
-            matches += job.report.results.len();
-            bytes += job.report.bytes();
-            batch.push(job);
+            batch.add(job);
         }
+        let mut turn = pin!(free.acquire_owned());
+        loop {
+            // While others are being stored, what comes goes with this one.
+            tokio::select! {
+                biased;
+                permit = &mut turn => return (batch, permit.ok()),
+                Some(job) = self.jobs.recv(), if batch.has_room(MOST_LOTS) => batch.add(job),
+            }
+        }
+    }
+}
+
+/// Reports that are stored together, and who waits for their verdicts.
+#[derive(Debug)]
+struct Batch {
+    reports: Vec<Report>,
+    tell: Vec<oneshot::Sender<Result<Verdict, ReportError>>>,
+    matches: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    fn of(job: Job) -> Self {
+        let mut batch = Self { reports: Vec::new(), tell: Vec::new(), matches: 0, bytes: 0 };
+        batch.add(job);
         batch
+    }
+
+    fn add(&mut self, Job { report, tell }: Job) {
+        self.matches += report.results.len();
+        self.bytes += report.bytes();
+        self.reports.push(report);
+        self.tell.push(tell);
+    }
+
+    /// Whether more may be added to what should not be more than so many lots.
+    fn has_room(&self, lots: usize) -> bool {
+        self.reports.len() < lots && self.matches < MATCHES && self.bytes < BYTES
     }
 }
 
 /// Stores a batch. Where the database refuses it as a whole each report is stored by itself, so
 /// that one that the database cannot take holds up no other.
-async fn flush(queue: &Queue, batch: Vec<Job>) {
-    let (reports, tell): (Vec<_>, Vec<_>) =
-        batch.into_iter().map(|job| (job.report, job.tell)).unzip();
+async fn flush(queue: &Queue, Batch { reports, tell, .. }: Batch) {
     let verdicts: Vec<_> = match queue.report(&reports).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
         Err(Error::Database(_)) if reports.len() > 1 => singly(queue, &reports).await,

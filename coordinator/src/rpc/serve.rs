@@ -13,7 +13,7 @@ use arbiter_proto::v1::tournament_service_server::TournamentServiceServer;
 use arbiter_proto::v1::worker_service_server::WorkerServiceServer;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::{Changes, Shared};
@@ -129,8 +129,7 @@ pub async fn serve(
     health.set_serving::<TokenServiceServer<Shared>>().await;
     let mut server = Server::builder()
         .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(ALIVE))
-        .tcp_nodelay(true);
+        .http2_keepalive_timeout(Some(ALIVE));
     if let Some(tls) = tls {
         server = tls.encrypt(server)?;
     }
@@ -148,7 +147,10 @@ pub async fn serve(
         stop.await;
         changes.end();
     };
-    let serving = routes.serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopped);
+    // An answer of several packets would wait for the caller to acknowledge the first ones, and
+    // callers take 40 ms for that.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let serving = routes.serve_with_incoming_shutdown(incoming, stopped);
     tokio::select! {
         served = serving => served.map_err(|error| transport(&error)),
         () = overdue(&changes) => Ok(()),
