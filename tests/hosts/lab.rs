@@ -2,6 +2,7 @@
 //! own, all of them wired to one switch, which is a bridge in one more namespace. Nothing of it is
 //! connected to the machine's own network, and nothing of it is left when it is dropped.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -61,12 +62,24 @@ fn ip(command: &str) {
     system(&words).unwrap();
 }
 
+/// Removes what tests have left that were killed: their programs died with them.
+fn clear_away() {
+    for entry in fs::read_dir("/run/netns").into_iter().flatten() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let maker = name.strip_prefix("arbiter-").and_then(|rest| rest.split_once('-'));
+        if maker.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists()) {
+            ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
 impl Lab {
     /// Makes the network; or says why that is impossible here.
     pub(crate) fn build(hosts: &'static [&'static str]) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("only root makes network namespaces".to_owned());
         }
+        clear_away();
         let mut lab = Self { hosts, namespaces: Vec::new() };
         lab.add("switch")?;
         let switch = namespace("switch");

@@ -132,21 +132,25 @@ impl<'a> Site<'a> {
         contents(&export)
     }
 
-    /// How many matches are counted, and how many there are.
-    fn progress(&self) -> (i64, i64) {
-        let shown = self.client(&["tournament", "show", "open", "--json"]);
-        let shown: Value = serde_json::from_str(&shown).unwrap();
+    /// How many matches are counted, and how many there are; nothing while the coordinator cannot be
+    /// reached, or cannot reach the database.
+    fn progress(&self) -> Option<(i64, i64)> {
+        let shown = self.command(&["tournament", "show", "open", "--json"]).output().unwrap();
+        if shown.status.code() == Some(3) {
+            return None;
+        }
+        let shown: Value = serde_json::from_str(&done(&shown)).unwrap();
         let edition = &shown["editions"][0];
-        (edition["counted"].as_i64().unwrap(), edition["matches"].as_i64().unwrap())
+        edition["counted"].as_i64().zip(edition["matches"].as_i64())
     }
 
     /// Waits until so many more matches are counted than now; there must be more to come.
     fn goes_on(&self, matches: i64) {
-        let (before, _) = self.progress();
-        wait_until(&format!("{matches} more matches than {before}"), || {
-            let (counted, planned) = self.progress();
+        let mut goal = None;
+        wait_until(&format!("{matches} more matches"), || {
+            let Some((counted, planned)) = self.progress() else { return false };
             assert!(counted < planned, "the tournament is over before the storm is");
-            counted >= before + matches
+            counted >= *goal.get_or_insert(counted + matches)
         });
     }
 
