@@ -16,9 +16,15 @@ use arbiter_games::Seed;
 use arbiter_proto::v1::Fate;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use sqlx::PgPool;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use support::measure::{Latencies, Spent, load, median, speed};
 use support::server::{Server, Worker};
@@ -44,6 +50,10 @@ const CALM: u32 = 200;
 const PLAY: Duration = Duration::from_secs(1);
 /// How long these are watched.
 const WATCHED: Duration = Duration::from_secs(15);
+/// Who says something at the same time, where a standing stream is held against calls.
+const TALKERS: usize = 16;
+/// How often each of them does.
+const SAID: i64 = 2000;
 /// How often an empty call is made meanwhile.
 const EMPTY: Duration = Duration::from_millis(10);
 
@@ -52,6 +62,7 @@ fn main() {
         let bench = Bench { postgres, pool };
         // First: the server writes back what a flood of results changed long after it is over.
         bench.latency().await;
+        bench.stream_or_calls().await;
         let mut speeds: [Vec<_>; 2] = Default::default();
         for _ in 0..ROUNDS {
             for (of_size, measured) in speeds.iter_mut().zip(bench.throughput().await) {
@@ -121,6 +132,33 @@ impl Bench<'_> {
         (speed, costs)
     }
 
+    /// Prints what a word and its answer cost on a standing stream, as workers have one, and as a
+    /// call of its own. What is said means nothing: that is the same either way.
+    async fn stream_or_calls(&self) {
+        let server = Server::start(self.postgres).await;
+        for streamed in [true, false] {
+            let mut tasks = JoinSet::new();
+            let mut channels = Vec::new();
+            for _ in 0..TALKERS {
+                channels.push(server.channel().await);
+            }
+            let (spent, begin) = (Spent::so_far(self.postgres), Instant::now());
+            for channel in channels {
+                if streamed {
+                    tasks.spawn(say(channel));
+                } else {
+                    tasks.spawn(call(channel));
+                }
+            }
+            tasks.join_all().await;
+            let words = SAID * i64::try_from(TALKERS).expect("a small number");
+            let (speed, costs) = (speed(words, begin), spent.each(self.postgres, words));
+            let how = if streamed { "on a standing stream" } else { "in calls of their own" };
+            println!("words {how:<21} {speed:>9.0} /s; {costs}");
+        }
+        server.stop().await;
+    }
+
     /// Prints how long workers wait that ask at their own times.
     async fn latency(&self) {
         let lots = 2 * u64::from(CALM) * (WATCHED.as_secs() + 1);
@@ -150,6 +188,31 @@ impl Bench<'_> {
         println!("from room to lot, {CALM} workers: {waits}; target p99 10 ms");
         println!("an empty call meanwhile:       {empty}");
         server.stop().await;
+    }
+}
+
+/// Says something on a standing stream, again and again, and waits for each answer.
+async fn say(channel: Channel) {
+    let (say, said) = mpsc::channel(1);
+    let mut client = ServerReflectionClient::new(channel);
+    let ask = || ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    say.send(ask()).await.expect("there is room");
+    let heard = client.server_reflection_info(ReceiverStream::new(said)).await;
+    let mut heard = heard.expect("it is served").into_inner();
+    for _ in 0..SAID {
+        heard.message().await.expect("the stream holds").expect("an answer to each");
+        say.send(ask()).await.expect("the stream holds");
+    }
+}
+
+/// Calls again and again, and waits for each answer.
+async fn call(channel: Channel) {
+    let mut client = HealthClient::new(channel);
+    for _ in 0..SAID {
+        client.check(HealthCheckRequest::default()).await.expect("it is healthy");
     }
 }
 
