@@ -61,22 +61,19 @@ impl Board {
         let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         sqlx::query(snapshot).execute(&mut *transaction).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
-        let (game, roster, contestants) = match earlier {
-            Some(Self { game, roster, places, .. }) => {
-                let mut tallies = standings::of_edition(&mut *transaction, id).await?;
-                let now = places.iter().map(|Place { contestant, .. }| {
-                    let Contestant { entrant, submitted_at, .. } = *contestant;
-                    let tally = tallies.remove(&entrant).unwrap_or_default();
-                    Contestant { entrant, submitted_at, tally }
-                });
-                (*game, Arc::clone(roster), now.collect())
-            }
-            None => {
-                let game = editions::game(&mut *transaction, id).await?;
-                let roster = Roster::of(&mut *transaction, id).await?;
-                let contestants = standings::contestants(&mut transaction, id).await?;
-                (game, Arc::new(roster), contestants)
-            }
+        let (game, roster, contestants) = if let Some(earlier) = earlier {
+            let mut tallies = standings::of_edition(&mut *transaction, id).await?;
+            let now = earlier.places.iter().map(|Place { contestant, .. }| {
+                let Contestant { entrant, submitted_at, .. } = *contestant;
+                let tally = tallies.remove(&entrant).unwrap_or_default();
+                Contestant { entrant, submitted_at, tally }
+            });
+            (earlier.game, Arc::clone(&earlier.roster), now.collect())
+        } else {
+            let game = editions::game(&mut *transaction, id).await?;
+            let roster = Roster::of(&mut *transaction, id).await?;
+            let contestants = standings::contestants(&mut transaction, id).await?;
+            (game, Arc::new(roster), contestants)
         };
         transaction.commit().await?;
         let places = ranking::rank(game, contestants);
@@ -187,19 +184,19 @@ impl Boards {
         }
         let board = slot.make(&self.pool, edition.counted).await?;
         if runs {
-            self.keep(slot);
+            self.keep(&slot);
         }
         Ok(board)
     }
 
     /// Gives a slot a keeper, unless it has one.
-    fn keep(&self, slot: Arc<Slot>) {
+    fn keep(&self, slot: &Arc<Slot>) {
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_kept() {
             return;
         }
         while keepers.try_join_next().is_some() {}
-        let (kept, pool) = (Arc::clone(&slot), self.pool.clone());
+        let (kept, pool) = (Arc::clone(slot), self.pool.clone());
         // Where the database fails, the next who looks is told so.
         let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
         *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
