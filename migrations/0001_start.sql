@@ -9,6 +9,7 @@ CREATE TYPE tournament_state AS ENUM ('open', 'closed', 'cancelled');
 CREATE TYPE edition_state AS ENUM ('planning', 'running', 'complete', 'cancelled');
 CREATE TYPE lot_state AS ENUM (
     'blocked',    -- other lots come first
+    'weighing',   -- it is looked up whether its matches were played already, or are being played
     'pending',    -- may be leased
     'leased',     -- being played
     'reported',   -- its results are stored
@@ -50,6 +51,8 @@ CREATE TABLE tournaments (
     state tournament_state NOT NULL DEFAULT 'open',
     created_at timestamptz NOT NULL,
     ended_at timestamptz,
+    -- Why no edition could be opened when the last one was due; nothing if it could.
+    trouble text CHECK (length(trouble) BETWEEN 1 AND 4000),
     CONSTRAINT an_ended_tournament_has_its_time CHECK ((state = 'open') = (ended_at IS NULL)),
     CONSTRAINT time_goes_on CHECK (ended_at >= created_at)
 );
@@ -94,6 +97,15 @@ CREATE TABLE versions (
 );
 CREATE TRIGGER versions_stay BEFORE UPDATE ON versions EXECUTE FUNCTION refuse_change();
 
+-- Submissions and whatever else makes an edition due, until one is opened. They are rows of their
+-- own so that nobody who changes something waits for an edition that is being planned.
+CREATE TABLE changes (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tournament integer NOT NULL REFERENCES tournaments,
+    at timestamptz NOT NULL
+);
+CREATE INDEX changes_of_tournament ON changes (tournament);
+
 CREATE TABLE editions (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tournament integer NOT NULL REFERENCES tournaments,
@@ -105,6 +117,11 @@ CREATE TABLE editions (
     matches bigint NOT NULL DEFAULT 0 CHECK (matches >= 0),
     -- Whether results may bring more matches (rounds of an episode).
     growing boolean NOT NULL DEFAULT false,
+    -- The version of the rules it is played by.
+    rules text NOT NULL CHECK (length(rules) BETWEEN 1 AND 64),
+    -- Whether its lots are weighed before they are leased: files pass from match to match, and an
+    -- earlier edition may have played the same matches from the same files.
+    weighs boolean NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL,
     ended_at timestamptz CHECK (ended_at >= created_at),
     UNIQUE (tournament, number),
@@ -170,6 +187,8 @@ CREATE TABLE matches (
     )
 );
 CREATE TRIGGER matches_stay BEFORE UPDATE ON matches EXECUTE FUNCTION refuse_change();
+-- Where files pass from match to match it turns out one by one which were played before.
+CREATE INDEX matches_in_chains ON matches (deal) WHERE files_from IS NOT NULL;
 
 -- Matches first … first + count - 1 of an edition, leased together.
 CREATE TABLE lots (
@@ -193,6 +212,8 @@ CREATE TABLE lots (
     faults smallint NOT NULL DEFAULT 0 CHECK (faults >= 0),
     -- Whether other lots wait for this one.
     feeds boolean NOT NULL DEFAULT false,
+    -- Whether its results were taken over from an earlier edition.
+    taken boolean NOT NULL DEFAULT false,
     PRIMARY KEY (edition, number),
     CONSTRAINT a_lot_that_retries_one_match_is_named_after_it
         CHECK (number >= 0 OR (number = -1 - first AND count = 1)),
@@ -201,7 +222,9 @@ CREATE TABLE lots (
     CONSTRAINT a_blocked_lot_waits
         CHECK (CASE WHEN waits > 0 THEN state IN ('blocked', 'cancelled') ELSE state <> 'blocked' END),
     CONSTRAINT what_was_played_was_leased
-        CHECK (attempt > 0 OR state IN ('blocked', 'pending', 'cancelled', 'delayed')),
+        CHECK (attempt > 0 OR taken
+            OR state IN ('blocked', 'weighing', 'pending', 'cancelled', 'delayed')),
+    CONSTRAINT what_is_taken_over_has_results CHECK (NOT taken OR state IN ('reported', 'counted')),
     -- Lots that depend on each other hold one match, so that none of them is ever split.
     CONSTRAINT lots_in_order_are_single CHECK (count = 1 OR (NOT feeds AND waits = 0)),
     CONSTRAINT a_split_lot_had_several_matches CHECK (state <> 'split' OR count > 1)
@@ -213,6 +236,7 @@ CREATE TABLE lots (
     autovacuum_vacuum_cost_delay = 0
 );
 CREATE INDEX lots_pending ON lots (edition, expected DESC, number) WHERE state = 'pending';
+CREATE INDEX lots_weighing ON lots (edition, number) WHERE state = 'weighing';
 CREATE INDEX lots_leased ON lots (deadline) WHERE state = 'leased';
 CREATE INDEX lots_reported ON lots (edition, number) WHERE state = 'reported';
 CREATE INDEX lots_delayed ON lots (not_before) WHERE state = 'delayed';
@@ -244,11 +268,39 @@ CREATE TABLE results (
     forfeits smallint[] CHECK (0 <= ALL (forfeits) AND 4 >= ALL (forfeits)),
     -- For each seat; nothing if there were none.
     bad_answers integer[] CHECK (0 <= ALL (bad_answers)),
+    -- The match of an earlier edition that it was taken over from: one that was played there.
+    source_edition integer CHECK (source_edition < edition),
+    source_number bigint,
+    CONSTRAINT a_source_is_a_match CHECK ((source_edition IS NULL) = (source_number IS NULL)),
     -- Each match counts once. What ensures it is the change of its lot's state in the same
     -- transaction; the key is there to make a mistake loud.
     PRIMARY KEY (edition, number)
 );
 CREATE TRIGGER results_stay BEFORE UPDATE ON results EXECUTE FUNCTION refuse_change();
+
+-- Matches whose results are void: they count where they are counted already, and no later edition
+-- takes them over.
+CREATE TABLE voids (
+    edition integer NOT NULL,
+    number bigint NOT NULL,
+    at timestamptz NOT NULL,
+    by integer REFERENCES tokens,
+    reason text NOT NULL CHECK (length(reason) <= 4000),
+    PRIMARY KEY (edition, number)
+);
+CREATE TRIGGER voids_stay BEFORE UPDATE ON voids EXECUTE FUNCTION refuse_change();
+
+-- Matches that are the same as one which is still being played for an edition that was replaced:
+-- their lots are weighed until that one is reported, or its lease ends.
+CREATE TABLE awaited (
+    number bigint NOT NULL,
+    source_number bigint NOT NULL,
+    source_lot bigint NOT NULL,
+    edition integer NOT NULL,
+    source_edition integer NOT NULL CHECK (source_edition < edition),
+    PRIMARY KEY (edition, number)
+);
+CREATE TRIGGER awaited_stay BEFORE UPDATE ON awaited EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE records (
     number bigint NOT NULL,
@@ -279,6 +331,26 @@ CREATE TABLE files (
     PRIMARY KEY (edition, number, seat)
 );
 CREATE TRIGGER files_stay BEFORE UPDATE ON files EXECUTE FUNCTION refuse_change();
+
+-- The files with which the seats of a match begin, as digests; nothing for those without. What is
+-- said is a function of them.
+CREATE FUNCTION beginnings(edition integer, seats integer[], files_from bigint[]) RETURNS bytea[]
+LANGUAGE sql STABLE AS $$
+    SELECT array_agg(f.digest ORDER BY s.seat)
+    FROM unnest($2, $3) WITH ORDINALITY AS s (entrant, before, seat)
+    LEFT JOIN matches m ON m.edition = $1 AND m.number = s.before
+    LEFT JOIN files f ON f.edition = $1 AND f.number = s.before
+        AND f.seat = array_position(m.seats, s.entrant)
+$$;
+
+-- Who sits there, in a form that can be compared between editions: bots, and what they play with.
+CREATE FUNCTION players(edition integer, seats integer[]) RETURNS text[]
+LANGUAGE sql STABLE AS $$
+    SELECT array_agg(e.bot || ' ' || encode(v.digest, 'hex') ORDER BY s.seat)
+    FROM unnest($2) WITH ORDINALITY AS s (entrant, seat)
+    JOIN entrants e ON e.edition = $1 AND e.entrant = s.entrant
+    JOIN versions v ON v.id = e.version
+$$;
 
 -- Attempts that ended without results.
 CREATE TABLE faults (

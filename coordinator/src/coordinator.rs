@@ -15,13 +15,16 @@ use tokio::task::JoinSet;
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
 use crate::db;
+use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::tokens;
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
 use crate::rpc::{self, Changes, ServeError, Shared, Tls};
+use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
+use crate::tournament::opener::{Opener, Outcome};
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;
@@ -168,6 +171,11 @@ impl Coordinator {
         background.spawn(async move {
             upkeep.run(|round| tell(round, &changes, &dispatcher)).await;
         });
+        let opener = Opener::new(shared.queue.clone(), shared.clock);
+        let (changes, dispatcher) = (shared.changes.clone(), shared.dispatcher.clone());
+        background.spawn(async move {
+            opener.run(|outcome| tell_opened(outcome, &changes, &dispatcher)).await;
+        });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let served = rpc::serve(shared, listener, config.tls.as_ref(), stop).await;
@@ -203,6 +211,23 @@ fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher)
     if round != Round::default() {
         changes.tell();
         dispatcher.news();
+    }
+}
+
+/// Says what became of a tournament that changed, and lets those know who wait for it.
+fn tell_opened(outcome: Result<Outcome, OpenError>, changes: &Changes, dispatcher: &Dispatcher) {
+    match outcome {
+        Ok(Outcome::Opened(edition)) => {
+            let Edition { id, number, matches, .. } = edition;
+            tracing::info!(edition = %id, number, matches, "opened, because something changed");
+            changes.tell();
+            dispatcher.news();
+        }
+        Ok(Outcome::Trouble(tournament, error)) => {
+            tracing::error!(tournament = tournament.name, %error, "no edition can be opened");
+            changes.tell();
+        }
+        Err(error) => tracing::warn!(%error, "cannot open an edition; trying again"),
     }
 }
 

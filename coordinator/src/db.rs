@@ -21,6 +21,7 @@ use relay::Relay;
 
 pub mod audit;
 pub mod bots;
+pub mod changes;
 mod copy;
 pub mod editions;
 pub mod entrants;
@@ -33,6 +34,7 @@ pub mod records;
 mod relay;
 pub mod results;
 pub mod standings;
+pub mod takeover;
 pub mod tokens;
 pub mod tournaments;
 pub mod versions;

@@ -32,6 +32,7 @@ mod dispatch;
 mod report;
 mod reporter;
 mod upkeep;
+mod weigh;
 
 pub use check::Difference;
 pub use dispatch::{Allocator, Dispatcher, Due, Work};

@@ -5,6 +5,7 @@
 //! which looks at the matches and at nothing else.
 
 mod certificate;
+mod chance;
 mod config;
 mod episodes;
 mod error;
@@ -13,6 +14,7 @@ mod plan;
 mod round_robin;
 
 pub use certificate::{Broken, Certificate, Claim, Counter};
+pub use chance::{NameKey, mix};
 pub use config::{ExtentError, Schedule, Times, TimesError};
 pub use episodes::{EpisodePlan, Episodes};
 pub use error::ScheduleError;

@@ -17,11 +17,14 @@ pub mod edition;
 pub mod episodes;
 pub mod file;
 pub mod handout;
+pub mod opener;
 mod planner;
 pub mod report;
+mod takeover;
 
 pub use create::{CreateError, FindError, StateError};
 pub use edition::{OpenError, Running};
 pub use episodes::GrowError;
 pub use file::{FileError, Rerun, TournamentFile};
 pub use handout::{Handout, HandoutError};
+pub use opener::Opener;

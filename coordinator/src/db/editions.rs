@@ -1,6 +1,6 @@
 //! Editions: complete schedules over fixed versions, and how far they are played.
 
-use arbiter_games::{GameName, UnknownGame};
+use arbiter_games::{GameName, RULES_VERSION, UnknownGame};
 use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
@@ -50,6 +50,10 @@ pub struct Edition {
     pub matches: i64,
     /// Whether results may bring more matches.
     pub growing: bool,
+    /// The version of the rules it is played by.
+    pub rules: String,
+    /// Whether its lots are weighed before they are leased, because files pass between its matches.
+    pub weighs: bool,
     /// Matches in its standings.
     pub counted: i64,
     /// When it was opened.
@@ -85,15 +89,24 @@ pub async fn create(
 ) -> Result<EditionId, Error> {
     let statement = "
         WITH made AS (
-            INSERT INTO editions (tournament, number, components, growing, created_at)
-            SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4
+            INSERT INTO editions (tournament, number, components, growing, created_at, rules)
+            SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5
             FROM editions WHERE tournament = $1 RETURNING id
         ), counting AS (
             INSERT INTO progress (edition, counted) SELECT id, 0 FROM made
         )
         SELECT id FROM made";
     let query = sqlx::query_scalar(statement).bind(tournament.0).bind(components).bind(growing);
-    query.bind(now).fetch_one(db).await.map(EditionId)
+    query.bind(now).bind(RULES_VERSION).fetch_one(db).await.map(EditionId)
+}
+
+/// Has the lots of an edition weighed before they are leased.
+///
+/// # Errors
+/// If the database fails.
+pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
+    let statement = "UPDATE editions SET weighs = true WHERE id = $1";
+    sqlx::query(statement).bind(edition.0).execute(db).await.map(drop)
 }
 
 /// Puts versions into an edition, numbered from 0 in this order.
@@ -275,6 +288,24 @@ pub async fn cancel(
         UPDATE editions SET state = 'cancelled', ended_at = $2
         WHERE id = $1 AND state IN ('planning', 'running')";
     Ok(sqlx::query(statement).bind(edition.0).bind(now).execute(db).await?.rows_affected() == 1)
+}
+
+/// Whether a result that an edition counts is void.
+///
+/// # Errors
+/// If the database fails.
+pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+    // The first question is cheap, and nearly always answered with no.
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM voids v JOIN editions e ON e.id = v.edition
+            JOIN editions this ON this.tournament = e.tournament WHERE this.id = $1
+        ) AND EXISTS (
+            SELECT FROM results r JOIN voids v
+                ON v.edition = coalesce(r.source_edition, r.edition)
+                AND v.number = coalesce(r.source_number, r.number)
+            WHERE r.edition = $1)";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
 }
 
 /// Adds to the number of matches in the standings of an edition.

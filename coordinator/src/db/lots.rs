@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! blocked ──► pending ◄──────────────── delayed ◄──┐
-//!                │  ▲ give back                    │ fault, one match
-//!                ▼  │                              │
-//!             leased ──────────────────────────────┼──► aside (too many faults) ──► pending
-//!                │ report                          └──► split (several matches: each goes on
-//!                ▼                                      in a delayed lot of its own)
-//!            reported ──► counted              blocked, pending, leased, delayed, aside ──► cancelled
+//!    │  ▲       │  ▲ give back                    │ fault, one match
+//!    ▼  │       ▼  │                              │
+//! weighing   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
+//!       │       │ report                          └──► split (several matches: each goes on
+//!       ▼       ▼                                      in a delayed lot of its own)
+//!          reported ──► counted         blocked, weighing, pending, leased, delayed, aside ──► cancelled
 //! ```
+//!
+//! A lot is weighed if its matches may have been played for an earlier edition ([`weigh`]): if they
+//! were, it is reported at once. Lots of an edition that was replaced stay leased while what they
+//! hold may be of use to the next one; then they are reported, or else cancelled.
 //!
 //! Whoever changes several lots locks them in the same order, so that nobody waits in a circle:
 //! first those being played, by number, then those that wait for them, by number. Statements that
@@ -23,9 +27,13 @@ use super::copy::{Row, Rows, stream};
 
 mod failure;
 mod flip;
+mod replace;
+mod weigh;
 
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
-pub use flip::{Claim, Verdict, flip, promote, verdicts};
+pub use flip::{Claim, Promoted, Verdict, flip, promote, verdicts};
+pub use replace::{cancel, replace};
+pub use weigh::{Weighed, decide, take, weigh};
 
 /// Where a lot stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
@@ -33,6 +41,8 @@ pub use flip::{Claim, Verdict, flip, promote, verdicts};
 pub enum LotState {
     /// Other lots come first.
     Blocked,
+    /// It is looked up whether its matches were played already, or are being played.
+    Weighing,
     /// It may be leased.
     Pending,
     /// It is being played.
@@ -56,6 +66,7 @@ impl LotState {
     pub fn word(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
+            Self::Weighing => "weighing",
             Self::Pending => "pending",
             Self::Leased => "leased",
             Self::Reported => "reported",
@@ -87,15 +98,32 @@ pub struct NewLot {
     pub feeds: bool,
 }
 
-impl Row for NewLot {
+/// A lot as it enters an edition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entering {
+    /// The lot.
+    pub lot: NewLot,
+    /// Where it stands at first: [`LotState::Reported`] if its results were taken over.
+    pub state: LotState,
+}
+
+impl From<NewLot> for Entering {
+    /// It is played as soon as those before it are.
+    fn from(lot: NewLot) -> Self {
+        Self { lot, state: if lot.waits > 0 { LotState::Blocked } else { LotState::Pending } }
+    }
+}
+
+impl Row for Entering {
     const COPY: &'static str = "
-        COPY lots (number, first, edition, count, expected, width, waits, feeds, state)
+        COPY lots (number, first, edition, count, expected, width, waits, feeds, state, taken)
         FROM STDIN (FORMAT binary)";
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
-        rows.row(9).int8(self.number.0).int8(self.first.0).int4(edition.0).int4(self.count);
-        rows.int4(self.expected_ms).int2(self.width).int2(self.waits).flag(self.feeds);
-        rows.bytes(if self.waits > 0 { b"blocked" } else { b"pending" });
+        let Self { lot, state } = self;
+        rows.row(10).int8(lot.number.0).int8(lot.first.0).int4(edition.0).int4(lot.count);
+        rows.int4(lot.expected_ms).int2(lot.width).int2(lot.waits).flag(lot.feeds);
+        rows.bytes(state.word().as_bytes()).flag(*state == LotState::Reported);
     }
 }
 
@@ -106,9 +134,19 @@ impl Row for NewLot {
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
-    lots: impl Iterator<Item = NewLot>,
+    lots: impl Iterator<Item = impl Into<Entering>>,
 ) -> Result<u64, Error> {
-    stream(connection, edition, lots).await
+    stream(connection, edition, lots.map(Into::into)).await
+}
+
+/// The number after that of the last lot of an edition.
+///
+/// # Errors
+/// If the database fails.
+pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<LotNumber, Error> {
+    let statement = "
+        SELECT coalesce(max(number), -1) + 1 FROM lots WHERE edition = $1 AND number >= 0";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await.map(LotNumber)
 }
 
 /// One lot waits for another.
@@ -293,7 +331,8 @@ pub async fn renew(
     leases_of(sqlx::query(statement), db, leases, Some(deadline)).await
 }
 
-/// Gives back leases that were not played, without blame, and returns those that still held.
+/// Gives back leases that were not played, without blame, and returns those that still held. Lots
+/// of a cancelled edition are not leased again.
 ///
 /// # Errors
 /// If the database fails.
@@ -306,7 +345,10 @@ pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<
                 AND l.state IS NOT DISTINCT FROM 'leased'
             ORDER BY l.edition, l.number FOR UPDATE OF l
         )
-        UPDATE lots AS l SET state = 'pending', deadline = NULL FROM held
+        UPDATE lots AS l
+        SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
+            deadline = NULL
+        FROM held JOIN editions e ON e.id = held.edition
         WHERE l.edition = held.edition AND l.number = held.number
         RETURNING l.edition, l.number, l.attempt";
     leases_of(sqlx::query(statement), db, leases, None).await
@@ -350,32 +392,6 @@ pub async fn count(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<(i
         WHERE l.edition = due.edition AND l.number = due.number
         RETURNING l.first, l.first + l.count";
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
-}
-
-/// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
-/// that none is leased meanwhile.
-///
-/// # Errors
-/// If the database fails.
-pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
-    let leased = "
-        WITH open AS (
-            SELECT number FROM lots WHERE edition = $1 AND state = 'leased'
-            ORDER BY number FOR UPDATE
-        )
-        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
-        FROM open WHERE l.edition = $1 AND l.number = open.number";
-    let others = "
-        WITH open AS (
-            SELECT number FROM lots
-            WHERE edition = $1 AND state IN ('blocked', 'pending', 'delayed', 'aside')
-            ORDER BY number FOR UPDATE
-        )
-        UPDATE lots AS l SET state = 'cancelled', not_before = NULL
-        FROM open WHERE l.edition = $1 AND l.number = open.number";
-    let leased = sqlx::query(leased).bind(edition.0).execute(&mut *connection).await?;
-    let others = sqlx::query(others).bind(edition.0).execute(connection).await?;
-    Ok(leased.rows_affected() + others.rows_affected())
 }
 
 /// How many lots and matches of an edition are in a state.
@@ -448,7 +464,7 @@ pub async fn misplanned(
             (SELECT 'lot ' || coalesce(l.number, o.after) || ' waits for ' || coalesce(l.waits, 0)
                  || ' lots, and the order names ' || coalesce(o.befores, 0)
              FROM (SELECT number, waits FROM lots
-                   WHERE edition = $1 AND state IN ('blocked', 'pending')) AS l
+                   WHERE edition = $1 AND state IN ('blocked', 'weighing', 'pending')) AS l
              FULL JOIN (SELECT after, count(*) AS befores FROM lot_order
                         WHERE edition = $1 GROUP BY after) AS o ON o.after = l.number
              WHERE coalesce(l.waits, 0) <> coalesce(o.befores, 0) LIMIT 1),

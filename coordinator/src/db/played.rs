@@ -33,9 +33,19 @@ pub struct PlayedMatch {
     pub wall_ms: i32,
     /// The level of the sandbox it was played in.
     pub level: String,
+    /// The edition in which it was played, if it was taken over from there.
+    pub source_edition: Option<i32>,
+    /// Its number there.
+    pub source_number: Option<i64>,
 }
 
 impl PlayedMatch {
+    /// The match of an earlier edition that it was taken over from.
+    pub fn source(&self) -> Option<MatchId> {
+        let (edition, number) = (self.source_edition?, self.source_number?);
+        Some(MatchId { edition: EditionId(edition), number: MatchNumber(number) })
+    }
+
     /// The score of a seat, from 0, the most important number first.
     pub fn score(&self, seat: usize) -> &[i64] {
         let components = self.scores.len() / self.seats.0.len().max(1);
@@ -64,7 +74,7 @@ pub async fn page(
 ) -> Result<Vec<PlayedMatch>, Error> {
     let statement = "
         SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text
+            r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000";
     sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
@@ -77,7 +87,7 @@ pub async fn page(
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
     let statement = "
         SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text
+            r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND number = $2";
     sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
@@ -125,7 +135,7 @@ pub async fn of_entrant(
 ) -> Result<Vec<PlayedMatch>, Error> {
     let statement = "
         SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text
+            r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND $2 = ANY (m.seats) ORDER BY number DESC LIMIT 1000";
     sqlx::query_as(statement).bind(edition.0).bind(entrant.0).fetch_all(db).await

@@ -28,11 +28,16 @@ pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64,
         .await
 }
 
-/// The record of a match, as it was compressed.
+/// The record of a match, as it was compressed: that of the match it was taken over from, if it
+/// was.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Vec<u8>>, Error> {
-    let statement = "SELECT bytes FROM records WHERE edition = $1 AND number = $2";
+    let statement = "
+        SELECT c.bytes FROM results r
+        JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
+            AND c.number = coalesce(r.source_number, r.number)
+        WHERE r.edition = $1 AND r.number = $2";
     sqlx::query_scalar(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
 }

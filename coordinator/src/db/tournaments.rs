@@ -7,6 +7,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
+use super::changes;
+
 /// Where a tournament stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
@@ -66,6 +68,8 @@ pub struct Tournament {
     pub created_at: OffsetDateTime,
     /// When it was closed or cancelled.
     pub ended_at: Option<OffsetDateTime>,
+    /// Why no edition could be opened when the last one was due.
+    pub trouble: Option<String>,
 }
 
 impl FromRow<'_, PgRow> for Tournament {
@@ -82,6 +86,7 @@ impl FromRow<'_, PgRow> for Tournament {
             state: row.try_get("state")?,
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
+            trouble: row.try_get("trouble")?,
         })
     }
 }
@@ -154,6 +159,34 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>, Error> {
     sqlx::query_as("SELECT * FROM tournaments ORDER BY id DESC").fetch_all(db).await
+}
+
+/// Takes note that a tournament changed: a version entered, a bot left, a match is void. An edition
+/// that shows it is due. To be called in the transaction of the change.
+///
+/// # Errors
+/// If the database fails.
+pub async fn changed(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    changes::note(db, tournament, now).await
+}
+
+/// Says why no edition could be opened, or that one could.
+///
+/// # Errors
+/// If the database fails.
+pub async fn trouble(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    trouble: Option<&str>,
+) -> Result<(), Error> {
+    let statement = "
+        UPDATE tournaments SET trouble = left($2, 4000)
+        WHERE id = $1 AND trouble IS DISTINCT FROM left($2, 4000)";
+    sqlx::query(statement).bind(tournament.0).bind(trouble).execute(db).await.map(drop)
 }
 
 /// Closes or cancels an open tournament; whether it was open.

@@ -113,11 +113,15 @@ impl Queue {
             .collect();
         let accepted = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let accepted = store(&mut transaction, reports, &tried).await?;
+            let stored = store(&mut transaction, reports, &tried).await?;
             transaction.commit().await?;
-            Ok(accepted)
+            Ok(stored)
         });
-        let accepted = accepted.await?;
+        let (accepted, weighing) = accepted.await?;
+        for edition in weighing {
+            // What fails here upkeep does: the reports are stored.
+            drop(self.weigh(edition, true).await);
+        }
         let others: Vec<_> = (0..reports.len())
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))
             .map(|index| reports[index].lease)
@@ -140,18 +144,19 @@ impl Queue {
     }
 }
 
-/// Stores those reports whose leases hold, in a transaction of the caller's, and returns which.
+/// Stores those reports whose leases hold, in a transaction of the caller's, and returns which, and
+/// the editions that have lots to be weighed now.
 async fn store(
     db: &mut PgConnection,
     reports: &[Report],
     tried: &[(usize, Claim)],
-) -> Result<HashSet<usize>, Error> {
+) -> Result<(HashSet<usize>, Vec<EditionId>), Error> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let flipped: HashMap<Lease, bool> = lots::flip(&mut *db, &claims).await?.into_iter().collect();
     let holds = |(_, claim): &&(usize, Claim)| flipped.contains_key(&claim.lease);
     let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();
     if accepted.is_empty() {
-        return Ok(accepted);
+        return Ok((accepted, Vec::new()));
     }
     let (results, records) = rows(reports, tried, &accepted);
     results::copy_in(&mut *db, results).await?;
@@ -166,10 +171,13 @@ async fn store(
     for (lease, _) in flipped.iter().filter(|(_, feeds)| **feeds) {
         feeding.entry(lease.lot.edition).or_default().push(lease.lot.number.0);
     }
+    let mut weighing = Vec::new();
     for (edition, lots) in feeding {
-        lots::promote(&mut *db, edition, &lots).await?;
+        if lots::promote(&mut *db, edition, &lots).await?.weighing > 0 {
+            weighing.push(edition);
+        }
     }
-    Ok(accepted)
+    Ok((accepted, weighing))
 }
 
 /// The accepted reports, each with its edition.

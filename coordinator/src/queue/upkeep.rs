@@ -1,5 +1,5 @@
-//! What has to happen again and again: leases expire, results are counted, rounds of episodes are
-//! planned, editions become complete.
+//! What has to happen again and again: leases expire, lots are weighed, results are counted, rounds
+//! of episodes are planned, editions become complete.
 
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Upkeep {
 pub struct Round {
     /// Leases that ran out and lots that woke.
     pub expired: Expired,
+    /// Lots of which it was found out whether they were played for an earlier edition.
+    pub weighed: u64,
     /// Matches that came into standings.
     pub counted: i64,
     /// Editions whose next round was planned.
@@ -99,14 +101,16 @@ impl Upkeep {
         (round, failed)
     }
 
-    /// Counts what was reported of an edition, plans what follows from it, and looks whether it is
-    /// complete.
+    /// Weighs lots of an edition, counts what was reported of it, plans what follows from that, and
+    /// looks whether it is complete.
     async fn tend(
         &self,
         edition: EditionId,
         now: OffsetDateTime,
         round: &mut Round,
     ) -> Result<(), Error> {
+        let Some(state) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
+        round.weighed += self.queue.weigh(edition, state.weighs).await?;
         loop {
             let counted = self.queue.count(edition).await?;
             if counted == 0 {

@@ -16,7 +16,7 @@ use crate::access::Role;
 use crate::db::entrants::{self, Roster};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{bots, tokens, versions};
+use crate::db::{bots, tokens, tournaments, versions};
 
 /// The largest bundle, in bytes.
 const LARGEST: usize = 64 << 20;
@@ -105,10 +105,14 @@ impl BotService for Shared {
         let WithdrawBotRequest { tournament, bot } = request.into_inner();
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
-        if !bots::withdraw(&self.pool, bot.id, self.now()).await.map_err(database)? {
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        if !bots::withdraw(&mut *transaction, bot.id, self.now()).await.map_err(database)? {
             let error = format!("{} was withdrawn before", bot.name);
             return Err(Status::failed_precondition(error));
         }
+        let changed = tournaments::changed(&mut *transaction, tournament.id, self.now()).await;
+        changed.map_err(database)?;
+        transaction.commit().await.map_err(database)?;
         self.note(&who, "withdraw", &format!("{} {}", tournament.name, bot.name)).await?;
         Ok(Response::new(WithdrawBotResponse {}))
     }
@@ -182,6 +186,7 @@ impl Shared {
         versions::store_bundle(&mut *db, &digest, bundle).await.map_err(database)?;
         versions::submit(&mut *db, bot.id, &digest, self.now()).await.map_err(database)?;
         let versions = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
+        tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
         transaction.commit().await.map_err(database)?;
         let submitted = versions.into_iter().next();
         submitted.ok_or_else(|| Status::internal("a version that was submitted is not there"))

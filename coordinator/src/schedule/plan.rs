@@ -1,7 +1,7 @@
 //! Plans of all kinds, as one stream of matches.
 
 use super::foursomes::{self, Foursomes};
-use super::{Bot, Claim, EpisodePlan, Pairings};
+use super::{Bot, Claim, EpisodePlan, Pairing, Pairings};
 
 /// What a schedule comes to for a number of bots.
 #[derive(Debug)]
@@ -26,6 +26,9 @@ pub enum Matches {
 pub struct Planned {
     /// The board it is played on, from 0; always 0 where there is but one.
     pub board: u16,
+    /// How many times a pair was planned before on this board, both sides taken as one; 0 at
+    /// tables of four.
+    pub leg: u32,
     bots: [Bot; foursomes::SEATS],
     seats: usize,
 }
@@ -77,11 +80,12 @@ impl Iterator for Matches {
             Self::Pairings(pairings) => {
                 let pairing = pairings.next()?;
                 let [one, two] = pairing.seats;
-                Some(Planned { board: pairing.board, bots: [one, two, 0, 0], seats: 2 })
+                let Pairing { board, leg, .. } = pairing;
+                Some(Planned { board, leg, bots: [one, two, 0, 0], seats: 2 })
             }
             Self::Foursomes(foursomes) => {
                 let bots = foursomes.next()?;
-                Some(Planned { board: 0, bots, seats: bots.len() })
+                Some(Planned { board: 0, leg: 0, bots, seats: bots.len() })
             }
         }
     }

@@ -2,25 +2,35 @@
 //!
 //! All but one bot stand in a circle of an odd number n of places (with an odd number of bots, all
 //! do). In round r those meet who stand at the same distance k to both sides of place r, and the
-//! one apart meets who stands there. Sides alternate with k, and for the one apart with r: each bot
-//! is first in half of its matches, or half a match more or less. That is one *pass*: each pair
-//! once.
+//! one apart meets who stands there. That is one *pass*: each pair once.
 //!
-//! Balanced passes come in twins, in which the same bots stand in the same places, but all sides
-//! are reversed. So a pair that plays an even number of times has each side equally often, and an
-//! odd pass at the end leaves nobody more than one match off.
+//! Passes come in twins, in which the same bots stand in the same places. Balanced ones have all
+//! sides reversed in the second of them. So a pair that plays an even number of times has each side
+//! equally often, and an odd pass at the end leaves nobody more than one match off, if one pass by
+//! itself does: there all bots stand on a ring, and each is first against the half that comes after
+//! it, and second against the half before. Chance decides between those who stand opposite.
+//!
+//! Where somebody stands, and who is first, follows from the names of the bots ([`NameKey`]), so
+//! that one who comes or goes changes as little as can be between the others. Where chance alone
+//! decides about a pair nothing changes; on the ring a newcomer turns those who stood opposite, or
+//! nearly so: one pair for each four bots.
 
 use core::fmt;
 use core::str::FromStr;
 
-use arbiter_games::{Dice, Seed};
+use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::chance::{NameKey, mix};
 use super::{Bot, Claim, MOST_BOTS, ScheduleError, Times};
 
 /// Seats in a match.
 const SEATS: usize = 2;
+
+/// What is mixed into the chance of who stands where, and of who is first.
+const PLACES: u64 = 1;
+const SIDES: u64 = 2;
 
 /// Everybody against everybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -94,11 +104,17 @@ impl RoundRobin {
     /// # Errors
     /// If there are fewer than 2 bots, or too many.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Pairings, ScheduleError> {
-        match bots {
-            ..SEATS => Err(ScheduleError::TooFew { bots, fewest: SEATS, plan: "a round robin" }),
-            SEATS..=MOST_BOTS => Ok(Pairings::new(self, bots, seed)),
-            _ => Err(ScheduleError::TooMany { bots }),
-        }
+        check(bots)?;
+        self.among(&NameKey::of_numbers(seed, bots))
+    }
+
+    /// The plan for bots of these names.
+    ///
+    /// # Errors
+    /// If there are fewer than 2 bots, or too many.
+    pub fn among(self, names: &[NameKey]) -> Result<Pairings, ScheduleError> {
+        check(names.len())?;
+        Ok(Pairings::new(self, names))
     }
 
     /// How often each pair meets.
@@ -108,11 +124,22 @@ impl RoundRobin {
     }
 }
 
+/// Whether so many bots can play a round robin.
+fn check(bots: usize) -> Result<(), ScheduleError> {
+    match bots {
+        ..SEATS => Err(ScheduleError::TooFew { bots, fewest: SEATS, plan: "a round robin" }),
+        SEATS..=MOST_BOTS => Ok(()),
+        _ => Err(ScheduleError::TooMany { bots }),
+    }
+}
+
 /// A planned match of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairing {
     /// The board it is played on, from 0.
     pub board: u16,
+    /// How many times the pair was planned before on this board, both sides taken as one.
+    pub leg: u32,
     /// Who plays, seat 1 first.
     pub seats: [Bot; SEATS],
 }
@@ -121,10 +148,9 @@ pub struct Pairing {
 #[derive(Debug)]
 pub struct Pairings {
     rules: RoundRobin,
-    seed: Seed,
+    names: Vec<NameKey>,
     /// Who stands in which place; the one apart comes last.
     circle: Vec<Bot>,
-    chance: Dice,
     pass: u32,
     round: usize,
     /// The distance from the middle of the round of those who meet next.
@@ -134,11 +160,11 @@ pub struct Pairings {
 }
 
 impl Pairings {
-    fn new(rules: RoundRobin, bots: usize, seed: Seed) -> Self {
-        let circle = (0..=Bot::MAX).take(bots).collect();
-        let chance = seed.derive("sides").dice(0);
+    fn new(rules: RoundRobin, names: &[NameKey]) -> Self {
+        let circle = (0..=Bot::MAX).take(names.len()).collect();
         let (pass, round, distance, again) = (0, 0, 0, None);
-        let mut pairings = Self { rules, seed, circle, chance, pass, round, distance, again };
+        let names = names.to_vec();
+        let mut pairings = Self { rules, names, circle, pass, round, distance, again };
         pairings.begin_pass();
         pairings
     }
@@ -178,10 +204,11 @@ impl Pairings {
 
     /// Puts the bots into a new order, the same for the second of two twins.
     fn begin_pass(&mut self) {
-        let bots = self.circle.len();
-        self.circle.clear();
-        self.circle.extend((0..=Bot::MAX).take(bots));
-        self.seed.derive(&format!("twins {}", self.pass / 2)).dice(0).shuffle(&mut self.circle);
+        if self.pass.is_multiple_of(2) {
+            let (names, twins) = (&self.names, u64::from(self.pass / 2));
+            let place = |bot: &Bot| (mix([PLACES, twins, names[usize::from(*bot)].0]), *bot);
+            self.circle.sort_by_cached_key(place);
+        }
         self.round = 0;
         self.distance = self.nearest();
     }
@@ -191,17 +218,39 @@ impl Pairings {
         self.circle.len() % 2
     }
 
-    /// Those who meet now; in seat 1 who is first in the first of two twins.
-    fn pair(&self) -> [Bot; SEATS] {
+    /// The places of those who meet now.
+    fn places_of_pair(&self) -> [usize; SEATS] {
         let (round, k, places) = (self.round, self.distance, self.places());
-        let (one, other, swapped) = if k == 0 {
-            (self.circle[places], self.circle[round], round % 2 == 1)
-        } else {
-            let right = self.circle[(round + k) % places];
-            let left = self.circle[(round + places - k) % places];
-            (right, left, k % 2 == 0)
+        if k == 0 { [places, round] } else { [(round + k) % places, (round + places - k) % places] }
+    }
+
+    /// Those who meet now, seat 1 first.
+    fn pair(&self) -> [Bot; SEATS] {
+        let [one, other] = self.places_of_pair();
+        let (bots, pair) = (self.circle.len(), [self.circle[one], self.circle[other]]);
+        let after = (other + bots - one) % bots;
+        let by_chance = match self.rules.sides {
+            Sides::Both | Sides::Random => true,
+            // Legs that come in twins are even whoever is first in the first of them.
+            Sides::Balanced => self.rules.legs.get().is_multiple_of(2) || 2 * after == bots,
         };
-        if swapped { [other, one] } else { [one, other] }
+        let swapped = if by_chance {
+            let name = |bot: Bot| self.names[usize::from(bot)].0;
+            let [one, other] = pair.map(name);
+            let (low, high) = (one.min(other), one.max(other));
+            let low_first = mix([SIDES, self.turn(), low, high]) & 1 == 0;
+            low_first != (low == one)
+        } else {
+            2 * after > bots
+        };
+        let turned = swapped != (self.rules.sides == Sides::Balanced && self.pass % 2 == 1);
+        if turned { [pair[1], pair[0]] } else { pair }
+    }
+
+    /// What chance decides anew: each pass, or each two that are twins.
+    fn turn(&self) -> u64 {
+        let balanced = self.rules.sides == Sides::Balanced;
+        (if balanced { self.pass / 2 } else { self.pass }).into()
     }
 
     /// Goes on to the next pair, round, pass.
@@ -230,21 +279,14 @@ impl Iterator for Pairings {
         if pass == self.passes() {
             return None;
         }
-        let mut seats = self.pair();
+        let seats = self.pair();
         self.advance();
-        let turned = match self.rules.sides {
-            Sides::Balanced => pass % 2 == 1,
-            Sides::Both | Sides::Random => self.chance.below(2) == 1,
-        };
-        if turned {
-            seats.reverse();
-        }
         // Legs on one board follow one another, so that twins are on the same board if they can.
-        let board = pass / self.rules.legs.get();
+        let (board, leg) = (pass / self.rules.legs.get(), pass % self.rules.legs.get());
         let board = u16::try_from(board).expect("there are at most 1000 boards");
         if self.rules.sides == Sides::Both {
-            self.again = Some(Pairing { board, seats: [seats[1], seats[0]] });
+            self.again = Some(Pairing { board, leg, seats: [seats[1], seats[0]] });
         }
-        Some(Pairing { board, seats })
+        Some(Pairing { board, leg, seats })
     }
 }

@@ -1,11 +1,12 @@
-//! Editions: the newest versions are fixed, the schedule is planned for them, and they are played.
+//! Editions: the newest versions are fixed, the schedule is planned for them, and they are played,
+//! but for the matches that earlier editions have played already.
 //!
 //! All of it is one transaction: whatever is killed in between, an edition is there as a whole or
 //! not at all. It works on a thread of its own, because plans are computed while they are stored,
 //! and whoever asked for it may leave: it goes on all the same.
 
-use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, TournamentId, VersionId};
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, VersionId};
+use serde_json::Value;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
@@ -13,12 +14,14 @@ use tokio::runtime::Handle;
 use super::create::{self, StateError};
 use super::episodes::Rounds;
 use super::planner::Planner;
+use super::takeover::{self, To};
 use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition, EditionState};
-use crate::db::tournaments::Tournament;
-use crate::db::{lots, versions};
+use crate::db::entrants::Roster;
+use crate::db::tournaments::{self, Tournament};
+use crate::db::{changes, versions};
 use crate::queue::{PlanError, Queue};
-use crate::schedule::ScheduleError;
+use crate::schedule::{NameKey, ScheduleError};
 
 /// What is done if an edition is being played when the next one is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,44 +92,68 @@ async fn open_here(
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     let tournament = create::open(db, tournament).await?;
-    let before = editions::of_tournament(&mut *db, tournament.id).await?;
-    let before = before.into_iter().find(|edition| edition.state == EditionState::Running);
+    // What changes from here on may be missing from the edition, and makes another one due.
+    let changes = changes::of_tournament(&mut *db, tournament.id).await?;
+    let before = running_of(db, tournament.id).await?;
     if let (Running::Refuse, Some(before)) = (running, &before) {
         let (name, number) = (tournament.name, before.number);
         return Err(StateError::Runs { name, number }.into());
     }
-    let id = plan(db, &tournament, now).await?;
-    if let Some(before) = before
-        && editions::cancel(&mut *db, before.id, now).await?
-    {
-        lots::cancel(db, before.id).await?;
-    }
-    editions::start(&mut *db, id).await?;
-    let opened = editions::get(&mut *db, id).await?.ok_or(Error::RowNotFound)?;
+    let opened = begin(db, &tournament, before.as_ref(), now).await?;
+    changes::forget(&mut *db, &changes).await?;
     transaction.commit().await?;
     Ok(opened)
 }
 
-/// Fixes the versions and stores the plan of a new edition.
-async fn plan(
+/// The edition of a tournament that is being played.
+pub(super) async fn running_of(
+    db: &mut PgConnection,
+    tournament: TournamentId,
+) -> Result<Option<Edition>, Error> {
+    let all = editions::of_tournament(&mut *db, tournament).await?;
+    Ok(all.into_iter().find(|edition| edition.state == EditionState::Running))
+}
+
+/// Plans an edition and starts it in the place of the one that runs, in a transaction of the
+/// caller's, who has locked the tournament.
+pub(super) async fn begin(
     db: &mut PgConnection,
     tournament: &Tournament,
+    before: Option<&Edition>,
     now: OffsetDateTime,
-) -> Result<EditionId, OpenError> {
+) -> Result<Edition, OpenError> {
     let Tournament { id, name, settings, seed, .. } = tournament;
-    let file = TournamentFile::from_json(settings)
-        .map_err(|cause| OpenError::Settings { name: name.clone(), cause })?;
+    let file = read(name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
-    let planner = Planner::new(&file, entered.len(), *seed)
-        .map_err(|cause| OpenError::Schedule { name: name.clone(), cause })?;
     let edition = enter(db, *id, &file, &entered, now).await?;
+    let names: Vec<_> = {
+        let roster = Roster::of(&mut *db, edition).await?;
+        roster.iter().map(|(_, named)| NameKey::of(*seed, &named.name)).collect()
+    };
+    let planner = Planner::new(&file, &names, *seed)
+        .map_err(|cause| OpenError::Schedule { name: name.clone(), cause })?;
+    let replaces = before.map(|before| (before.id, now));
+    let chained = planner.is_some_and(|planner| planner.is_chained());
+    let to = To { edition, chained, first: MatchNumber(0), replaces };
     match planner {
-        Some(planner) => crate::queue::add(db, edition, planner.plan()).await?,
-        None => first_round(db, edition, &file, entered.len(), *seed).await?,
+        Some(planner) => takeover::add(db, to, planner.plan()).await?,
+        None => {
+            let rounds = Rounds::new(&file, names.len(), *seed)
+                .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
+            takeover::add(db, to, rounds.plan()).await?
+        }
     };
     crate::queue::make_ready(db, edition).await?;
-    Ok(edition)
+    editions::start(&mut *db, edition).await?;
+    tournaments::trouble(&mut *db, *id, None).await?;
+    Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
+}
+
+/// The file of a tournament.
+pub(super) fn read(name: &str, settings: &Value) -> Result<TournamentFile, OpenError> {
+    TournamentFile::from_json(settings)
+        .map_err(|cause| OpenError::Settings { name: name.to_owned(), cause })
 }
 
 /// Makes an edition of these versions.
@@ -142,17 +169,4 @@ async fn enter(
     let edition = editions::create(&mut *db, tournament, components, false, now).await?;
     editions::enter(&mut *db, edition, entered).await?;
     Ok(edition)
-}
-
-/// Plans the first round of all episodes.
-async fn first_round(
-    db: &mut PgConnection,
-    edition: EditionId,
-    file: &TournamentFile,
-    bots: usize,
-    seed: Seed,
-) -> Result<u64, PlanError> {
-    let rounds = Rounds::new(file, bots, seed)
-        .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
-    crate::queue::add(db, edition, rounds.plan()).await
 }

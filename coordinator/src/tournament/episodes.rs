@@ -16,11 +16,12 @@ use sqlx::{Error, PgPool};
 
 use super::file::of_match;
 use super::planner::width;
+use super::takeover::{self, To};
 use super::{FileError, TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::db::results::{self, Played};
 use crate::db::{editions, tournaments};
-use crate::queue::{self, NewLot, Order, Plan, PlanError, Queue};
+use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
 use crate::schedule::{self, ScheduleError};
 
 /// Why a round is not planned.
@@ -67,9 +68,8 @@ pub(super) struct Rounds {
     round: u32,
     /// The last round.
     last: u32,
-    /// The numbers of the round's first match and lot.
+    /// The number of the round's first match.
     first: i64,
-    first_lot: i64,
     /// The parameters that all matches have in common.
     common: Map<String, Value>,
     /// Numbers in a seat's score.
@@ -91,7 +91,6 @@ impl Rounds {
             round: 1,
             last: params.rounds.into(),
             first: 0,
-            first_lot: 0,
             common: file.settings().params,
             components: width(file, 1),
             expected_ms: file.expected_ms(),
@@ -114,7 +113,6 @@ impl Rounds {
     /// # Errors
     /// What is wrong, if they are not results of these matches.
     fn finish(&mut self, results: &[Played]) -> Result<(), String> {
-        self.first_lot = self.lots().last().map_or(self.first_lot, |lot| lot.number.0 + 1);
         let tables = std::mem::take(&mut self.tables);
         // From the back: episodes let go of their last table most easily.
         for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
@@ -134,7 +132,12 @@ impl Rounds {
         self.first + i64::try_from(place).expect("no round is that long")
     }
 
-    /// The round, for the queue.
+    /// The number of the round's first match.
+    pub(super) fn first(&self) -> MatchNumber {
+        MatchNumber(self.first)
+    }
+
+    /// The round, for the queue; its lots are numbered from 0.
     pub(super) fn plan(
         &self,
     ) -> Plan<
@@ -153,7 +156,7 @@ impl Rounds {
             let entrant = |bot: &usize| Entrant(i32::try_from(*bot).expect("at most 65536 bots"));
             Match {
                 number: MatchNumber(number),
-                deal: number,
+                deal: deal(*episode, table),
                 board: None,
                 seats: Seats(table.bots.iter().map(entrant).collect()),
                 carried: (self.round > 1)
@@ -185,7 +188,7 @@ impl Rounds {
         let groups = self.tables.chunk_by(move |one, other| seats(one) == seats(other));
         let lots = groups.flat_map(move |group| group.chunks(most));
         let mut first = self.first;
-        (self.first_lot..).zip(lots).map(move |(number, tables)| {
+        (0..).zip(lots).map(move |(number, tables)| {
             let count = i32::try_from(tables.len()).expect("it is at most per_lot");
             let seats = i16::try_from(seats(&tables[0])).expect("a table is small");
             let lot = NewLot {
@@ -201,6 +204,17 @@ impl Rounds {
             lot
         })
     }
+}
+
+/// The deal of a table: no other table of a tournament has it, and the same one of the next edition
+/// has it too.
+fn deal(episode: usize, table: &TablePlan) -> i64 {
+    let numbers = (i64::try_from(episode), table.round, table.table);
+    let (Ok(episode), round, table) = numbers else {
+        unreachable!("there are at most 1000 episodes");
+    };
+    // There are at most 1000 rounds of 16384 tables.
+    (episode << 32) | (i64::from(round) << 16) | i64::from(table)
 }
 
 /// How each seat ended a match.
@@ -236,7 +250,8 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
     if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
         return Ok(false);
     }
-    queue::add(&mut transaction, edition, rounds.plan()).await.map_err(|error| match error {
+    let to = To { edition, chained: false, first: rounds.first(), replaces: None };
+    takeover::add(&mut transaction, to, rounds.plan()).await.map_err(|error| match error {
         PlanError::Database { cause, .. } => GrowError::Database { edition, cause },
         PlanError::Nonsense { reason, .. } => GrowError::Nonsense { edition, reason },
     })?;

@@ -3,6 +3,8 @@
 //! Matches, lots and the order of lots are three streams of rows, each made anew from the schedule,
 //! which is the same each time: nothing is ever held as a whole.
 
+use std::collections::HashMap;
+
 use arbiter_games::{Params, Seed};
 use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
 
@@ -10,13 +12,17 @@ use super::chain::{Chain, distinct};
 use super::{TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
-use crate::schedule::{self, Bot, Planned, Schedule, ScheduleError, Sides};
+use crate::schedule::{self, Bot, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix};
+
+/// What is mixed into a deal.
+const DEAL: u64 = 3;
 
 /// The plan of an edition whose matches can all be listed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planner<'a> {
     file: &'a TournamentFile,
-    bots: usize,
+    /// The bots, in the order of their entrance.
+    names: &'a [NameKey],
     seed: Seed,
     total: u64,
     /// Numbers in the scores of a match.
@@ -24,20 +30,23 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans an edition of so many bots; nothing if its matches follow from one another.
+    /// Plans an edition of these bots; nothing if its matches follow from one another.
     ///
     /// # Errors
     /// If there is no such schedule.
     pub(super) fn new(
         file: &'a TournamentFile,
-        bots: usize,
+        names: &'a [NameKey],
         seed: Seed,
     ) -> Result<Option<Self>, ScheduleError> {
-        let schedule::Plan::Matches(matches) = file.schedule.plan(bots, seed)? else {
-            return Ok(None);
-        };
+        let Some(matches) = listed(file, names, seed)? else { return Ok(None) };
         let (total, width) = (matches.total(), width(file, matches.seats()));
-        Ok(Some(Self { file, bots, seed, total, width }))
+        Ok(Some(Self { file, names, seed, total, width }))
+    }
+
+    /// Whether files pass from match to match.
+    pub(super) fn is_chained(&self) -> bool {
+        self.chain().is_some()
     }
 
     /// The plan, for the queue.
@@ -52,23 +61,23 @@ impl<'a> Planner<'a> {
     }
 
     fn schedule(&self) -> impl Iterator<Item = (i64, Planned)> + use<> {
-        match self.file.schedule.plan(self.bots, self.seed) {
-            Ok(schedule::Plan::Matches(matches)) => (0..).zip(matches),
+        match listed(self.file, self.names, self.seed) {
+            Ok(Some(matches)) => (0..).zip(matches),
             _ => unreachable!("it was planned before"),
         }
     }
 
     fn chain(&self) -> Option<Chain> {
-        Chain::new(self.file.state, self.file.schedule, self.bots)
+        Chain::new(self.file.state, self.file.schedule, self.names.len())
     }
 
     fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
         let several = self.file.boards.len() > 1;
-        let deals = self.deals();
+        let mut deals = self.deals();
         let mut chain = self.chain();
         self.schedule().map(move |(number, planned)| Match {
             number: MatchNumber(number),
-            deal: number / deals,
+            deal: deals.of(&planned),
             board: several.then(|| index(planned.board)),
             seats: seats(planned.seats()),
             carried: None,
@@ -77,15 +86,15 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// How many matches after one another have the same deal.
-    ///
-    /// The two matches of a pair at wojna are dealt the same piles, so that what one was lucky
-    /// with in the first is the other's in the second. At tricks each match has its deals both ways
-    /// round already; at gomoku the seed has to differ; bitwa has no chance.
-    fn deals(&self) -> i64 {
+    fn deals(&self) -> Deals<'a> {
         let both =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
-        if both && matches!(self.file.params, Params::Wojna(_)) { 2 } else { 1 }
+        let shared = both && matches!(self.file.params, Params::Wojna(_));
+        let mut deals = Deals { names: self.names, shared, again: HashMap::new() };
+        if matches!(self.file.schedule, Schedule::Foursomes(_)) {
+            deals.again = deals.repeated(self.schedule().map(|(_, planned)| planned));
+        }
+        deals
     }
 
     fn lots(self) -> impl Iterator<Item = NewLot> + use<'a> {
@@ -130,6 +139,74 @@ impl<'a> Planner<'a> {
             before.into_iter().map(move |before| Order { before: LotNumber(before), after })
         })
     }
+}
+
+/// Which matches have the same seed.
+///
+/// A deal follows from who meets, on which board and for which time, so that a match of an edition
+/// has the seed that it had in the one before. Matches of a pair differ in it by their sides, too;
+/// but at wojna both are dealt the same piles, so that what one was lucky with in the first is the
+/// other's in the second. At tricks each match has its deals both ways round already; at gomoku the
+/// seed has to differ; bitwa has no chance.
+struct Deals<'a> {
+    names: &'a [NameKey],
+    /// Whether both matches of a pair have the same one.
+    shared: bool,
+    /// Tables at which the same bots meet more than once, and how often they did so far.
+    again: HashMap<u64, u64>,
+}
+
+impl Deals<'_> {
+    /// Those tables of four that are there more than once.
+    fn repeated(&self, tables: impl Iterator<Item = Planned>) -> HashMap<u64, u64> {
+        let mut tables: Vec<_> = tables.map(|table| self.table(&table, true)).collect();
+        tables.sort_unstable();
+        let twice = tables.windows(2).filter(|two| two[0] == two[1]);
+        twice.map(|two| (two[0], 0)).collect()
+    }
+
+    /// Who meets where and for which time, mixed; in the order of their seats unless they are to be
+    /// sorted.
+    fn table(&self, planned: &Planned, sorted: bool) -> u64 {
+        let mut names = [0; 4];
+        let seats = planned.seats();
+        for (name, bot) in names.iter_mut().zip(seats) {
+            *name = self.names[usize::from(*bot)].0;
+        }
+        let names = &mut names[..seats.len()];
+        if sorted {
+            names.sort_unstable();
+        }
+        let turn = [DEAL, planned.board.into(), planned.leg.into()];
+        mix(turn.into_iter().chain(names.iter().copied()))
+    }
+
+    /// The deal of the next match.
+    fn of(&mut self, planned: &Planned) -> i64 {
+        let four = planned.seats().len() > 2;
+        let mut deal = self.table(planned, four || self.shared);
+        if four && let Some(times) = self.again.get_mut(&deal) {
+            deal = mix([deal, *times]);
+            *times += 1;
+        }
+        // A bigint that is not negative.
+        (deal >> 1).cast_signed()
+    }
+}
+
+/// The matches of an edition, if they can all be listed.
+fn listed(
+    file: &TournamentFile,
+    names: &[NameKey],
+    seed: Seed,
+) -> Result<Option<Matches>, ScheduleError> {
+    if let Schedule::RoundRobin(rules) = file.schedule {
+        return rules.among(names).map(|pairings| Some(Matches::Pairings(Box::new(pairings))));
+    }
+    Ok(match file.schedule.plan(names.len(), seed)? {
+        schedule::Plan::Matches(matches) => Some(matches),
+        schedule::Plan::Episodes(_) => None,
+    })
 }
 
 /// Numbers in the scores of a match of so many seats.

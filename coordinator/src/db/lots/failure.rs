@@ -31,8 +31,8 @@ pub struct Patience {
 pub struct Failed {
     /// The lease that failed.
     pub lease: Lease,
-    /// Where the lot stands now: [`LotState::Delayed`], [`LotState::Split`] or
-    /// [`LotState::Aside`].
+    /// Where the lot stands now: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
+    /// or, if its edition was replaced, [`LotState::Cancelled`].
     pub state: LotState,
 }
 
@@ -52,19 +52,22 @@ pub async fn fail(
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
     let statement = "
         WITH held AS (
-            SELECT l.edition, l.number, u.reason
+            SELECT l.edition, l.number, u.reason, e.state = 'cancelled' AS over
             FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[])
                 AS u (edition, number, attempt, reason)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
+            JOIN editions e ON e.id = l.edition
             ORDER BY l.edition, l.number FOR UPDATE OF l
         ), failed AS (
             UPDATE lots AS l
             SET faults = l.faults + 1,
                 deadline = NULL,
-                state = CASE WHEN l.count > 1 THEN 'split'
+                state = CASE WHEN held.over THEN 'cancelled'
+                             WHEN l.count > 1 THEN 'split'
                              WHEN l.faults + 1 >= $5::smallint THEN 'aside' ELSE 'delayed' END::lot_state,
-                not_before = CASE WHEN l.count = 1 AND l.faults + 1 < $5::smallint THEN
+                not_before = CASE WHEN NOT held.over AND l.count = 1
+                                       AND l.faults + 1 < $5::smallint THEN
                     $6::timestamptz + least($8::interval, $7::interval * power(2, least(l.faults, 30))) END
             FROM held WHERE l.edition = held.edition AND l.number = held.number
             RETURNING l.edition, l.number, l.attempt, l.state, held.reason
@@ -138,7 +141,10 @@ pub async fn wake(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, E
             SELECT edition, number FROM lots WHERE state = 'delayed' AND not_before <= $1
             FOR UPDATE SKIP LOCKED
         )
-        UPDATE lots AS l SET state = 'pending', not_before = NULL FROM rested
+        UPDATE lots AS l
+        SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
+            not_before = NULL
+        FROM rested JOIN editions e ON e.id = rested.edition
         WHERE l.edition = rested.edition AND l.number = rested.number";
     Ok(sqlx::query(statement).bind(now).execute(db).await?.rows_affected())
 }

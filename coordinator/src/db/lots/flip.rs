@@ -56,7 +56,17 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
     flipped.iter().map(|row| Ok((lease(row)?, row.try_get("feeds")?))).collect()
 }
 
-/// Makes lots pending that waited for none but these, which were just reported.
+/// What became of lots that waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promoted {
+    /// How many wait for fewer lots now, or for none.
+    pub moved: usize,
+    /// How many of them are to be weighed.
+    pub weighing: usize,
+}
+
+/// Makes lots pending that waited for none but these, which were just reported; or has them weighed
+/// first, if their edition weighs its lots.
 ///
 /// # Errors
 /// If the database fails.
@@ -64,7 +74,7 @@ pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     reported: &[i64],
-) -> Result<u64, Error> {
+) -> Result<Promoted, Error> {
     let statement = "
         WITH fed AS (
             SELECT o.after AS number, count(*)::smallint AS befores
@@ -73,13 +83,19 @@ pub async fn promote(
             SELECT l.number, fed.befores FROM lots l JOIN fed USING (number)
             WHERE l.edition = $1 AND l.state IS NOT DISTINCT FROM 'blocked'
             ORDER BY l.number FOR UPDATE OF l
+        ), first AS (
+            SELECT CASE WHEN weighs THEN 'weighing' ELSE 'pending' END::lot_state AS state
+            FROM editions WHERE id = $1
         )
         UPDATE lots AS l
         SET waits = l.waits - locked.befores,
-            state = CASE WHEN l.waits = locked.befores THEN 'pending' ELSE l.state END
-        FROM locked WHERE l.edition = $1 AND l.number = locked.number";
-    let done = sqlx::query(statement).bind(edition.0).bind(reported).execute(db).await?;
-    Ok(done.rows_affected())
+            state = CASE WHEN l.waits = locked.befores THEN first.state ELSE l.state END
+        FROM locked, first WHERE l.edition = $1 AND l.number = locked.number
+        RETURNING l.state";
+    let query = sqlx::query_scalar(statement).bind(edition.0).bind(reported);
+    let states: Vec<LotState> = query.fetch_all(db).await?;
+    let weighing = states.iter().filter(|state| **state == LotState::Weighing).count();
+    Ok(Promoted { moved: states.len(), weighing })
 }
 
 /// What became of a report.

@@ -1,0 +1,68 @@
+//! Lots of editions that are given up.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::{Error, PgConnection};
+
+/// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
+/// that none is leased meanwhile.
+///
+/// # Errors
+/// If the database fails.
+pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
+    let leased = "
+        WITH open AS (
+            SELECT number FROM lots WHERE edition = $1 AND state = 'leased'
+            ORDER BY number FOR UPDATE
+        )
+        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
+        FROM open WHERE l.edition = $1 AND l.number = open.number";
+    let leased = sqlx::query(leased).bind(edition.0).execute(&mut *connection).await?;
+    Ok(leased.rows_affected() + cancel_others(connection, edition).await?)
+}
+
+/// Cancels the lots of an edition that are not being played.
+async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
+    let statement = "
+        WITH open AS (
+            SELECT number FROM lots
+            WHERE edition = $1
+              AND state IN ('blocked', 'weighing', 'pending', 'delayed', 'aside')
+            ORDER BY number FOR UPDATE
+        )
+        UPDATE lots AS l SET state = 'cancelled', not_before = NULL
+        FROM open WHERE l.edition = $1 AND l.number = open.number";
+    Ok(sqlx::query(statement).bind(edition.0).execute(connection).await?.rows_affected())
+}
+
+/// Cancels the lots of an edition that is replaced by another one, but for those that are being
+/// played and have a match between bots that are in the other one, too, in the same versions: what
+/// these come to is taken over. The row of the edition is locked by the caller.
+///
+/// # Errors
+/// If the database fails.
+pub async fn replace(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    by: EditionId,
+) -> Result<u64, Error> {
+    let statement = "
+        WITH gone AS MATERIALIZED (
+            SELECT array_agg(o.entrant) AS entrants
+            FROM entrants o JOIN versions was ON was.id = o.version
+            WHERE o.edition = $1 AND NOT EXISTS (
+                SELECT FROM entrants n JOIN versions v ON v.id = n.version
+                WHERE n.edition = $2 AND n.bot = o.bot AND v.digest = was.digest)
+        ), open AS (
+            SELECT number FROM lots l
+            WHERE edition = $1 AND state = 'leased' AND NOT EXISTS (
+                SELECT FROM matches m
+                WHERE m.edition = $1 AND m.number >= l.first AND m.number < l.first + l.count
+                  AND NOT m.seats && coalesce((SELECT entrants FROM gone), '{}'))
+            ORDER BY number FOR UPDATE
+        )
+        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
+        FROM open WHERE l.edition = $1 AND l.number = open.number";
+    let query = sqlx::query(statement).bind(edition.0).bind(by.0);
+    let obsolete = query.execute(&mut *connection).await?.rows_affected();
+    Ok(obsolete + cancel_others(connection, edition).await?)
+}

@@ -1,0 +1,163 @@
+//! Lots that may have been played already, for an earlier edition: looked up before they are leased.
+//!
+//! Where files pass from match to match, whether a match is the same as an earlier one is known
+//! when those before it are reported: then the files that it begins with are. Elsewhere a lot is
+//! weighed if its matches are being played for an edition that was replaced.
+
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use sqlx::{Error, FromRow, PgExecutor};
+
+/// What is known of a lot that is weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct Weighed {
+    /// The lot.
+    #[sqlx(try_from = "i64")]
+    pub number: LotNumber,
+    /// Its first match.
+    #[sqlx(try_from = "i64")]
+    pub first: MatchNumber,
+    /// How many matches it holds.
+    pub count: i32,
+    /// Whether its matches were played in an earlier edition.
+    pub played: bool,
+    /// Whether they are being played: then it is too early to say.
+    pub leased: bool,
+    /// Where, if its matches are not named in `awaited`.
+    pub source_edition: Option<i32>,
+    /// Which match there.
+    pub source_number: Option<i64>,
+    /// Whether other lots wait for this one.
+    pub feeds: bool,
+}
+
+/// Looks at the lots of an edition that are to be weighed, at most 4096 of them, locked until the
+/// transaction ends; those that have to wait on are left out.
+///
+/// # Errors
+/// If the database fails.
+pub async fn weigh(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    chained: bool,
+) -> Result<Vec<Weighed>, Error> {
+    // In a chain a lot is one match, and has its number.
+    let chain = "
+        WITH due AS (
+            SELECT number, first, count, feeds FROM lots
+            WHERE edition = $1 AND state = 'weighing'
+            ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
+        )
+        SELECT due.*, found.number IS NOT NULL AND NOT found.leased AS played,
+            coalesce(found.leased, false) AS leased,
+            found.edition AS source_edition, found.number AS source_number
+        FROM due
+        LEFT JOIN LATERAL (
+            SELECT o.edition, o.number, r.number IS NULL AS leased
+            FROM matches n
+            JOIN editions this ON this.id = n.edition
+            JOIN matches o ON o.deal = n.deal AND o.files_from IS NOT NULL
+                AND o.edition < n.edition
+            JOIN editions e ON e.id = o.edition AND e.tournament = this.tournament
+                AND e.rules = this.rules
+            JOIN lots l ON l.edition = o.edition AND l.number = o.number
+            LEFT JOIN results r ON r.edition = o.edition AND r.number = o.number
+            WHERE n.edition = $1 AND n.number = due.first
+              AND r.source_edition IS NULL AND (r.number IS NOT NULL OR l.state = 'leased')
+              AND o.board IS NOT DISTINCT FROM n.board
+              AND o.carried IS NOT DISTINCT FROM n.carried
+              AND o.params IS NOT DISTINCT FROM n.params
+              AND NOT EXISTS (
+                  SELECT FROM voids v WHERE v.edition = o.edition AND v.number = o.number)
+              AND players(o.edition, o.seats) = players(n.edition, n.seats)
+              AND beginnings(o.edition, o.seats, o.files_from)
+                  = beginnings(n.edition, n.seats, n.files_from)
+            ORDER BY r.number IS NULL, o.edition DESC LIMIT 1
+        ) AS found ON true";
+    let awaited = "
+        WITH due AS (
+            SELECT number, first, count, feeds FROM lots
+            WHERE edition = $1 AND state = 'weighing'
+            ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
+        )
+        SELECT due.*, coalesce(l.state IN ('reported', 'counted'), false) AS played,
+            coalesce(l.state = 'leased', false) AS leased,
+            NULL::int AS source_edition, NULL::bigint AS source_number
+        FROM due
+        LEFT JOIN awaited a ON a.edition = $1 AND a.number = due.first
+        LEFT JOIN lots l ON l.edition = a.source_edition AND l.number = a.source_lot";
+    let statement = if chained { chain } else { awaited };
+    let found: Vec<Weighed> = sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    Ok(found.into_iter().filter(|lot| lot.played || !lot.leased).collect())
+}
+
+/// Ends the weighing of lots that were locked by [`weigh`]: they have their results, or may be
+/// leased.
+///
+/// # Errors
+/// If the database fails.
+pub async fn decide(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    weighed: &[Weighed],
+) -> Result<(), Error> {
+    let statement = "
+        UPDATE lots AS l
+        SET state = CASE WHEN u.played THEN 'reported' ELSE 'pending' END::lot_state,
+            taken = u.played
+        FROM (
+            SELECT * FROM unnest($2::bigint[], $3::boolean[]) AS u (number, played)
+            ORDER BY number
+        ) AS u
+        WHERE l.edition = $1 AND l.number = u.number AND l.state IS NOT DISTINCT FROM 'weighing'";
+    let (numbers, played): (Vec<_>, Vec<_>) =
+        weighed.iter().map(|lot| (lot.number.0, lot.played)).unzip();
+    sqlx::query(statement).bind(edition.0).bind(numbers).bind(played).execute(db).await.map(drop)
+}
+
+/// Copies the results of lots whose matches were played in an earlier edition, and what was left in
+/// these.
+///
+/// # Errors
+/// If the database fails.
+pub async fn take(
+    connection: &mut sqlx::PgConnection,
+    edition: EditionId,
+    played: &[Weighed],
+) -> Result<(), Error> {
+    let sources = "
+        WITH due AS (
+            SELECT u.first AS number, u.source_edition, u.source_number
+            FROM unnest($2::bigint[], $3::int[], $4::int[], $5::bigint[])
+                AS u (first, count, source_edition, source_number)
+            WHERE u.source_number IS NOT NULL
+            UNION ALL
+            SELECT a.number, a.source_edition, a.source_number
+            FROM unnest($2::bigint[], $3::int[], $4::int[], $5::bigint[])
+                AS u (first, count, source_edition, source_number)
+            CROSS JOIN LATERAL (
+                SELECT * FROM awaited
+                WHERE edition = $1 AND number >= u.first AND number < u.first + u.count OFFSET 0
+            ) AS a
+            WHERE u.source_number IS NULL
+        ), taken AS (
+            INSERT INTO files (edition, number, seat, digest)
+            SELECT $1, due.number, f.seat, f.digest
+            FROM due JOIN files f ON f.edition = due.source_edition
+                AND f.number = due.source_number
+        )
+        INSERT INTO results (edition, number, wall_ms, level, scores, transcript, forfeits,
+            bad_answers, source_edition, source_number)
+        SELECT $1, due.number, r.wall_ms, r.level, r.scores, r.transcript, r.forfeits,
+            r.bad_answers, due.source_edition, due.source_number
+        FROM due JOIN results r ON r.edition = due.source_edition AND r.number = due.source_number";
+    let column = |value: fn(&Weighed) -> i64| played.iter().map(value).collect::<Vec<_>>();
+    sqlx::query(sources)
+        .bind(edition.0)
+        .bind(column(|lot| lot.first.0))
+        .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())
+        .execute(connection)
+        .await
+        .map(drop)
+}

@@ -1,0 +1,237 @@
+//! What an edition takes over from the earlier ones of its tournament: results of the matches that
+//! are the same, and, while such a match is still being played, the word to wait for it.
+//!
+//! Two matches are the same if the same bots meet in the same versions and seats, with the same
+//! deal, on the same board, with the same parameters and with the same carried there. The tournament
+//! settles everything else, but for the version of the rules, which must be the same, too. Only
+//! matches that were played are looked at, not those that were taken over themselves, so the work
+//! is as much as was ever played, however many editions there were.
+//!
+//! Where files pass from match to match that is not enough: see [`super::lots::weigh`].
+
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+
+/// The matches of lots in the named state that are the same as some of edition `$1`, from match
+/// `$2` on: `twin` has the numbers of both, and the lot. Of editions it looks at those in `$3`, or
+/// at all earlier ones.
+///
+/// An earlier edition numbers its entrants in its own way: its numbers are replaced by those of this
+/// edition, and by nothing for bots that are not in it or play in another version. Lots lead to
+/// their matches by one look into the index each (`LATERAL … OFFSET 0`); the join by deals is left
+/// to the planner.
+macro_rules! twins {
+    ($state:literal) => {
+        concat!(
+            "WITH earlier AS MATERIALIZED (
+                SELECT o.edition, array_agg(n.entrant ORDER BY o.entrant) AS entrants
+                FROM editions this
+                JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
+                    AND e.id < this.id AND ($3::int[] IS NULL OR e.id = ANY ($3))
+                JOIN entrants o ON o.edition = e.id
+                JOIN versions was ON was.id = o.version
+                LEFT JOIN (
+                    SELECT n.bot, n.entrant, v.digest
+                    FROM entrants n JOIN versions v ON v.id = n.version WHERE n.edition = $1
+                ) AS n ON n.bot = o.bot AND n.digest = was.digest
+                WHERE this.id = $1 GROUP BY o.edition
+            ), played AS MATERIALIZED (
+                SELECT earlier.edition, lot.number AS lot, m.number,
+                    m.deal, m.board, m.carried, m.params, cardinality(m.seats) AS seats,
+                    earlier.entrants[m.seats[1] + 1] AS one,
+                    earlier.entrants[m.seats[2] + 1] AS two,
+                    earlier.entrants[m.seats[3] + 1] AS three,
+                    earlier.entrants[m.seats[4] + 1] AS four
+                FROM earlier
+                CROSS JOIN LATERAL (
+                    SELECT number, first, count FROM lots
+                    WHERE edition = earlier.edition AND NOT taken AND state IN (",
+            $state,
+            ") OFFSET 0
+                ) AS lot
+                CROSS JOIN LATERAL (
+                    SELECT * FROM matches
+                    WHERE edition = earlier.edition AND files_from IS NULL
+                      AND number >= lot.first AND number < lot.first + lot.count OFFSET 0
+                ) AS m
+            ), twin AS MATERIALIZED (
+                SELECT n.number, p.edition AS source_edition, p.number AS source_number, p.lot
+                FROM matches n JOIN played p ON p.deal = n.deal
+                WHERE n.edition = $1 AND n.number >= $2 AND n.files_from IS NULL
+                  AND p.seats = cardinality(n.seats)
+                  AND p.one = n.seats[1]
+                  AND p.two IS NOT DISTINCT FROM n.seats[2]
+                  AND p.three IS NOT DISTINCT FROM n.seats[3]
+                  AND p.four IS NOT DISTINCT FROM n.seats[4]
+                  AND p.board IS NOT DISTINCT FROM n.board
+                  AND p.carried IS NOT DISTINCT FROM n.carried
+                  AND p.params IS NOT DISTINCT FROM n.params
+            )"
+        )
+    };
+}
+
+/// Lets the statements of this transaction that join millions of rows be planned for the rows there
+/// are, and by other means than looking up one after the other.
+///
+/// # Errors
+/// If the database fails.
+pub async fn prepare(connection: &mut PgConnection) -> Result<(), Error> {
+    let settings = "
+        SET LOCAL plan_cache_mode = force_custom_plan;
+        SET LOCAL enable_hashjoin = on;
+        SET LOCAL enable_nestloop = off;
+        SET LOCAL work_mem = '64MB'";
+    sqlx::raw_sql(settings).execute(connection).await.map(drop)
+}
+
+/// Goes back to what all statements have.
+///
+/// # Errors
+/// If the database fails.
+pub async fn finish(connection: &mut PgConnection) -> Result<(), Error> {
+    let settings = "
+        SET LOCAL plan_cache_mode = DEFAULT;
+        SET LOCAL enable_hashjoin = DEFAULT;
+        SET LOCAL enable_nestloop = DEFAULT;
+        SET LOCAL work_mem = DEFAULT";
+    sqlx::raw_sql(settings).execute(connection).await.map(drop)
+}
+
+/// Gives the matches of an edition from `first` on the results of those that are the same, and
+/// returns how many. Those that have one already, and results that are void, are left alone. Only
+/// the editions `from` are looked at, if some are named.
+///
+/// # Errors
+/// If the database fails.
+pub async fn results(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    first: MatchNumber,
+    from: Option<&[EditionId]>,
+) -> Result<u64, Error> {
+    let statement = concat!(
+        twins!("'reported', 'counted'"),
+        " INSERT INTO results (edition, number, wall_ms, level, scores, transcript, forfeits,
+            bad_answers, source_edition, source_number)
+        SELECT $1, due.number, r.wall_ms, r.level, r.scores, r.transcript, r.forfeits,
+            r.bad_answers, due.source_edition, due.source_number
+        FROM (
+            SELECT DISTINCT ON (twin.number) twin.* FROM twin
+            WHERE NOT EXISTS (
+                SELECT FROM voids v
+                WHERE v.edition = twin.source_edition AND v.number = twin.source_number)
+              AND NOT EXISTS (
+                SELECT FROM results there
+                WHERE there.edition = $1 AND there.number = twin.number)
+            ORDER BY twin.number, twin.source_edition DESC
+        ) AS due
+        CROSS JOIN LATERAL (
+            SELECT * FROM results
+            WHERE edition = due.source_edition AND number = due.source_number OFFSET 0
+        ) AS r"
+    );
+    let query = sqlx::query(statement).bind(edition.0).bind(first.0).bind(ids(from));
+    Ok(query.execute(db).await?.rows_affected())
+}
+
+/// Takes note of the matches of an edition from `first` on that have no result, but are the same as
+/// one that is being played for an earlier edition, and returns how many.
+///
+/// # Errors
+/// If the database fails.
+pub async fn wait(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    first: MatchNumber,
+    from: &[EditionId],
+) -> Result<u64, Error> {
+    let statement = concat!(
+        twins!("'leased'"),
+        " INSERT INTO awaited (edition, number, source_edition, source_number, source_lot)
+        SELECT DISTINCT ON (twin.number)
+            $1, twin.number, twin.source_edition, twin.source_number, twin.lot
+        FROM twin
+        WHERE NOT EXISTS (
+            SELECT FROM results there WHERE there.edition = $1 AND there.number = twin.number)
+        ORDER BY twin.number, twin.source_edition DESC"
+    );
+    let query = sqlx::query(statement).bind(edition.0).bind(first.0).bind(ids(Some(from)));
+    Ok(query.execute(db).await?.rows_affected())
+}
+
+fn ids(editions: Option<&[EditionId]>) -> Option<Vec<i32>> {
+    editions.map(|editions| editions.iter().map(|edition| edition.0).collect())
+}
+
+/// The earlier editions of the same tournament, played by the same rules, of which something is
+/// still being played, or may be.
+///
+/// # Errors
+/// If the database fails.
+pub async fn under_way(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<EditionId>, Error> {
+    let statement = "
+        SELECT e.id FROM editions this
+        JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
+            AND e.id < this.id
+        WHERE this.id = $1 AND (e.state = 'running' OR e.state = 'cancelled' AND EXISTS (
+            SELECT FROM lots l WHERE l.edition = e.id AND l.state = 'leased'))";
+    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(edition.0).fetch_all(db).await?;
+    Ok(ids.into_iter().map(EditionId).collect())
+}
+
+/// Whether there are earlier editions of the same tournament, played by the same rules.
+///
+/// # Errors
+/// If the database fails.
+pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM editions this
+            JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
+                AND e.id < this.id
+            WHERE this.id = $1)";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+}
+
+/// Matches after one another that need not be leased at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct Run {
+    /// The first of them.
+    pub first: i64,
+    /// The one after the last.
+    pub past: i64,
+    /// Whether they have their results; else they are the same as matches of one lot that is being
+    /// played.
+    pub taken: bool,
+}
+
+/// The matches of an edition from `first` on that were taken over or are awaited, in order.
+///
+/// # Errors
+/// If the database fails.
+pub async fn runs(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    first: MatchNumber,
+) -> Result<Vec<Run>, Error> {
+    let statement = "
+        SELECT min(number) AS first, max(number) + 1 AS past, taken
+        FROM (
+            SELECT number, true AS taken, NULL::int AS source, NULL::bigint AS lot,
+                number - row_number() OVER (ORDER BY number) AS run
+            FROM results WHERE edition = $1 AND number >= $2
+            UNION ALL
+            SELECT number, false, source_edition, source_lot,
+                number - row_number() OVER (
+                    PARTITION BY source_edition, source_lot ORDER BY number)
+            FROM awaited a
+            WHERE edition = $1 AND number >= $2 AND NOT EXISTS (
+                SELECT FROM results r WHERE r.edition = $1 AND r.number = a.number)
+        ) AS each
+        GROUP BY taken, source, lot, run ORDER BY first";
+    sqlx::query_as(statement).bind(edition.0).bind(first.0).fetch_all(db).await
+}

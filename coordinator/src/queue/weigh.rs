@@ -1,0 +1,47 @@
+//! Lots that may have been played for an earlier edition are looked up before they are leased.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::Error;
+
+use super::{Queue, again};
+use crate::db::lots::{self, Weighed};
+
+impl Queue {
+    /// Looks up the lots of an edition that are to be weighed, and those that wait for what is
+    /// found, and so on; returns how many lots were decided. Several may do so at once.
+    ///
+    /// `chained` says whether files pass between its matches.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+        let mut decided = 0;
+        loop {
+            let some = again(|| self.weigh_some(edition, chained)).await?;
+            if some == 0 {
+                return Ok(decided);
+            }
+            decided += some;
+        }
+    }
+
+    async fn weigh_some(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+        let mut transaction = self.pool().begin().await?;
+        let weighed = lots::weigh(&mut *transaction, edition, chained).await?;
+        if weighed.is_empty() {
+            return Ok(0);
+        }
+        let played: Vec<Weighed> = weighed.iter().copied().filter(|lot| lot.played).collect();
+        if !played.is_empty() {
+            lots::take(&mut transaction, edition, &played).await?;
+        }
+        lots::decide(&mut *transaction, edition, &weighed).await?;
+        let feeding = played.iter().filter(|lot| lot.feeds);
+        let feeding: Vec<_> = feeding.map(|lot| lot.number.0).collect();
+        if !feeding.is_empty() {
+            lots::promote(&mut *transaction, edition, &feeding).await?;
+        }
+        transaction.commit().await?;
+        Ok(weighed.len() as u64)
+    }
+}

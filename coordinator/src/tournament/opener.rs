@@ -1,0 +1,194 @@
+//! Opens the editions that are due, because bots came, changed or went.
+//!
+//! What makes an edition due are rows of `changes`. Some time after the first of them, the window of
+//! the tournament, an edition is opened that shows all there are by then; one that runs is replaced.
+//! The row of the tournament is locked meanwhile and looked at again, so that several coordinators
+//! may do this at once. A change that comes too late for an edition stays, and makes another one
+//! due.
+
+use std::time::Duration;
+
+use arbiter_proto::ids::TournamentId;
+use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
+use tokio::runtime::Handle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::edition::{self, OpenError};
+use super::{Rerun, StateError, TournamentFile, create};
+use crate::db::changes;
+use crate::db::editions::{self, Edition};
+use crate::db::tournaments::{self, Tournament};
+use crate::db::versions;
+use crate::queue::{Clock, PlanError, Queue};
+
+/// How often it is looked whether an edition is due.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Opens editions. Several coordinators may do so at once.
+#[derive(Debug)]
+pub struct Opener {
+    queue: Queue,
+    clock: Clock,
+}
+
+/// What became of a tournament that changed.
+#[derive(Debug)]
+pub enum Outcome {
+    /// An edition was opened.
+    Opened(Edition),
+    /// None can be: the organiser is told why, and the next change is waited for.
+    Trouble(Tournament, OpenError),
+}
+
+impl Opener {
+    /// An opener for this queue, by this clock.
+    pub fn new(queue: Queue, clock: Clock) -> Self {
+        Self { queue, clock }
+    }
+
+    /// Looks again and again, and hands over what came of it. It may be dropped at any moment: an
+    /// edition is opened as a whole or not at all.
+    pub async fn run(&self, mut done: impl FnMut(Result<Outcome, OpenError>)) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            match self.look().await {
+                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| done(Ok(outcome))),
+                Err(error) => done(Err(error)),
+            }
+        }
+    }
+
+    /// Opens what is due now.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
+        let mut outcomes = Vec::new();
+        for tournament in changes::tournaments(self.queue.pool()).await? {
+            outcomes.extend(open_due(&self.queue, tournament, (self.clock)()).await?);
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Opens an edition of a tournament if one is due at this time.
+///
+/// # Errors
+/// If the database fails.
+pub async fn open_due(
+    queue: &Queue,
+    tournament: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Option<Outcome>, OpenError> {
+    let (queue, runtime) = (queue.clone(), Handle::current());
+    let work = move || runtime.block_on(open_here(&queue, tournament, now));
+    tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
+}
+
+async fn open_here(
+    queue: &Queue,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Option<Outcome>, OpenError> {
+    // Most looks come before the window is over: they lock nothing.
+    let Some(first) = changes::of_tournament(queue.pool(), id).await?.first().copied() else {
+        return Ok(None);
+    };
+    let Some(tournament) = tournaments::get(queue.pool(), id).await? else { return Ok(None) };
+    if editions::of_tournament(queue.pool(), id).await?.is_empty() {
+        // The first one is for the organiser to start.
+        return Ok(None);
+    }
+    let file = edition::read(&tournament.name, &tournament.settings);
+    if let Ok(file) = &file
+        && (file.rerun == Rerun::Manual || now < first.at + window(file))
+    {
+        return Ok(None);
+    }
+    let mut transaction = queue.pool().begin().await?;
+    let db = &mut *transaction;
+    let tournament = match create::open(db, id).await {
+        Ok(tournament) => tournament,
+        Err(StateError::Database(error)) => return Err(error.into()),
+        // It ended meanwhile.
+        Err(_) => return Ok(None),
+    };
+    let changes = changes::of_tournament(&mut *db, id).await?;
+    if !changes.iter().any(|change| change.id == first.id) {
+        // Somebody else has opened one that shows it.
+        return Ok(None);
+    }
+    let opened = match file {
+        Ok(_) => unless_shown(db, &tournament, now).await,
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(opened) => {
+            changes::forget(&mut *db, &changes).await?;
+            transaction.commit().await?;
+            Ok(opened.map(Outcome::Opened))
+        }
+        Err(error) if is_passing(&error) => Err(error),
+        Err(error) => {
+            transaction.rollback().await?;
+            let mut transaction = queue.pool().begin().await?;
+            let told = error.to_string();
+            tournaments::trouble(&mut *transaction, id, Some(&told)).await?;
+            changes::forget(&mut *transaction, &changes).await?;
+            transaction.commit().await?;
+            Ok(Some(Outcome::Trouble(tournament, error)))
+        }
+    }
+}
+
+/// Opens an edition, unless the one that is being played, or else the last one that was, shows all
+/// there is.
+async fn unless_shown(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+    now: OffsetDateTime,
+) -> Result<Option<Edition>, OpenError> {
+    let before = edition::running_of(db, tournament.id).await?;
+    let shown = match &before {
+        Some(running) => Some(running.clone()),
+        None => last_complete(db, tournament.id).await?,
+    };
+    if let Some(shown) = shown {
+        let entrants = editions::entrants(&mut *db, shown.id).await?;
+        let entered = versions::newest(&mut *db, tournament.id).await?;
+        let same = entrants.iter().map(|entrant| entrant.version);
+        if same.eq(entered.iter().map(|version| version.id))
+            && !editions::counts_void(&mut *db, shown.id).await?
+        {
+            return Ok(None);
+        }
+    }
+    edition::begin(db, tournament, before.as_ref(), now).await.map(Some)
+}
+
+async fn last_complete(
+    db: &mut PgConnection,
+    tournament: TournamentId,
+) -> Result<Option<Edition>, Error> {
+    let Some(official) = editions::official(&mut *db, tournament).await? else { return Ok(None) };
+    editions::get(&mut *db, official).await
+}
+
+/// How long after the first change an edition is opened.
+fn window(file: &TournamentFile) -> time::Duration {
+    time::Duration::milliseconds(file.submissions.window.floor_millis())
+}
+
+/// Whether trying again may help.
+fn is_passing(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Database(_)
+            | OpenError::State(StateError::Database(_))
+            | OpenError::Plan(PlanError::Database { .. })
+            | OpenError::Stopped
+    )
+}

@@ -1,0 +1,240 @@
+//! A plan enters the database, and takes over from earlier editions what was played already.
+//!
+//! Results are copied in bulk, by the database. What is left is cut out of the lots as they were
+//! planned: matches that have their results are in lots that are reported already, matches that are
+//! the same as ones which are being played for an edition that was replaced are in lots that are
+//! weighed, and only the others may be leased. Nothing but the ends of such runs is held in memory.
+//!
+//! # Why no match is played again that need not be
+//!
+//! While the results of earlier editions are copied, which may take a while, lots of the edition
+//! that is to be replaced are leased and reported on. So it is stopped only then, and what was
+//! going on is looked at again: first what is leased still, then what was reported meanwhile. A lot
+//! that is reported between the two is found by the second.
+
+use std::iter::Peekable;
+
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use crate::db::lots::{self, Entering, LotState};
+use crate::db::matches::{self, Match};
+use crate::db::takeover::{self, Run};
+use crate::db::{self, editions};
+use crate::queue::{NewLot, Order, Plan, PlanError};
+
+/// The most matches of a lot that is not played: they are counted many lots at a time.
+const MOST: i32 = 128;
+
+/// Where a plan goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct To {
+    /// The edition.
+    pub(super) edition: EditionId,
+    /// Whether files pass between its matches: then it turns out match by match which were played.
+    pub(super) chained: bool,
+    /// The number of the first match of the plan.
+    pub(super) first: MatchNumber,
+    /// The edition that ends where this one begins, and when that is.
+    pub(super) replaces: Option<(EditionId, OffsetDateTime)>,
+}
+
+/// Adds matches to an edition, in a transaction of the caller's, and returns how many.
+pub(super) async fn add<M, L, O>(
+    db: &mut PgConnection,
+    to: To,
+    plan: Plan<M, L, O>,
+) -> Result<u64, PlanError>
+where
+    M: Iterator<Item = Match>,
+    L: Iterator<Item = NewLot>,
+    O: Iterator<Item = Order>,
+{
+    let To { edition, chained, .. } = to;
+    let failed = |cause| PlanError::Database { edition, cause };
+    db::be_patient(&mut *db).await.map_err(failed)?;
+    let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
+    let runs = take(db, to).await.map_err(failed)?;
+    if chained {
+        let weighs = takeover::is_possible(&mut *db, edition).await.map_err(failed)?;
+        if weighs {
+            editions::weigh(&mut *db, edition).await.map_err(failed)?;
+        }
+        let enter = |lot: NewLot| match Entering::from(lot) {
+            Entering { lot, state: LotState::Pending } if weighs => {
+                Entering { lot, state: LotState::Weighing }
+            }
+            other => other,
+        };
+        lots::copy_in(db, edition, plan.lots.map(enter)).await.map_err(failed)?;
+    } else {
+        let number = lots::next_number(&mut *db, edition).await.map_err(failed)?;
+        let lots = Cut::new(plan.lots, runs, number);
+        lots::copy_in(db, edition, lots).await.map_err(failed)?;
+    }
+    lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
+    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing);
+    if !grown.await.map_err(failed)? {
+        let reason = "it takes no more matches".to_owned();
+        return Err(PlanError::Nonsense { edition, reason });
+    }
+    Ok(matches)
+}
+
+/// Takes over what can be taken over at once, stops the edition that is replaced, and returns which
+/// matches need not be leased.
+async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
+    let To { edition, chained, first, replaces } = to;
+    let possible = !chained && takeover::is_possible(&mut *db, edition).await?;
+    let mut under_way = Vec::new();
+    if possible {
+        // Whatever is leased from now on is of the edition that runs, which is among them.
+        under_way = takeover::under_way(&mut *db, edition).await?;
+        lots::analyze(&mut *db).await?;
+        takeover::prepare(&mut *db).await?;
+        takeover::results(&mut *db, edition, first, None).await?;
+    }
+    if let Some((before, now)) = replaces
+        && editions::cancel(&mut *db, before, now).await?
+    {
+        takeover::finish(&mut *db).await?;
+        lots::replace(&mut *db, before, edition).await?;
+    }
+    if !possible {
+        return Ok(Vec::new());
+    }
+    if !under_way.is_empty() {
+        takeover::prepare(&mut *db).await?;
+        takeover::wait(&mut *db, edition, first, &under_way).await?;
+        takeover::results(&mut *db, edition, first, Some(&under_way)).await?;
+    }
+    takeover::finish(&mut *db).await?;
+    takeover::runs(&mut *db, edition, first).await
+}
+
+/// Lots as they were planned, cut where runs of matches begin and end that are not to be leased.
+#[derive(Debug)]
+struct Cut<L: Iterator<Item = NewLot>> {
+    lots: L,
+    runs: Peekable<std::vec::IntoIter<Run>>,
+    /// What is left of the lot that is being cut.
+    rest: Option<NewLot>,
+    /// The number of the next lot.
+    number: LotNumber,
+    /// The next lot, to which more may be added if it was taken over.
+    held: Option<Entering>,
+}
+
+impl<L: Iterator<Item = NewLot>> Cut<L> {
+    /// Cuts lots whose matches are in order; the first gets this number.
+    fn new(lots: L, runs: Vec<Run>, number: LotNumber) -> Self {
+        Self { lots, runs: runs.into_iter().peekable(), rest: None, number, held: None }
+    }
+
+    /// The next piece, by the number of the lot it was cut from.
+    fn piece(&mut self) -> Option<Entering> {
+        let lot = self.rest.take().or_else(|| self.lots.next())?;
+        let (first, past) = (lot.first.0, lot.first.0 + i64::from(lot.count));
+        while self.runs.next_if(|run| run.past <= first).is_some() {}
+        let (end, state) = match self.runs.peek() {
+            Some(run) if run.first <= first => {
+                (run.past, if run.taken { LotState::Reported } else { LotState::Weighing })
+            }
+            Some(run) => (run.first, Entering::from(lot).state),
+            None => (past, Entering::from(lot).state),
+        };
+        let most = if state == LotState::Reported { MOST } else { lot.count };
+        let count = i32::try_from(end - first).unwrap_or(i32::MAX).min(lot.count).min(most);
+        let share = i64::from(lot.expected_ms) * i64::from(count) / i64::from(lot.count);
+        let expected_ms = i32::try_from(share).expect("it is a part of an i32");
+        if count < lot.count {
+            self.rest = Some(NewLot {
+                first: MatchNumber(first + i64::from(count)),
+                count: lot.count - count,
+                expected_ms: lot.expected_ms - expected_ms,
+                ..lot
+            });
+        }
+        Some(Entering { lot: NewLot { count, expected_ms, ..lot }, state })
+    }
+}
+
+/// Whether two lots that follow one another, both of which were taken over, may be one.
+fn fit(one: &Entering, other: &Entering) -> bool {
+    let taken = [one, other].iter().all(|lot| lot.state == LotState::Reported);
+    taken && one.lot.width == other.lot.width && one.lot.count + other.lot.count <= MOST
+}
+
+impl<L: Iterator<Item = NewLot>> Iterator for Cut<L> {
+    type Item = Entering;
+
+    fn next(&mut self) -> Option<Entering> {
+        let mut held = self.held.take().or_else(|| self.piece())?;
+        while let Some(piece) = self.piece() {
+            if !fit(&held, &piece) {
+                self.held = Some(piece);
+                break;
+            }
+            held.lot.count += piece.lot.count;
+            held.lot.expected_ms = held.lot.expected_ms.saturating_add(piece.lot.expected_ms);
+        }
+        held.lot.number = self.number;
+        self.number.0 += 1;
+        Some(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(lots: &[i32], runs: &[(i64, i64, bool)]) -> Vec<(i64, i64, i32, i32, &'static str)> {
+        let mut first = 0;
+        let lots = (0..).zip(lots).map(|(number, count)| {
+            let lot = NewLot {
+                number: LotNumber(number),
+                first: MatchNumber(first),
+                count: *count,
+                expected_ms: 10 * count,
+                width: 2,
+                waits: 0,
+                feeds: false,
+            };
+            first += i64::from(*count);
+            lot
+        });
+        let run = |(first, past, taken): &(i64, i64, bool)| Run {
+            first: *first,
+            past: *past,
+            taken: *taken,
+        };
+        let cut = Cut::new(lots, runs.iter().map(run).collect(), LotNumber(7));
+        let told = |Entering { lot, state }| {
+            (lot.number.0, lot.first.0, lot.count, lot.expected_ms, state.word())
+        };
+        cut.map(told).collect()
+    }
+
+    #[test]
+    fn lots_are_cut_where_runs_begin_and_end() {
+        assert_eq!(
+            cut(&[5, 5, 2], &[]),
+            [(7, 0, 5, 50, "pending"), (8, 5, 5, 50, "pending"), (9, 10, 2, 20, "pending")]
+        );
+        assert_eq!(
+            cut(&[5, 5, 2], &[(1, 2, false), (2, 3, false), (4, 11, true)]),
+            [
+                (7, 0, 1, 10, "pending"),
+                (8, 1, 1, 10, "weighing"),
+                (9, 2, 1, 10, "weighing"),
+                (10, 3, 1, 10, "pending"),
+                (11, 4, 7, 70, "reported"),
+                (12, 11, 1, 10, "pending"),
+            ]
+        );
+        assert_eq!(cut(&[1, 1, 1], &[(0, 3, true)]), [(7, 0, 3, 30, "reported")]);
+        let whole: Vec<_> = cut(&[300], &[(0, 300, true)]).iter().map(|lot| lot.2).collect();
+        assert_eq!(whole, [128, 128, 44]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Files pass from match to match: a match is taken over if nothing of its history changed.
+
+use std::collections::BTreeSet;
+
+use arbiter_coordinator::db::editions::Edition;
+use arbiter_coordinator::db::matches::{self, Match};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{Entrant, MatchNumber};
+
+use crate::field::Change::{self, Submit};
+use crate::field::{Field, Leaves, file};
+
+const PAIRING: &str = "state = \"pairing\"\n[schedule]\nlegs = 2";
+
+/// A finished edition, and the one after these changes, finished too.
+async fn twice(lines: &str, leaves: Leaves, changes: &[Change]) -> (Field, Edition) {
+    let cup = file(GameName::Gomoku, lines);
+    let mut field = Field::new(&cup, 9, leaves).await;
+    let first = field.start().await;
+    field.finish(&first).await;
+    let second = field.reopen(changes).await;
+    field.finish(&second).await;
+    let scratch = Field::from_scratch(&cup, 9, leaves, changes).await;
+    assert_eq!(field.export(second.id).await, scratch, "{lines} {leaves:?}");
+    (field, second)
+}
+
+async fn plan(field: &Field, edition: &Edition) -> Vec<Match> {
+    let pool = &field.database.pool;
+    matches::range(pool, edition.id, MatchNumber(0), i32::MAX).await.unwrap()
+}
+
+#[tokio::test]
+async fn where_nobody_leaves_anything_only_own_matches_are_played() {
+    for (lines, own) in [("", 16), (PAIRING, 32)] {
+        let (field, second) = twice(lines, Leaves::Nothing, &[Submit(4, 2)]).await;
+        assert_eq!(field.met(&second).len(), own, "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn what_follows_from_a_changed_match_is_played_again() {
+    for lines in ["", PAIRING] {
+        let (field, second) = twice(lines, Leaves::Notes, &[Submit(4, 2)]).await;
+        let mut changed = BTreeSet::new();
+        for planned in plan(&field, &second).await {
+            let from = planned.files_from.unwrap();
+            if planned.seats.0.contains(&Entrant(4))
+                || from.iter().flatten().any(|before| changed.contains(before))
+            {
+                changed.insert(planned.number.0);
+            }
+        }
+        let played = field.met(&second).len();
+        assert_eq!(played, changed.len(), "{lines}");
+        assert!(played < usize::try_from(second.matches).unwrap(), "{lines}");
+        // What was left in those that were taken over is there, too.
+        let files = "SELECT count(*) FROM files WHERE edition = 2";
+        assert_eq!(field.database.number(files).await, 2 * second.matches);
+    }
+}
+
+/// A version comes back, and with it all that followed from it.
+#[tokio::test]
+async fn a_history_that_comes_back_is_not_played_again() {
+    let changes = [Submit(4, 2), Submit(4, 1)];
+    let cup = file(GameName::Gomoku, "");
+    let mut field = Field::new(&cup, 7, Leaves::Notes).await;
+    let first = field.start().await;
+    field.finish(&first).await;
+    for change in changes {
+        let next = field.reopen(&[change]).await;
+        field.finish(&next).await;
+        let played = field.met(&next).len();
+        assert_eq!(played == 0, change == changes[1], "{played}");
+    }
+    let scratch = Field::from_scratch(&cup, 7, Leaves::Notes, &changes).await;
+    assert_eq!(field.export(field.official().await).await, scratch);
+}

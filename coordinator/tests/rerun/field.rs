@@ -1,0 +1,330 @@
+//! Tournaments in which bots come, change and go, and what they come to.
+
+use std::collections::BTreeMap;
+
+use arbiter_coordinator::db::editions::{self, Edition, EditionState};
+use arbiter_coordinator::db::entrants::Roster;
+use arbiter_coordinator::db::lots::Patience;
+use arbiter_coordinator::db::tournaments::Tournament;
+use arbiter_coordinator::db::{bots, files, matches, played, standings, tournaments, versions};
+use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
+use arbiter_coordinator::ranking;
+use arbiter_coordinator::tournament::opener::{Outcome, open_due};
+use arbiter_coordinator::tournament::{Handout, Running, TournamentFile, create, edition, report};
+use arbiter_games::{GameName, Params, Seed};
+use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use arbiter_proto::settings::Settings;
+use arbiter_proto::v1;
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use crate::support::{Database, START};
+
+/// Terms under which no match is ever set aside.
+const PATIENT: Terms = Terms {
+    lease: Duration::MINUTE,
+    patience: Patience {
+        faults: i16::MAX,
+        rest: Duration::SECOND,
+        longest_rest: Duration::seconds(4),
+    },
+};
+
+/// A change of who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A bot submits its first version, or another one: the bundle with this digest.
+    Submit(u16, u8),
+    /// A bot is withdrawn.
+    Withdraw(u16),
+}
+
+/// Whether bots leave files for their next matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    Nothing,
+    Notes,
+}
+
+/// A tournament and those who play it.
+pub(crate) struct Field {
+    pub(crate) database: Database,
+    pub(crate) queue: Queue,
+    pub(crate) tournament: Tournament,
+    pub(crate) now: OffsetDateTime,
+    leaves: Leaves,
+    worker: WorkerId,
+    handout: Handout,
+    /// Who met in the matches that were played, by edition.
+    pub(crate) met: BTreeMap<EditionId, Vec<Vec<String>>>,
+}
+
+/// The name of a bot.
+pub(crate) fn name(bot: u16) -> String {
+    format!("bot-{bot}")
+}
+
+/// A tournament file of this game, with a fixed seed.
+pub(crate) fn file(game: GameName, lines: &str) -> TournamentFile {
+    let text = format!("name = \"cup\"\ngame = \"{game}\"\nseed = \"field\"\n{lines}");
+    TournamentFile::parse(&text).unwrap()
+}
+
+impl Field {
+    /// A tournament with so many bots.
+    pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
+        let database = Database::new().await;
+        let queue = Queue::new(database.pool.clone(), PATIENT);
+        let tournament = create::create(&database.pool, file, START).await.unwrap();
+        let (worker, handout) = (database.worker("w").await, Handout::new(database.pool.clone()));
+        let (now, met) = (START, BTreeMap::new());
+        let mut field = Self { database, queue, tournament, now, leaves, worker, handout, met };
+        for bot in 0..bots {
+            field.change(Change::Submit(bot, 1)).await;
+        }
+        field
+    }
+
+    /// Something changes, a second after what was before.
+    pub(crate) async fn change(&mut self, change: Change) {
+        self.now += Duration::SECOND;
+        let (pool, id) = (&self.database.pool, self.tournament.id);
+        match change {
+            Change::Submit(bot, bundle) => {
+                let digest = [bundle; 32];
+                versions::store_bundle(pool, &digest, &[bundle]).await.unwrap();
+                let bot = match bots::find(pool, id, &name(bot)).await.unwrap() {
+                    Some(found) => found.id,
+                    None => bots::create(pool, id, None, &name(bot), self.now).await.unwrap(),
+                };
+                versions::submit(pool, bot, &digest, self.now).await.unwrap();
+            }
+            Change::Withdraw(bot) => {
+                let bot = bots::find(pool, id, &name(bot)).await.unwrap().unwrap();
+                assert!(bots::withdraw(pool, bot.id, self.now).await.unwrap());
+            }
+        }
+        tournaments::changed(pool, id, self.now).await.unwrap();
+    }
+
+    /// The organiser starts an edition.
+    pub(crate) async fn start(&self) -> Edition {
+        let running = Running::Replace;
+        edition::open(&self.queue, self.tournament.id, running, self.now).await.unwrap()
+    }
+
+    /// An edition is opened if one is due when the window is over.
+    pub(crate) async fn due(&mut self) -> Option<Edition> {
+        self.now += Duration::seconds(5);
+        match open_due(&self.queue, self.tournament.id, self.now).await.unwrap()? {
+            Outcome::Opened(edition) => Some(edition),
+            Outcome::Trouble(_, error) => panic!("{error}"),
+        }
+    }
+
+    /// Makes changes one by one; after each of them an edition is opened.
+    pub(crate) async fn reopen(&mut self, changes: &[Change]) -> Edition {
+        let mut opened = None;
+        for change in changes {
+            self.change(*change).await;
+            opened = self.due().await;
+        }
+        opened.unwrap()
+    }
+
+    /// Leases at most so many lots of an edition.
+    pub(crate) async fn lease(&self, edition: &Edition, most: usize) -> Vec<Leased> {
+        self.queue.lease(edition.id, most, self.now).await.unwrap()
+    }
+
+    /// Plays leased lots, and says what became of the reports.
+    pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<Verdict> {
+        let mut reports = Vec::new();
+        for lot in lots {
+            let edition = lot.lease.lot.edition;
+            let work = work(self.queue.pool(), *lot).await;
+            let lot = self.handout.lot(work, 60_000).await.unwrap();
+            let names = |planned: &v1::Match| {
+                planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
+            };
+            self.met.entry(edition).or_default().extend(lot.matches.iter().map(names));
+            reports.push(report::read(self.worker, played(&lot, self.leaves)).unwrap());
+        }
+        self.queue.report(&reports).await.unwrap()
+    }
+
+    /// Plays lots of an edition until nothing can be leased.
+    pub(crate) async fn play_on(&mut self, edition: &Edition) {
+        loop {
+            let lots = self.lease(edition, 64).await;
+            if lots.is_empty() {
+                return;
+            }
+            let verdicts = self.play(&lots).await;
+            assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Accepted));
+        }
+    }
+
+    /// Does what a coordinator does besides; whether that edition is complete then.
+    pub(crate) async fn tend(&self, edition: &Edition) -> bool {
+        let upkeep = Upkeep::new(self.queue.clone(), || START + Duration::DAY);
+        drop(upkeep);
+        let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
+        self.queue.weigh(edition.id, state.weighs).await.unwrap();
+        while self.queue.count(edition.id).await.unwrap() > 0 {}
+        let grown = arbiter_coordinator::tournament::episodes::grow(&self.queue, edition.id);
+        grown.await.unwrap();
+        self.queue.complete(edition.id, self.now).await.unwrap()
+    }
+
+    /// Plays an edition to its end.
+    pub(crate) async fn finish(&mut self, edition: &Edition) {
+        for _ in 0..10_000 {
+            self.play_on(edition).await;
+            if self.tend(edition).await {
+                let (pool, id) = (&self.database.pool, edition.id);
+                let state = editions::get(pool, id).await.unwrap().unwrap().state;
+                assert_eq!(state, EditionState::Complete);
+                assert_eq!(self.queue.check(id).await.unwrap(), []);
+                return;
+            }
+        }
+        panic!("edition {} does not end", edition.number);
+    }
+
+    /// Who met in the matches of an edition that were played for it.
+    pub(crate) fn met(&self, edition: &Edition) -> &[Vec<String>] {
+        self.met.get(&edition.id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The edition whose leaderboard is the official one.
+    pub(crate) async fn official(&self) -> EditionId {
+        editions::official(&self.database.pool, self.tournament.id).await.unwrap().unwrap()
+    }
+
+    /// The leaderboard of an edition and all its matches, as text without identities.
+    pub(crate) async fn export(&self, edition: EditionId) -> String {
+        let pool = &self.database.pool;
+        let roster = Roster::of(pool, edition).await.unwrap();
+        let mut connection = pool.acquire().await.unwrap();
+        let contestants = standings::contestants(&mut connection, edition).await.unwrap();
+        let game = editions::game(pool, edition).await.unwrap();
+        let places = ranking::rank(game, contestants);
+        let mut lines: Vec<_> = places
+            .iter()
+            .map(|place| {
+                let named = roster.get(place.contestant.entrant).unwrap();
+                let tally = &place.contestant.tally;
+                format!("{} {} {} {tally:?}", place.rank, named.name, named.version)
+            })
+            .collect();
+        let mut after = MatchNumber(-1);
+        loop {
+            let page = played::page(pool, edition, after).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            for one in &page {
+                let names: Vec<_> =
+                    one.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();
+                let played::PlayedMatch { number, params, scores, forfeits, .. } = one;
+                let said = blake3::Hash::from_slice(&one.transcript).unwrap();
+                let bad = &one.bad_answers;
+                lines.push(format!(
+                    "{number} {names:?} {params:?} {scores:?} {forfeits:?} {bad:?} {said}"
+                ));
+            }
+        }
+        lines.join("\n")
+    }
+
+    /// What a tournament comes to in which all this happened before anything was played.
+    pub(crate) async fn from_scratch(
+        file: &TournamentFile,
+        bots: u16,
+        leaves: Leaves,
+        changes: &[Change],
+    ) -> String {
+        let mut field = Self::new(file, bots, leaves).await;
+        for change in changes {
+            field.change(*change).await;
+        }
+        let edition = field.start().await;
+        field.finish(&edition).await;
+        field.export(edition.id).await
+    }
+}
+
+/// What the dispatcher makes of a lease.
+async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
+    let edition = lot.lease.lot.edition;
+    let planned = matches::of_lots(pool, edition, &[lot]).await.unwrap();
+    let begins = files::of_lots(pool, edition, &[lot]).await.unwrap();
+    let due = planned.into_iter().map(|planned| {
+        let mut files = vec![Vec::new(); planned.seats.0.len()];
+        for begin in begins.iter().filter(|begin| begin.number == planned.number) {
+            files[usize::try_from(begin.seat).unwrap() - 1].clone_from(&begin.bytes);
+        }
+        Due { planned, files }
+    });
+    Work { lot, matches: due.collect() }
+}
+
+/// What a lot comes to: a function of what bots are told, and of nothing else.
+fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
+    let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
+    let game: GameName = lot.game.parse().unwrap();
+    let results = lot.matches.iter().map(|planned| one(game, &settings, planned, leaves));
+    v1::Report { lease: lot.lease, results: results.collect(), level: "B".to_owned() }
+}
+
+fn one(
+    game: GameName,
+    settings: &Settings,
+    planned: &v1::Match,
+    leaves: Leaves,
+) -> v1::MatchResult {
+    let seed = Seed(planned.seed.clone().try_into().unwrap());
+    let transcript = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
+    let mut dice = transcript.dice(0);
+    let chips = chips(game, settings, planned);
+    let seats = planned.seats.iter().enumerate().map(|(seat, bot)| {
+        let mut number = || i64::from(dice.below(201)) - 100;
+        let score = match chips.get(seat) {
+            Some(chips) => vec![(chips + 2 * number()).max(0)],
+            None => (0..game.score_columns().len()).map(|_| number()).collect(),
+        };
+        let bad_answers = dice.below(10).saturating_sub(7).try_into().unwrap();
+        let forfeit =
+            if dice.below(9) == 0 { v1::Forfeit::Clock } else { v1::Forfeit::Unspecified };
+        // What a bot writes down is what it has learnt of its opponents.
+        let files = match leaves {
+            Leaves::Notes => {
+                blake3::hash(&[&bot.files[..], &transcript.0].concat()).as_bytes()[..8].to_vec()
+            }
+            Leaves::Nothing => Vec::new(),
+        };
+        v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files }
+    });
+    v1::MatchResult {
+        number: planned.number,
+        seats: seats.collect(),
+        transcript: transcript.0.to_vec(),
+        wall_ms: 5,
+        record: planned.number.to_string().into_bytes(),
+    }
+}
+
+/// What each seat has at the beginning, at blackjack.
+fn chips(game: GameName, settings: &Settings, planned: &v1::Match) -> Vec<i64> {
+    let mut params = settings.params.clone();
+    if !planned.params.is_empty() {
+        let own: serde_json::Map<String, Value> = serde_json::from_str(&planned.params).unwrap();
+        params.extend(own);
+    }
+    let Params::Blackjack(params) = Params::read(game, Value::Object(params)).unwrap() else {
+        return Vec::new();
+    };
+    let chips = serde_json::to_value(&params.chips).unwrap();
+    let each = |seat: usize| chips.get(seat).unwrap_or(&chips).as_i64().unwrap();
+    (0..planned.seats.len()).map(each).collect()
+}

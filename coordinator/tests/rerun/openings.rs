@@ -1,0 +1,238 @@
+//! Editions that are due, and what becomes of the one that runs.
+
+use arbiter_coordinator::db::editions::{self, EditionState};
+use arbiter_coordinator::db::lots::{self, LotState};
+use arbiter_coordinator::db::tournaments;
+use arbiter_coordinator::queue::Verdict;
+use arbiter_coordinator::tournament::opener::{Outcome, open_due};
+use arbiter_games::{Dice, GameName, Seed};
+use time::Duration;
+
+use crate::field::Change::{self, Submit, Withdraw};
+use crate::field::{Field, Leaves, file};
+
+/// How often the same match was played more than once, all editions taken together.
+const TWICE: &str = "
+    SELECT count(*) FROM (
+        SELECT FROM results r JOIN matches m USING (edition, number)
+        WHERE r.source_edition IS NULL
+        GROUP BY m.deal, m.board, m.carried, m.params::text, players(m.edition, m.seats),
+            coalesce(beginnings(m.edition, m.seats, m.files_from), '{}')
+        HAVING count(*) > 1) AS twice";
+
+async fn state(field: &Field, edition: &editions::Edition) -> EditionState {
+    editions::get(&field.database.pool, edition.id).await.unwrap().unwrap().state
+}
+
+/// How many matches of an edition are in lots of this state.
+async fn matches(field: &Field, edition: &editions::Edition, state: LotState) -> i64 {
+    let census = lots::census(&field.database.pool, edition.id).await.unwrap();
+    census.iter().filter(|line| line.state == state).map(|line| line.matches).sum()
+}
+
+#[tokio::test]
+async fn what_comes_together_makes_one_edition() {
+    let mut field = Field::new(&file(GameName::Tricks, ""), 5, Leaves::Nothing).await;
+    assert!(field.due().await.is_none(), "no edition was started");
+    let first = field.start().await;
+    let id = field.tournament.id;
+    assert!(field.due().await.is_none(), "it shows all bots");
+    for bot in 0..4 {
+        field.change(Submit(bot, 2)).await;
+        assert!(open_due(&field.queue, id, field.now).await.unwrap().is_none(), "too early");
+    }
+    // Many coordinators look at once.
+    field.now += Duration::SECOND;
+    let (queue, now) = (field.queue.clone(), field.now);
+    let looks = [(); 4].map(|()| open_due(&queue, id, now));
+    let [a, b, c, d] = looks;
+    let (a, b, c, d) = tokio::join!(a, b, c, d);
+    let opened: Vec<_> = [a, b, c, d].into_iter().filter_map(Result::unwrap).collect();
+    let [Outcome::Opened(second)] = &opened[..] else { panic!("{opened:?}") };
+    assert_eq!((second.number, second.matches), (2, 10));
+    assert_eq!(state(&field, &first).await, EditionState::Cancelled);
+    assert_eq!(field.database.number("SELECT count(*) FROM changes").await, 0);
+    // Something changes, and changes back.
+    field.change(Submit(9, 1)).await;
+    field.change(Withdraw(9)).await;
+    assert!(field.due().await.is_none(), "nothing is new");
+    assert_eq!(field.database.number("SELECT count(*) FROM changes").await, 0);
+    field.finish(second).await;
+}
+
+#[tokio::test]
+async fn an_organiser_may_want_to_say_when() {
+    let cup = file(GameName::Tricks, "rerun = \"manual\"");
+    let mut field = Field::new(&cup, 5, Leaves::Nothing).await;
+    let first = field.start().await;
+    field.change(Submit(2, 2)).await;
+    assert!(field.due().await.is_none());
+    assert_eq!(state(&field, &first).await, EditionState::Running);
+    assert_eq!(field.start().await.number, 2);
+}
+
+#[tokio::test]
+async fn an_edition_that_cannot_be_is_told_once() {
+    let mut field = Field::new(&file(GameName::Wojna, ""), 4, Leaves::Nothing).await;
+    let first = field.start().await;
+    field.change(Withdraw(2)).await;
+    field.now += Duration::seconds(5);
+    let id = field.tournament.id;
+    let found = open_due(&field.queue, id, field.now).await.unwrap();
+    assert!(matches!(found, Some(Outcome::Trouble(..))), "{found:?}");
+    assert!(open_due(&field.queue, id, field.now).await.unwrap().is_none());
+    let pool = field.database.pool.clone();
+    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble;
+    let told = "cannot plan cup: too few bots for foursomes: 3; enter at least 4";
+    assert_eq!(trouble.as_deref(), Some(told));
+    // The edition that runs goes on.
+    assert_eq!(state(&field, &first).await, EditionState::Running);
+    field.reopen(&[Submit(7, 1)]).await;
+    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
+}
+
+/// What is being played while an edition is replaced is taken over, unless it is of no use.
+#[tokio::test]
+async fn what_is_being_played_is_waited_for() {
+    for (game, lines) in [
+        (GameName::Tricks, "expected = \"1ms\"\n[schedule]\nlegs = 4"),
+        (GameName::Gomoku, ""),
+        (GameName::Wojna, "expected = \"1ms\"\n[schedule]\ngames = 300"),
+    ] {
+        let told = format!("{game} {lines}");
+        let cup = file(game, lines);
+        let mut field = Field::new(&cup, 12, Leaves::Nothing).await;
+        let first = field.start().await;
+        let lots = field.lease(&first, 2).await;
+        field.play(&lots).await;
+        let reported = field.lease(&first, 4).await;
+        let lost = field.lease(&first, 1).await;
+        let back = field.lease(&first, 1).await;
+        let changes = [Submit(6, 2)];
+        let second = field.reopen(&changes).await;
+        assert_eq!(matches(&field, &first, LotState::Pending).await, 0, "{told}");
+        // What has nothing but matches of the bot that changed is not played on.
+        let held = field
+            .queue
+            .renew(
+                &[&reported[..], &lost, &back]
+                    .concat()
+                    .iter()
+                    .map(|lot| lot.lease)
+                    .collect::<Vec<_>>(),
+                field.now,
+            )
+            .await
+            .unwrap();
+        field.tend(&second).await;
+        let waiting = matches(&field, &second, LotState::Weighing).await;
+        assert!(waiting > 0, "{told}");
+        let verdicts = field.play(&reported).await;
+        for (lot, verdict) in reported.iter().zip(verdicts) {
+            let due = if held.contains(&lot.lease) { Verdict::Accepted } else { Verdict::Late };
+            assert_eq!(verdict, due, "{told}");
+        }
+        field.queue.give_back(&[back[0].lease]).await.unwrap();
+        field.queue.expire(field.now + Duration::minutes(2)).await.unwrap();
+        field.tend(&second).await;
+        assert_eq!(matches(&field, &second, LotState::Weighing).await, 0, "{told}");
+        for state in [LotState::Leased, LotState::Pending, LotState::Delayed, LotState::Split] {
+            assert_eq!(matches(&field, &first, state).await, 0, "{told}: {state:?}");
+        }
+        let verdicts = field.play(&lost).await;
+        assert_eq!(verdicts, [Verdict::Late], "{told}");
+        field.finish(&second).await;
+        assert_eq!(field.database.number(TWICE).await, 0, "{told}");
+        let scratch = Field::from_scratch(&cup, 12, Leaves::Nothing, &changes).await;
+        assert_eq!(field.export(second.id).await, scratch, "{told}");
+    }
+}
+
+/// Where a bot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    Away,
+    Here,
+    /// Who has left does not come back under the same name.
+    Gone,
+}
+
+/// Draws who comes, changes or goes next; nobody, if it is somebody who cannot.
+fn draw(dice: &mut Dice, bots: &mut [Whereabouts]) -> Option<Change> {
+    let bot = dice.index(bots.len());
+    let number = u16::try_from(bot).unwrap();
+    let here = bots.iter().filter(|place| **place == Whereabouts::Here).count();
+    match bots[bot] {
+        Whereabouts::Gone => None,
+        Whereabouts::Here if here > 6 && dice.below(4) == 0 => {
+            bots[bot] = Whereabouts::Gone;
+            Some(Withdraw(number))
+        }
+        _ => {
+            bots[bot] = Whereabouts::Here;
+            Some(Submit(number, 1 + u8::try_from(dice.below(3)).unwrap()))
+        }
+    }
+}
+
+/// Bots come, change and go at random, while matches are played, lost and reported late: the last
+/// leaderboard is that of a tournament which had the final versions from the beginning, and no match
+/// was played twice.
+async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
+    let told = format!("{game} {lines} {leaves:?} {chaos}");
+    let cup = file(game, lines);
+    let mut dice = Seed::of_text(chaos).dice(0);
+    let mut field = Field::new(&cup, 8, leaves).await;
+    let mut edition = field.start().await;
+    let mut bots = [Whereabouts::Here; 11];
+    bots[8..].fill(Whereabouts::Away);
+    let (mut changes, mut kept) = (Vec::new(), Vec::new());
+    for _ in 0..40 {
+        match dice.below(5) {
+            0 => {
+                let Some(change) = draw(&mut dice, &mut bots) else { continue };
+                field.change(change).await;
+                changes.push(change);
+                if let Some(opened) = field.due().await {
+                    edition = opened;
+                }
+            }
+            1 => {
+                field.now += Duration::seconds(dice.below(50).into());
+                field.queue.expire(field.now).await.unwrap();
+            }
+            2 => {
+                dice.shuffle(&mut kept);
+                let late = kept.split_off(dice.index(kept.len() + 1));
+                assert!(!field.play(&late).await.contains(&Verdict::Malformed), "{told}");
+            }
+            _ => {
+                kept.extend(field.lease(&edition, 1 << dice.below(4)).await);
+                field.tend(&edition).await;
+            }
+        }
+    }
+    field.play(&kept).await;
+    if state(&field, &edition).await == EditionState::Running {
+        field.queue.expire(field.now + Duration::minutes(2)).await.unwrap();
+        field.queue.expire(field.now + Duration::minutes(4)).await.unwrap();
+        field.finish(&edition).await;
+    }
+    assert_eq!(field.database.number(TWICE).await, 0, "{told}");
+    let scratch = Field::from_scratch(&cup, 8, leaves, &changes).await;
+    assert_eq!(field.export(field.official().await).await, scratch, "{told} {changes:?}");
+}
+
+#[tokio::test]
+async fn taking_over_never_changes_a_leaderboard() {
+    let tricks = "expected = \"1ms\"\n[schedule]\nlegs = 5";
+    for (game, lines, leaves) in [
+        (GameName::Tricks, tricks, Leaves::Nothing),
+        (GameName::Gomoku, "", Leaves::Notes),
+        (GameName::Gomoku, "", Leaves::Nothing),
+        (GameName::Blackjack, "[schedule]\nepisodes = 3", Leaves::Nothing),
+        (GameName::Wojna, "expected = \"5s\"", Leaves::Nothing),
+    ] {
+        at_random(game, lines, leaves, &format!("{game} {leaves:?}")).await;
+    }
+}
