@@ -75,8 +75,20 @@ CREATE TABLE bots (
     name text NOT NULL CHECK (name ~ '^[A-Za-z0-9._-]{1,64}$' AND name <> 'TIE'),
     created_at timestamptz NOT NULL,
     withdrawn_at timestamptz CHECK (withdrawn_at >= created_at),
-    UNIQUE (tournament, name)
+    -- It forfeited too much: none of its versions up to this one takes part any more.
+    stood_down_version integer,
+    stood_down_at timestamptz CHECK (stood_down_at >= created_at),
+    stood_down_reason text CHECK (length(stood_down_reason) BETWEEN 1 AND 256),
+    -- An organiser reinstated it: it is not stood down again for this version or one before.
+    pardoned_version integer,
+    UNIQUE (tournament, name),
+    CONSTRAINT whoever_was_stood_down_was_told_why CHECK (
+        (stood_down_version IS NULL) = (stood_down_at IS NULL)
+        AND (stood_down_version IS NULL) = (stood_down_reason IS NULL)
+    )
 );
+-- The bots of an owner: for what one owner may do.
+CREATE INDEX bots_owned ON bots (owner) WHERE owner IS NOT NULL;
 
 -- What was submitted, stored once however often it is.
 CREATE TABLE bundles (
@@ -196,6 +208,8 @@ CREATE TABLE lots (
     first bigint NOT NULL CHECK (first >= 0),
     deadline timestamptz,
     not_before timestamptz,
+    -- When it was reported.
+    reported_at timestamptz,
     edition integer NOT NULL,
     count integer NOT NULL CHECK (count BETWEEN 1 AND 4096),
     -- Expected play in milliseconds: the longest lots are leased first.
@@ -263,6 +277,9 @@ CREATE TABLE results (
     level sandbox_level NOT NULL,
     -- BLAKE3 of what was said.
     transcript bytea NOT NULL CHECK (octet_length(transcript) = 32),
+    -- The match it was taken over from, itself played; nothing if it was played here.
+    source_edition integer,
+    source_number bigint,
     -- For each seat 0 (none), 1 (clock), 2 (illegal), 3 (gone) or 4 (flood); nothing if nobody
     -- forfeited, which is the rule.
     forfeits smallint[] CHECK (0 <= ALL (forfeits) AND 4 >= ALL (forfeits)),
@@ -301,6 +318,18 @@ CREATE TABLE awaited (
     PRIMARY KEY (edition, number)
 );
 CREATE TRIGGER awaited_stay BEFORE UPDATE ON awaited EXECUTE FUNCTION refuse_change();
+-- Why a seat forfeited, or what its first bad answer was: for its owner.
+CREATE TABLE evidence (
+    number bigint NOT NULL,
+    edition integer NOT NULL,
+    seat smallint NOT NULL CHECK (seat BETWEEN 1 AND 4),
+    -- What the answer took, in microseconds.
+    wall_us bigint NOT NULL CHECK (wall_us >= 0),
+    cpu_us bigint NOT NULL CHECK (cpu_us >= 0),
+    detail text NOT NULL,
+    PRIMARY KEY (edition, number, seat)
+);
+CREATE TRIGGER evidence_stays BEFORE UPDATE ON evidence EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE records (
     number bigint NOT NULL,

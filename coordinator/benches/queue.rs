@@ -151,10 +151,12 @@ fn report(lot: &Leased, worker: WorkerId) -> Report {
     Report {
         lease: lot.lease,
         worker,
+        at: NOW,
         results: numbers.map(|number| result(MatchNumber(number))).collect(),
         records: Vec::new(),
         level: Level::A,
         files: Vec::new(),
+        evidence: Vec::new(),
     }
 }
 

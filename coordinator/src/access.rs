@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use arbiter_proto::ids::TokenId;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 
@@ -136,13 +136,13 @@ impl FromStr for Role {
 /// # Errors
 /// If the system gives no randomness, or the database fails.
 pub async fn create(
-    pool: &PgPool,
+    db: impl PgExecutor<'_>,
     role: Role,
     name: &str,
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
     let secret = Secret::draw().map_err(Error::Io)?;
-    let id = tokens::create(pool, &secret.hash(), role, name, now).await?;
+    let id = tokens::create(db, &secret.hash(), role, name, now).await?;
     Ok((id, secret))
 }
 

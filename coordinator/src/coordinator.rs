@@ -16,13 +16,14 @@ use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
 use crate::db;
 use crate::db::editions::Edition;
+use crate::db::bots::StoodDown;
 use crate::db::lots::LotState;
 use crate::db::tokens;
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
-use crate::rpc::{self, Changes, ServeError, Shared, Tls};
 use crate::tournament::OpenError;
+use crate::rpc::{self, Changes, ServeError, Shared, Tls, Turns};
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
 
@@ -112,6 +113,7 @@ impl Coordinator {
             boards: Boards::new(pool.clone()),
             handout: Arc::new(Handout::new(pool.clone())),
             changes: Changes::default(),
+            turns: Turns::default(),
             terms: config.terms,
             pool,
             queue,
@@ -204,6 +206,9 @@ fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher)
         if failed.state == LotState::Aside {
             tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");
         }
+    }
+    for StoodDown { tournament_name, name, reason, .. } in &round.stood_down {
+        tracing::warn!(tournament = tournament_name, bot = name, reason, "stood down");
     }
     for edition in &round.complete {
         tracing::info!(%edition, "complete: its leaderboard is the official one now");

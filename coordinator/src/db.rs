@@ -25,6 +25,7 @@ pub mod changes;
 mod copy;
 pub mod editions;
 pub mod entrants;
+pub mod evidence;
 pub mod faults;
 pub mod files;
 pub mod lots;
@@ -38,6 +39,7 @@ pub mod takeover;
 pub mod tokens;
 pub mod tournaments;
 pub mod versions;
+pub mod voids;
 pub mod workers;
 
 /// The tables, step by step.

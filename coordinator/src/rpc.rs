@@ -10,22 +10,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::TokenId;
-use sqlx::PgPool;
+use serde_json::Value;
+use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio_stream::Stream;
 use tonic::{Request, Status};
 
 mod bot;
+mod entry;
+mod freeze;
 mod matches;
 mod ranking;
 mod serve;
 mod status;
 mod token;
 mod tournament;
+mod turns;
+mod voiding;
 mod worker;
 
 pub use serve::{ServeError, Tls, serve};
+pub use turns::Turns;
 
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
@@ -61,6 +67,8 @@ pub struct Shared {
     pub handout: Arc<Handout>,
     /// Says when something changed.
     pub changes: Changes,
+    /// Those who ask for much take turns.
+    pub turns: Turns,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -84,9 +92,35 @@ struct Who {
 }
 
 impl Who {
+    /// Whether it is an organiser.
+    fn organises(&self) -> bool {
+        self.role.covers(Role::Organiser)
+    }
+
     /// Whether a bot is the caller's to look after: organisers look after all.
     fn owns(&self, bot: &bots::Bot) -> bool {
-        self.role.covers(Role::Organiser) || bot.owner == Some(self.id.0)
+        self.organises() || bot.owner == Some(self.id.0)
+    }
+}
+
+/// Who looks at what everybody may look at: somebody with a token, or nobody in particular.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Viewer(Option<Who>);
+
+impl Viewer {
+    /// Whether it is an organiser.
+    fn organises(&self) -> bool {
+        self.0.as_ref().is_some_and(Who::organises)
+    }
+
+    /// Whether something of this owner is the viewer's own.
+    fn is(&self, owner: Option<i32>) -> bool {
+        owner.is_some() && self.0.as_ref().map(|who| who.id.0) == owner
+    }
+
+    /// Whether what happened to something of this owner is for the viewer to know.
+    fn minds(&self, owner: Option<i32>) -> bool {
+        self.organises() || self.is(owner)
     }
 }
 
@@ -172,11 +206,30 @@ impl Shared {
         Ok(Who { id: token.id, role: token.role })
     }
 
+    /// Who looks: nobody in particular, if no token comes along or it is not good any more.
+    async fn viewer<T>(&self, request: &Request<T>) -> Result<Viewer, Status> {
+        let Some(secret) = secret(request) else { return Ok(Viewer::default()) };
+        let found = access::find(&self.pool, &secret).await.map_err(database)?;
+        Ok(Viewer(found.map(|token| Who { id: token.id, role: token.role })))
+    }
+
+    /// Notes who changed what, in the transaction that changes it.
+    async fn note_in(
+        &self,
+        db: impl PgExecutor<'_>,
+        who: &Who,
+        action: &str,
+        subject: &str,
+        detail: Option<&Value>,
+    ) -> Result<(), Status> {
+        tracing::info!(token = %who.id, action, subject, "changed");
+        let noted = audit::write(db, Some(who.id), action, subject, detail, self.now());
+        noted.await.map_err(database)
+    }
+
     /// Notes who changed what.
     async fn note(&self, who: &Who, action: &str, subject: &str) -> Result<(), Status> {
-        tracing::info!(token = %who.id, action, subject, "changed");
-        let noted = audit::write(&self.pool, Some(who.id), action, subject, None, self.now());
-        noted.await.map_err(database)
+        self.note_in(&self.pool, who, action, subject, None).await
     }
 
     /// The tournament of this name.

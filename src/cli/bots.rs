@@ -1,21 +1,24 @@
 //! `arbiter bots T` and `arbiter log T BOT`: who takes part, and how they fare.
 
 use arbiter_proto::v1::{
-    Bot, GetLogRequest, ListBotsRequest, LogLine, Version, WithdrawBotRequest,
+    Bot, Evidence, GetLogRequest, ListBotsRequest, LogLine, ReinstateBotRequest, Version,
+    WithdrawBotRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Failure;
 use super::client::Client;
-use super::output::{Columns, Output, hex, moment, moment_json};
+use super::output::{Columns, Output, hex, moment, moment_json, printable};
+use super::{Failure, tell};
 
-/// Show the bots of a tournament in the order of their first submission, or withdraw one.
+/// Show the bots of a tournament in the order of their first submission, withdraw one, or reinstate
+/// one that was stood down.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bots finals
   arbiter bots finals --json
-  arbiter bots finals --withdraw rascal")]
+  arbiter bots finals --withdraw rascal
+  arbiter bots finals --reinstate rascal")]
 pub(super) struct Bots {
     /// The tournament.
     #[arg(value_name = "T")]
@@ -23,6 +26,9 @@ pub(super) struct Bots {
     /// Take this bot out of the editions to come.
     #[arg(long, value_name = "BOT", conflicts_with = "json")]
     withdraw: Option<String>,
+    /// Let this bot take part again, which was stood down: for organisers.
+    #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw"])]
+    reinstate: Option<String>,
     /// Print one JSON object a bot.
     #[arg(long)]
     json: bool,
@@ -37,6 +43,9 @@ impl Bots {
             self.withdraw(bot)?;
             let (tournament, bot) = (&self.tournament, bot);
             out.line(&format!("{bot} takes part in the editions of {tournament} no more"))?;
+        } else if let Some(bot) = &self.reinstate {
+            self.reinstate(bot)?;
+            out.line(&format!("{bot} takes part in the editions of {} again", self.tournament))?;
         } else if self.json {
             for bot in self.list()? {
                 out.json(&bot_json(&bot))?;
@@ -63,6 +72,17 @@ impl Bots {
     }
 }
 
+impl Bots {
+    fn reinstate(&self, bot: &str) -> Result<(), Failure> {
+        let (tournament, bot) = (self.tournament.clone(), bot.to_owned());
+        let request = ReinstateBotRequest { tournament, bot };
+        self.client.run(async |server| {
+            server.bots().reinstate_bot(request).await?;
+            Ok(())
+        })
+    }
+}
+
 /// How many digits of a digest people are shown.
 const DIGITS: usize = 12;
 
@@ -74,12 +94,22 @@ fn table(bots: &[Bot]) -> Columns {
         let Version { number, digest, submitted_at_us, bot: _ } = newest;
         let digest: String = hex(&digest).chars().take(DIGITS).collect();
         let owner = if bot.owner.is_empty() { "(house)" } else { &bot.owner };
-        let withdrawn = if bot.withdrawn { "withdrawn" } else { "" };
         let cells = [&bot.name, owner, &number.to_string(), &digest, &moment(submitted_at_us)];
-        let cells = cells.into_iter().chain([withdrawn]);
+        let standing = standing(bot);
+        let cells = cells.into_iter().chain([&*standing]);
         table.push(cells.map(str::to_owned).collect());
     }
     table
+}
+
+/// Why a bot takes no part, for people; nothing if it does.
+fn standing(bot: &Bot) -> String {
+    match bot {
+        Bot { withdrawn: true, .. } => "withdrawn".to_owned(),
+        Bot { stood_down: true, reason, .. } if reason.is_empty() => "stood down".to_owned(),
+        Bot { stood_down: true, reason, .. } => format!("stood down: {reason}"),
+        _ => String::new(),
+    }
 }
 
 fn bot_json(bot: &Bot) -> Value {
@@ -89,7 +119,10 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": (!house).then_some(&bot.owner),
         "house": house,
+        "own": bot.own,
         "withdrawn": bot.withdrawn,
+        "stood_down": bot.stood_down,
+        "reason": (!bot.reason.is_empty()).then_some(&bot.reason),
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),
         "submitted_at": version.map(|version| moment_json(version.submitted_at_us)),
@@ -126,11 +159,16 @@ impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, bot, limit, forfeits, json, client } = self;
         let request = GetLogRequest { tournament, bot, limit };
-        let lines = client
-            .run(async |server| Ok(server.bots().get_log(request).await?.into_inner().lines))?;
-        let lines = lines.iter().filter(|line| !forfeits || !line.forfeit.is_empty());
+        let told =
+            client.run(async |server| Ok(server.bots().get_log(request).await?.into_inner()))?;
+        if !told.stood_down.is_empty() {
+            let again = "submit a better version, or ask an organiser to reinstate it";
+            tell(&printable(&format!("stood down: {}; {again}", told.stood_down)));
+        }
+        let lines = told.lines.iter().filter(|line| !forfeits || !line.forfeit.is_empty());
         let mut out = Output::new();
-        let mut table = Columns::new(["match", "seat", "bots", "score", "forfeit"], &[0, 2, 3, 4]);
+        let header = ["match", "seat", "bots", "score", "forfeit", "why"];
+        let mut table = Columns::new(header, &[0, 2, 3, 4, 5]);
         for line in lines {
             if json {
                 out.json(&line_json(line))?;
@@ -149,7 +187,22 @@ fn row(line: &LogLine) -> Vec<String> {
     let score: Vec<_> = line.score.iter().map(i64::to_string).collect();
     let forfeit = if line.forfeit.is_empty() { "-" } else { &line.forfeit };
     let (seat, bots) = (line.seat.to_string(), line.bots.join(" "));
-    vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit.to_owned()]
+    let why = line.evidence.as_ref().map(evidence).unwrap_or_default();
+    vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit.to_owned(), why]
+}
+
+/// Why a seat forfeited, for people.
+pub(super) fn evidence(found: &Evidence) -> String {
+    let Evidence { detail, wall_us, cpu_us } = found;
+    let took = |micros: &i64| format!("{}.{:03} ms", micros / 1000, micros % 1000);
+    format!("{detail} (took {}, processor {})", took(wall_us), took(cpu_us))
+}
+
+/// The same as JSON.
+pub(super) fn evidence_json(found: Option<&Evidence>) -> Value {
+    found.map_or(Value::Null, |Evidence { detail, wall_us, cpu_us }| {
+        json!({"detail": detail, "wall_us": wall_us, "cpu_us": cpu_us})
+    })
 }
 
 fn line_json(line: &LogLine) -> Value {
@@ -159,5 +212,6 @@ fn line_json(line: &LogLine) -> Value {
         "seats": line.bots,
         "score": line.score,
         "forfeit": (!line.forfeit.is_empty()).then_some(&line.forfeit),
+        "evidence": evidence_json(line.evidence.as_ref()),
     })
 }

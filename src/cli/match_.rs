@@ -1,6 +1,6 @@
 //! `arbiter match ID`: one match, planned or played, and its record.
 
-use std::io;
+use std::io::{self, BufRead as _, Seek as _};
 use std::path::Path;
 
 use arbiter_proto::ids::MatchId;
@@ -8,6 +8,7 @@ use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bots::{evidence, evidence_json};
 use super::client::{Client, Server, unless_interrupted};
 use super::output::{Columns, Output, hex};
 use super::{Failure, records, tell};
@@ -17,13 +18,18 @@ use super::{Failure, records, tell};
 #[command(after_help = "Examples:
   arbiter match 3/1207
   arbiter match 3/1207 --record match.jsonl && arbiter verify match.jsonl
-  arbiter match 3/1207 --record - | head")]
+  arbiter match 3/1207 --record - | head
+  arbiter match 3/1207 --stderr")]
 pub(super) struct Match {
     /// The match, as EDITION/NUMBER: rankings, logs and exports name it so.
     id: MatchId,
     /// Write its record to this file too; `-` prints the record alone.
     #[arg(long, value_name = "FILE")]
     record: Option<String>,
+    /// Print what your bots wrote to standard error in it, and nothing else: its end, if their
+    /// manifests ask for it.
+    #[arg(long, conflicts_with_all = ["record", "json"])]
+    stderr: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -34,6 +40,9 @@ pub(super) struct Match {
 impl Match {
     pub(super) fn run(self) -> Result<(), Failure> {
         let id = self.id;
+        if self.stderr {
+            return self.print_stderr();
+        }
         match self.record.as_deref() {
             Some("-") => self.client.run(async |server| {
                 records::ask(&server, id).await??.copy(io::stdout().lock()).await
@@ -52,6 +61,30 @@ impl Match {
             }
             None => self.show(&self.client.run(async |server| find(&server, id).await)?),
         }
+    }
+
+    /// Prints the lines of the record that hold standard error.
+    fn print_stderr(&self) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::Negative(format!("the record: {error}"));
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        let id = self.id;
+        self.client.run(async |server| {
+            let record = records::ask(&server, id).await??;
+            unless_interrupted(record.copy(&file)).await
+        })?;
+        file.rewind().map_err(failed)?;
+        let mut out = Output::new();
+        for line in io::BufReader::new(file).lines() {
+            let line: Value = serde_json::from_str(&line.map_err(failed)?).unwrap_or_default();
+            let (Some(text), Some(seat)) = (line["stderr"].as_str(), line["seat"].as_u64()) else {
+                continue;
+            };
+            if line["dropped"].as_u64().is_some_and(|dropped| dropped > 0) {
+                out.line(&format!("[seat {seat}] … {} bytes before", line["dropped"]))?;
+            }
+            text.lines().try_for_each(|line| out.line(&format!("[seat {seat}] {line}")))?;
+        }
+        out.flush()
     }
 
     fn show(&self, found: &MatchStatus) -> Result<(), Failure> {
@@ -105,7 +138,13 @@ fn status_json(found: &MatchStatus) -> Value {
         "wall_ms": played.then_some(found.wall_ms),
         "worker": (!found.worker.is_empty()).then_some(&found.worker),
         "level": (!found.level.is_empty()).then_some(&found.level),
+        "faulty": found.faulty,
         "faults": found.faults,
+        "evidence": found
+            .seats
+            .iter()
+            .map(|seat| evidence_json(seat.evidence.as_ref()))
+            .collect::<Vec<_>>(),
     });
     if let (Some(object), Value::Object(result), Value::Object(more)) =
         (object.as_object_mut(), result_json(found), more)
@@ -143,8 +182,19 @@ fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
     out.table(&table)?;
     if let Some(transcript) = transcript(found) {
         let seconds = f64::from(*wall_ms) / 1000.0;
-        out.line(&format!("played by {worker} at level {level} in {seconds:.3} s"))?;
+        let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
+        out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
         out.line(&format!("transcript {transcript}"))?;
+    }
+    for (number, seat) in (1..).zip(&found.seats) {
+        if let Some(why) = &seat.evidence {
+            let what = if seat.forfeit.is_empty() { "gave a bad answer" } else { "forfeited" };
+            out.line(&format!("seat {number} {what}: {}", evidence(why)))?;
+        }
+    }
+    if found.faults.is_empty() && found.faulty > 0 {
+        let faulty = found.faulty;
+        out.line(&format!("{faulty} attempts failed through no bot's fault; organisers see why"))?;
     }
     found.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))
 }

@@ -16,8 +16,10 @@ pub(crate) mod output;
 mod play;
 mod ranking;
 mod records;
+mod repro;
 mod signals;
 mod submit;
+mod sync;
 mod token;
 mod tournament;
 mod up;
@@ -55,10 +57,12 @@ enum Command {
     Worker(worker::Worker),
     Tournament(tournament::Tournament),
     Submit(submit::Submit),
+    Sync(sync::Sync),
     Bots(bots::Bots),
     Log(bots::Log),
     Ranking(ranking::Ranking),
     Match(match_::Match),
+    Repro(repro::Repro),
     Token(token::Token),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -123,10 +127,12 @@ pub(crate) fn run() -> ExitCode {
             Command::Worker(worker) => worker.run(),
             Command::Tournament(tournament) => tournament.run(),
             Command::Submit(submit) => submit.run(),
+            Command::Sync(sync) => sync.run(),
             Command::Bots(bots) => bots.run(),
             Command::Log(log) => log.run(),
             Command::Ranking(ranking) => ranking.run(),
             Command::Match(wanted) => wanted.run(),
+            Command::Repro(repro) => repro.run(),
             Command::Token(token) => token.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),

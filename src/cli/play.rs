@@ -280,7 +280,7 @@ const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// Lets Ctrl-C and its like end the matches under way. Asking twice is asking once: all waits end
 /// at the first, and what follows is cleaning up.
-fn interruptible() -> Result<Arc<Stop>, Failure> {
+pub(super) fn interruptible() -> Result<Arc<Stop>, Failure> {
     let failed = |error: io::Error| Failure::Negative(format!("cannot watch signals: {error}"));
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
     for signal in ENDING {

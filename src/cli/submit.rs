@@ -93,6 +93,11 @@ impl Packed {
         Ok(Self { name: bot.name, bundle })
     }
 
+    /// What identifies what would be submitted.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.bundle.digest().into()
+    }
+
     /// Submits it to the tournament of this name.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod export;
 mod list;
 mod schedule;
 mod steer;
+mod void;
 mod watch;
 
 use clap::{Args, Subcommand};
@@ -12,6 +13,7 @@ use clap::{Args, Subcommand};
 use super::Failure;
 
 pub(super) use create::Prepared;
+pub(super) use list::settings;
 
 /// Tournaments, their editions and their schedules: made, run, watched and taken home.
 #[derive(Debug, Args)]
@@ -36,6 +38,7 @@ enum Command {
     Check(steer::Check),
     Export(export::Export),
     Retry(steer::Retry),
+    Void(void::Void),
     Schedule(schedule::Show),
 }
 
@@ -52,6 +55,7 @@ impl Tournament {
             Command::Check(check) => check.run(),
             Command::Export(export) => export.run(),
             Command::Retry(retry) => retry.run(),
+            Command::Void(void) => void.run(),
             Command::Schedule(show) => show.run(),
         }
     }

@@ -12,6 +12,7 @@ mod submit;
 #[path = "../support/mod.rs"]
 mod support;
 mod tournament;
+mod void;
 
 use std::process::{Command, Output};
 
@@ -139,6 +140,7 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         score: vec![score],
         forfeit: forfeit.into(),
         bad_answers: 0,
+        evidence: None,
     };
     MatchStatus {
         r#match: format!("{edition}/{number}"),
@@ -151,5 +153,6 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         worker: format!("cellar-{edition}"),
         level: "A'".into(),
         faults: vec![],
+        faulty: 0,
     }
 }

@@ -5,11 +5,16 @@ use std::fs;
 use std::io::Read as _;
 use std::process::Stdio;
 
-use arbiter_proto::v1::{Bot, LogLine, Version};
+use arbiter_proto::v1::{Bot, Evidence, LogLine, Version};
 use serde_json::json;
 
 use crate::server::{Script, Server};
 use crate::{call, fails, played, run, succeed};
+
+/// Why a bot forfeited.
+fn evidence() -> Evidence {
+    Evidence { detail: "clock: 12 ms\u{1b} over".into(), wall_us: 512_000, cpu_us: 9 }
+}
 
 /// A coordinator with one match and a long record of it.
 fn one_match() -> (Script, Vec<u8>) {
@@ -18,6 +23,8 @@ fn one_match() -> (Script, Vec<u8>) {
     let mut found = played(3, 17);
     found.params = r#"{"board":"x"}"#.into();
     found.faults = vec!["worker lost\u{1b}[2J".into()];
+    found.faulty = 1;
+    found.seats[1].evidence = Some(evidence());
     let records = HashMap::from([("3/17".to_owned(), record.clone().into_bytes())]);
     (Script { matches: vec![found], records, ..Script::default() }, record.into_bytes())
 }
@@ -32,6 +39,7 @@ fn a_match_and_what_it_came_to() {
         "played by cellar-3 at level A' in 1.237 s",
         "transcript 1111",
         "fault: worker lost\u{fffd}[2J",
+        "seat 2 forfeited: clock: 12 ms\u{fffd} over (took 512.000 ms, processor 0.009 ms)",
         "clock",
     ];
     for part in parts {
@@ -44,7 +52,8 @@ fn a_match_and_what_it_came_to() {
             "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
             "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
             "transcript": "11".repeat(32), "wall_ms": 1237, "worker": "cellar-3", "level": "A'",
-            "faults": ["worker lost\u{1b}[2J"]})]
+            "faulty": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
+                {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
     fails(&run(&server, &["match", "3/18"]), 2, &["no match 3/18"]);
 }
@@ -93,7 +102,17 @@ fn bots_and_what_became_of_them() {
         name: "bot".into(),
         owner: "a\u{1b}da".into(),
         withdrawn: true,
+        own: true,
         newest: Some(newest(4)),
+        ..Default::default()
+    };
+    let failing = Bot {
+        name: "failing".into(),
+        owner: "eve".into(),
+        stood_down: true,
+        reason: "it forfeited 3 of 4 matches".into(),
+        newest: Some(newest(1)),
+        ..Default::default()
     };
     let line = |number: u32, forfeit: &str| LogLine {
         r#match: format!("3/{number}"),
@@ -101,29 +120,43 @@ fn bots_and_what_became_of_them() {
         bots: vec!["house".into(), "bot".into()],
         score: vec![0, -1],
         forfeit: forfeit.into(),
+        evidence: (!forfeit.is_empty()).then(evidence),
     };
     let log = vec![line(9, ""), line(7, "gone")];
-    let server = Server::start(Script { bots: vec![house, bot], log, ..Script::default() });
+    let server = Server::start(Script {
+        bots: vec![house, bot, failing],
+        log,
+        stood_down: "it forfeited\u{1b} too much".into(),
+        ..Script::default()
+    });
     let table = succeed(&server, &["bots", "finals"]);
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
     let moment = ["2001-09-09", "01:46:40", "UTC"];
     assert_eq!(row[..4], ["bot", "a\u{fffd}da", "4", "cdcdcdcdcdcd"]);
     assert_eq!((&row[4..7], row[7]), (&moment[..], "withdrawn"));
+    assert!(table.lines().nth(3).unwrap().ends_with("stood down: it forfeited 3 of 4 matches"));
     let lines = crate::json(&server, &["bots", "finals", "--json"]);
     assert_eq!(
         lines[0],
-        json!({"bot": "house", "owner": null, "house": true, "withdrawn": false, "version": 1,
-            "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z"})
+        json!({"bot": "house", "owner": null, "house": true, "own": false, "withdrawn": false,
+            "stood_down": false, "reason": null, "version": 1, "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z"})
     );
     let told = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
     assert_eq!(told, "bot takes part in the editions of finals no more\n");
+    let told = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
+    assert_eq!(told, "failing takes part in the editions of finals again\n");
     let table = succeed(&server, &["log", "finals", "bot"]);
+    let told = run(&server, &["log", "finals", "bot"]).stderr;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("stood down: it forfeited\u{fffd} too much; submit"), "{told}");
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!(row, ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
+    assert_eq!(row[..7], ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
+    assert!(table.contains("clock: 12 ms\u{fffd} over (took 512.000 ms"), "{table}");
     let lines = crate::json(&server, &["log", "finals", "bot", "--forfeits", "--json"]);
     assert_eq!(
         lines,
         [json!({"match": "3/7", "seat": 2, "seats": ["house", "bot"], "score": [0, -1],
-            "forfeit": "gone"})]
+            "forfeit": "gone", "evidence": {"detail": "clock: 12 ms\u{1b} over",
+                "wall_us": 512_000, "cpu_us": 9}})]
     );
 }

@@ -40,6 +40,9 @@ pub(crate) struct Script {
     pub(crate) watched: Vec<Edition>,
     pub(crate) check: CheckEditionResponse,
     pub(crate) tokens: Vec<Token>,
+    pub(crate) void: VoidMatchesResponse,
+    /// Why a bot takes no part any more.
+    pub(crate) stood_down: String,
 }
 
 /// What a coordinator was told.
@@ -55,6 +58,8 @@ pub(crate) struct Told {
     pub(crate) bundles: BTreeMap<String, (Vec<u8>, bool)>,
     /// The editions that were asked for by watchers.
     pub(crate) watched: Vec<Option<i32>>,
+    /// What was to be void.
+    pub(crate) void: Option<VoidMatchesRequest>,
 }
 
 #[derive(Clone)]
@@ -207,6 +212,15 @@ impl TournamentService for Scripted {
         Ok(Response::new(RetryAsideResponse {}))
     }
 
+    async fn void_matches(
+        &self,
+        request: Request<VoidMatchesRequest>,
+    ) -> Answer<VoidMatchesResponse> {
+        let script = self.called("void", &request)?;
+        self.told.lock().unwrap().void = Some(request.into_inner());
+        Ok(Response::new(script.void))
+    }
+
     async fn get_match(&self, request: Request<GetMatchRequest>) -> Answer<MatchStatus> {
         let script = self.called("match", &request)?;
         let name = request.into_inner().r#match;
@@ -258,7 +272,8 @@ impl BotService for Scripted {
     }
 
     async fn get_log(&self, request: Request<GetLogRequest>) -> Answer<GetLogResponse> {
-        Ok(Response::new(GetLogResponse { lines: self.called("log", &request)?.log }))
+        let Script { log: lines, stood_down, .. } = self.called("log", &request)?;
+        Ok(Response::new(GetLogResponse { lines, stood_down }))
     }
 
     async fn withdraw_bot(
@@ -267,6 +282,14 @@ impl BotService for Scripted {
     ) -> Answer<WithdrawBotResponse> {
         self.called(&format!("withdraw {}", request.get_ref().bot), &request)?;
         Ok(Response::new(WithdrawBotResponse {}))
+    }
+
+    async fn reinstate_bot(
+        &self,
+        request: Request<ReinstateBotRequest>,
+    ) -> Answer<ReinstateBotResponse> {
+        self.called(&format!("reinstate {}", request.get_ref().bot), &request)?;
+        Ok(Response::new(ReinstateBotResponse {}))
     }
 }
 

@@ -13,6 +13,7 @@ mod library;
 mod lot;
 pub mod record;
 pub mod referee;
+pub mod rehearsal;
 pub mod sandbox;
 pub mod seat;
 mod slot;

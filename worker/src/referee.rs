@@ -147,7 +147,10 @@ fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn Seat>, bool)>) -> Resul
 }
 
 /// The reply, if it came in time; otherwise a forfeit that says how late it was.
-fn in_time(reply: Result<Vec<u8>, Failure>, late: Option<String>) -> Result<Vec<u8>, Failure> {
+pub(crate) fn in_time(
+    reply: Result<Vec<u8>, Failure>,
+    late: Option<String>,
+) -> Result<Vec<u8>, Failure> {
     match (reply, late) {
         (Ok(_), Some(late)) => Err(Failure { forfeit: Forfeit::Clock, detail: late }),
         (Err(Failure { forfeit: Forfeit::Clock, detail }), late) => {

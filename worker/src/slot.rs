@@ -25,7 +25,7 @@ use crate::lot::{Lot, Planned, Sitting};
 use crate::sandbox::{Host, Terms, cores_of};
 use crate::seat::Stop;
 use crate::spool::Spool;
-use crate::table::{Entrant, Match, Outcome, State};
+use crate::table::{Entrant, Match, Outcome, SeatReport, State};
 
 /// What the records of one report may take up, in bytes: a report is one message, and is held in
 /// memory. What comes behind is left out; only bots that flood get as far.
@@ -263,11 +263,20 @@ fn result(planned: &Planned, outcome: &Outcome) -> v1::MatchResult {
             debug!(bot = %seat.name, detail, "forfeits");
         }
     }
-    let seats = outcome.standings.iter().map(|standing| v1::SeatResult {
-        score: standing.score.0.clone(),
-        forfeit: v1::Forfeit::from(standing.forfeit).into(),
-        bad_answers: i32::try_from(standing.bad_answers).unwrap_or(i32::MAX),
-        files: Vec::new(),
+    let seats = outcome.standings.iter().zip(&outcome.seats).map(|(standing, report)| {
+        let SeatReport { detail, spent, .. } = report;
+        let evidence = |detail: &String| v1::Evidence {
+            detail: detail.clone(),
+            wall_us: spent.wall.0,
+            cpu_us: spent.cpu.0,
+        };
+        v1::SeatResult {
+            score: standing.score.0.clone(),
+            forfeit: v1::Forfeit::from(standing.forfeit).into(),
+            bad_answers: i32::try_from(standing.bad_answers).unwrap_or(i32::MAX),
+            files: Vec::new(),
+            evidence: detail.as_ref().map(evidence),
+        }
     });
     v1::MatchResult {
         number: planned.number.0,

@@ -82,8 +82,19 @@ pub struct SeatReport {
     pub replies: Vec<Micros>,
     /// Why the seat forfeited, if it did: the first evidence.
     pub detail: Option<String>,
+    /// What the answer took that is the evidence; until there is one, the last answer.
+    pub spent: Spent,
     /// What the bot left.
     pub remains: Remains,
+}
+
+impl SeatReport {
+    /// Takes note of what an answer took, unless an earlier one is the evidence.
+    fn took(&mut self, spent: Option<Spent>) {
+        if self.detail.is_none() {
+            self.spent = spent.unwrap_or(self.spent);
+        }
+    }
 }
 
 impl Match {
@@ -162,7 +173,7 @@ impl Match {
     }
 
     /// Starts one bot, with these arguments besides its own.
-    fn seat(
+    pub(crate) fn seat(
         &self,
         bot: &Bot,
         state: &State,
@@ -216,11 +227,14 @@ impl Witness for Minutes {
             record.witness(time, event)?;
         }
         match event {
-            Event::Replied { seat, spent: Spent { wall, .. }, .. } => {
-                self.reports[seat.index()].replies.push(wall);
-            }
-            Event::Forfeited { seat, forfeit, detail, .. } => {
+            Event::Replied { seat, spent, .. } => {
                 let report = &mut self.reports[seat.index()];
+                report.replies.push(spent.wall);
+                report.took(Some(spent));
+            }
+            Event::Forfeited { seat, forfeit, spent, detail } => {
+                let report = &mut self.reports[seat.index()];
+                report.took(spent);
                 report.detail.get_or_insert_with(|| evidence(forfeit, detail));
             }
             Event::Sent { .. } | Event::Noted(_) => {}

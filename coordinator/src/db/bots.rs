@@ -1,6 +1,6 @@
 //! Bots: named entrants of an owner in a tournament.
 
-use arbiter_proto::ids::{BotId, TokenId, TournamentId};
+use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
 
@@ -18,6 +18,20 @@ pub struct Bot {
     pub created_at: OffsetDateTime,
     /// When it was withdrawn.
     pub withdrawn_at: Option<OffsetDateTime>,
+    /// The newest of its versions when it was stood down: none up to it takes part.
+    pub stood_down_version: Option<i32>,
+    /// When it was stood down.
+    pub stood_down_at: Option<OffsetDateTime>,
+    /// Why.
+    pub stood_down_reason: Option<String>,
+}
+
+impl Bot {
+    /// Why it takes no part with this as its newest version, if it was stood down.
+    pub fn stood_down(&self, newest: VersionId) -> Option<&str> {
+        let holds = self.stood_down_version.is_some_and(|version| newest.0 <= version);
+        self.stood_down_reason.as_deref().filter(|_| holds)
+    }
 }
 
 /// Enters a bot.
@@ -47,9 +61,7 @@ pub async fn find(
     tournament: TournamentId,
     name: &str,
 ) -> Result<Option<Bot>, Error> {
-    let statement = "
-        SELECT id, name, owner, created_at, withdrawn_at FROM bots
-        WHERE tournament = $1 AND name = $2";
+    let statement = "SELECT * FROM bots WHERE tournament = $1 AND name = $2";
     sqlx::query_as(statement).bind(tournament.0).bind(name).fetch_optional(db).await
 }
 
@@ -58,9 +70,7 @@ pub async fn find(
 /// # Errors
 /// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Bot>, Error> {
-    let statement = "
-        SELECT id, name, owner, created_at, withdrawn_at FROM bots
-        WHERE tournament = $1 ORDER BY id";
+    let statement = "SELECT * FROM bots WHERE tournament = $1 ORDER BY id";
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
 }
 
@@ -75,4 +85,77 @@ pub async fn withdraw(
 ) -> Result<bool, Error> {
     let statement = "UPDATE bots SET withdrawn_at = $2 WHERE id = $1 AND withdrawn_at IS NULL";
     Ok(sqlx::query(statement).bind(bot.0).bind(now).execute(db).await?.rows_affected() == 1)
+}
+
+/// Lets a bot that was withdrawn take part again; whether it was withdrawn.
+///
+/// # Errors
+/// If the database fails.
+pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
+    let statement =
+        "UPDATE bots SET withdrawn_at = NULL WHERE id = $1 AND withdrawn_at IS NOT NULL";
+    Ok(sqlx::query(statement).bind(bot.0).execute(db).await?.rows_affected() == 1)
+}
+
+/// A bot that was stood down.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct StoodDown {
+    /// Its tournament.
+    #[sqlx(try_from = "i32")]
+    pub tournament: TournamentId,
+    /// The tournament's name.
+    pub tournament_name: String,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Stands those bots down that forfeited more of their matches in an edition than its tournament
+/// allows, and returns them. A version that an organiser reinstated is left alone, and nobody is
+/// stood down when the tournament is over.
+///
+/// # Errors
+/// If the database fails.
+pub async fn stand_down(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    now: OffsetDateTime,
+) -> Result<Vec<StoodDown>, Error> {
+    let statement = "
+        WITH rule AS MATERIALIZED (
+            SELECT t.id, t.name, e.number,
+                coalesce((t.settings #>> '{submissions,stand_down_percent}')::int, 100) AS percent,
+                coalesce((t.settings #>> '{submissions,stand_down_after}')::bigint, 0) AS after
+            FROM editions e JOIN tournaments t ON t.id = e.tournament
+            WHERE e.id = $1 AND t.state = 'open'
+        ), failing AS (
+            SELECT rule.id AS tournament, rule.name AS tournament_name, en.bot, en.version,
+                format('it forfeited %s of %s matches in edition %s',
+                    s.clock + s.illegal + s.gone + s.flood, s.matches, rule.number) AS reason
+            FROM rule JOIN standings s ON s.edition = $1
+            JOIN entrants en ON en.edition = $1 AND en.entrant = s.entrant
+            WHERE rule.percent < 100 AND s.matches >= rule.after
+              AND (s.clock + s.illegal + s.gone + s.flood) * 100 > rule.percent * s.matches
+        )
+        UPDATE bots AS b
+        SET stood_down_version = f.version, stood_down_at = $2, stood_down_reason = f.reason
+        FROM failing f
+        WHERE b.id = f.bot AND b.withdrawn_at IS NULL
+          AND f.version > coalesce(b.stood_down_version, 0)
+          AND f.version > coalesce(b.pardoned_version, 0)
+        RETURNING f.tournament, f.tournament_name, b.name, b.stood_down_reason AS reason";
+    sqlx::query_as(statement).bind(edition.0).bind(now).fetch_all(db).await
+}
+
+/// Lets a bot that was stood down take part again; whether it was.
+///
+/// # Errors
+/// If the database fails.
+pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
+    let statement = "
+        UPDATE bots SET pardoned_version = stood_down_version, stood_down_version = NULL,
+            stood_down_at = NULL, stood_down_reason = NULL
+        WHERE id = $1 AND stood_down_version IS NOT NULL";
+    Ok(sqlx::query(statement).bind(bot.0).execute(db).await?.rows_affected() == 1)
 }

@@ -203,6 +203,23 @@ pub async fn official(
     Ok(id.map(EditionId))
 }
 
+/// The edition whose leaderboard was the official one at a moment.
+///
+/// # Errors
+/// If the database fails.
+pub async fn official_at(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    at: OffsetDateTime,
+) -> Result<Option<EditionId>, Error> {
+    let statement = "
+        SELECT id FROM editions WHERE tournament = $1 AND state = 'complete' AND ended_at <= $2
+        ORDER BY number DESC LIMIT 1";
+    let query = sqlx::query_scalar(statement).bind(tournament.0).bind(at);
+    let id: Option<i32> = query.fetch_optional(db).await?;
+    Ok(id.map(EditionId))
+}
+
 /// Takes note of matches that were added to the plan, and whether more may follow.
 ///
 /// # Errors

@@ -72,8 +72,8 @@ pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>,
     sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
 }
 
-/// The newest version of each bot of a tournament that was not withdrawn, in the order of the
-/// bots' first submissions.
+/// The newest version of each bot of a tournament that was neither withdrawn nor stood down, in the
+/// order of the bots' first submissions.
 ///
 /// # Errors
 /// If the database fails.
@@ -84,6 +84,26 @@ pub async fn newest(
     let statement = "
         SELECT DISTINCT ON (v.bot) v.* FROM versions v JOIN bots b ON b.id = v.bot
         WHERE b.tournament = $1 AND b.withdrawn_at IS NULL
+          AND v.id > coalesce(b.stood_down_version, 0)
         ORDER BY v.bot, v.number DESC";
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+}
+
+/// When an owner submitted versions to a tournament after a moment, the last first: so many at most.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_owner(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    owner: i32,
+    after: OffsetDateTime,
+    most: u32,
+) -> Result<Vec<OffsetDateTime>, Error> {
+    let statement = "
+        SELECT v.submitted_at FROM bots b JOIN versions v ON v.bot = b.id
+        WHERE b.owner = $1 AND b.tournament = $2 AND v.submitted_at > $3
+        ORDER BY v.submitted_at DESC LIMIT $4";
+    let query = sqlx::query_scalar(statement).bind(owner).bind(tournament.0).bind(after);
+    query.bind(i64::from(most)).fetch_all(db).await
 }

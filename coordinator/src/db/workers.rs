@@ -55,3 +55,12 @@ pub async fn database(db: impl PgExecutor<'_>) -> Result<String, Error> {
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>, Error> {
     sqlx::query_as("SELECT * FROM workers ORDER BY seen_at DESC, id").fetch_all(db).await
 }
+
+/// The worker of this name, if it ever said hello.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>, Error> {
+    let statement = "SELECT * FROM workers WHERE name = $1";
+    sqlx::query_as(statement).bind(name).fetch_optional(db).await
+}

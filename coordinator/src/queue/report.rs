@@ -6,8 +6,10 @@ use std::iter::once;
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
 
 use super::{Queue, again};
+use crate::db::evidence::{self, Evidence};
 use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
 use crate::db::records;
@@ -26,6 +28,8 @@ pub struct Report {
     pub lease: Lease,
     /// Who played it.
     pub worker: WorkerId,
+    /// When it came in.
+    pub at: OffsetDateTime,
     /// The results of all its matches, in order.
     pub results: Vec<MatchResult>,
     /// Compressed records of some of them, in order.
@@ -35,6 +39,8 @@ pub struct Report {
     /// What seats, numbered from 1, left for their next matches, in the order of matches and
     /// seats; nothing for those who left nothing.
     pub files: Vec<(MatchNumber, u8, Vec<u8>)>,
+    /// Why seats forfeited, in the order of matches and seats.
+    pub evidence: Vec<Evidence>,
 }
 
 impl Report {
@@ -56,11 +62,13 @@ impl Report {
         let claim = Claim {
             lease: self.lease,
             worker: self.worker,
+            at: self.at,
             first: first.number,
             count: i32::try_from(self.results.len()).ok()?,
             width: i16::try_from(width).ok()?,
         };
-        (in_form && self.records_are_in_form() && self.files_are_in_form()).then_some(claim)
+        let in_form = in_form && self.records_are_in_form() && self.files_are_in_form();
+        (in_form && self.evidence_is_in_form()).then_some(claim)
     }
 
     /// Whether each record is that of another match of the report, and none is empty.
@@ -79,6 +87,18 @@ impl Report {
                 && (1..=MOST_FILES).contains(&bytes.len())
         };
         ascending && self.files.iter().all(ours)
+    }
+
+    /// Whether evidence is of seats in matches of the report, once for each.
+    fn evidence_is_in_form(&self) -> bool {
+        let place = |found: &Evidence| (found.number, found.seat);
+        let ours = |found: &Evidence| {
+            self.tells_of(found.number)
+                && (1..=i16::from(MOST_SEATS)).contains(&found.seat)
+                && found.wall_us >= 0
+                && found.cpu_us >= 0
+        };
+        self.evidence.is_sorted_by(|a, b| place(a) < place(b)) && self.evidence.iter().all(ours)
     }
 
     /// Whether a match is one of the report's.
@@ -166,6 +186,12 @@ async fn store(
     let left: Vec<_> = stored(reports, tried, &accepted).flat_map(left).collect();
     if !left.is_empty() {
         files::keep(&mut *db, &left).await?;
+    }
+    let told: Vec<_> = stored(reports, tried, &accepted)
+        .flat_map(|(edition, report)| report.evidence.iter().map(move |found| (edition, found)))
+        .collect();
+    if !told.is_empty() {
+        evidence::keep(&mut *db, &told).await?;
     }
     let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
     for (lease, _) in flipped.iter().filter(|(_, feeds)| **feeds) {

@@ -8,7 +8,9 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
+use crate::db::bots::StoodDown;
 use crate::db::editions;
+use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
 
@@ -36,6 +38,8 @@ pub struct Round {
     pub counted: i64,
     /// Editions whose next round was planned.
     pub grown: Vec<EditionId>,
+    /// Bots that were stood down.
+    pub stood_down: Vec<StoodDown>,
     /// Editions that became complete.
     pub complete: Vec<EditionId>,
 }
@@ -111,12 +115,18 @@ impl Upkeep {
     ) -> Result<(), Error> {
         let Some(state) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
         round.weighed += self.queue.weigh(edition, state.weighs).await?;
+        let mut any = false;
         loop {
             let counted = self.queue.count(edition).await?;
             if counted == 0 {
                 break;
             }
             round.counted += counted;
+            any = true;
+        }
+        if any {
+            let stood_down = standing_down::stand_down(self.queue.pool(), edition, now).await?;
+            round.stood_down.extend(stood_down);
         }
         if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
             round.grown.push(edition);

@@ -4,19 +4,22 @@ use arbiter_proto::ids::{EditionId, Entrant, MatchId, TournamentId};
 use arbiter_proto::v1::bot_service_server::BotService;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::{
-    Bot, GetLogRequest, GetLogResponse, ListBotsRequest, ListBotsResponse, LogLine, Submission,
-    SubmitVersionRequest, Version, WithdrawBotRequest, WithdrawBotResponse,
+    self, Bot, GetLogRequest, GetLogResponse, ListBotsRequest, ListBotsResponse, LogLine,
+    ReinstateBotRequest, ReinstateBotResponse, Submission, SubmitVersionRequest, Version,
+    WithdrawBotRequest, WithdrawBotResponse,
 };
 use sqlx::PgConnection;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::freeze::Sight;
 use super::status::{database, missing};
-use super::{Shared, Who, micros};
+use super::{Shared, Viewer, Who, micros};
 use crate::access::Role;
 use crate::db::entrants::{self, Roster};
+use crate::db::evidence::{self, Evidence};
 use crate::db::played::{self, PlayedMatch};
-use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{bots, tokens, tournaments, versions};
+use crate::db::tournaments::Tournament;
+use crate::db::{bots, editions, tokens, tournaments, versions};
 
 /// The largest bundle, in bytes.
 const LARGEST: usize = 64 << 20;
@@ -39,14 +42,9 @@ impl BotService for Shared {
             return Err(Status::permission_denied("house bots are submitted by organisers"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        if tournament.state != TournamentState::Open {
-            let error = format!("tournament {} is over: no bot can enter", tournament.name);
-            return Err(Status::failed_precondition(error));
-        }
+        self.entry(&who, &tournament, submission.house)?;
         let bundle = receive(&mut parts).await?;
         let version = self.take(&who, &tournament, &submission, &bundle).await?;
-        let subject = format!("{} {} {}", tournament.name, submission.bot, version.number);
-        self.note(&who, "submit", &subject).await?;
         Ok(Response::new(message(&submission.bot, &version)))
     }
 
@@ -54,16 +52,22 @@ impl BotService for Shared {
         &self,
         request: Request<ListBotsRequest>,
     ) -> Result<Response<ListBotsResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let tournament = self.tournament(&request.into_inner().tournament).await?;
         let owners = tokens::list(&self.pool).await.map_err(database)?;
         let mut listed = Vec::new();
         for bot in bots::list(&self.pool, tournament.id).await.map_err(database)? {
             let newest = versions::of_bot(&self.pool, bot.id).await.map_err(database)?;
             let owner = owners.iter().find(|token| Some(token.id.0) == bot.owner);
+            let newest = newest.first();
+            let reason = newest.and_then(|version| bot.stood_down(version.id));
             listed.push(Bot {
+                own: viewer.is(bot.owner),
+                stood_down: reason.is_some(),
+                reason: reason.filter(|_| viewer.minds(bot.owner)).unwrap_or_default().to_owned(),
                 owner: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
                 withdrawn: bot.withdrawn_at.is_some(),
-                newest: newest.first().map(|version| message(&bot.name, version)),
+                newest: newest.map(|version| message(&bot.name, version)),
                 name: bot.name,
             });
         }
@@ -79,22 +83,21 @@ impl BotService for Shared {
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
+        let sight = self.sight(&tournament, &Viewer(Some(who)))?;
         let mut lines = Vec::new();
         for (edition, entrant) in
             entrants::editions_of(&self.pool, bot.id).await.map_err(database)?
         {
-            let roster = Roster::of(&self.pool, edition).await.map_err(database)?;
-            let matches = played::of_entrant(&self.pool, edition, entrant).await;
             let room = limit as usize - lines.len();
-            let matches = matches.map_err(database)?;
-            lines.extend(
-                matches.iter().take(room).map(|played| line(edition, entrant, &roster, played)),
-            );
+            lines.extend(self.log_of(edition, entrant, room, &sight).await?);
             if lines.len() == limit as usize {
                 break;
             }
         }
-        Ok(Response::new(GetLogResponse { lines }))
+        let newest = versions::of_bot(&self.pool, bot.id).await.map_err(database)?;
+        let reason = newest.first().and_then(|version| bot.stood_down(version.id));
+        let stood_down = reason.unwrap_or_default().to_owned();
+        Ok(Response::new(GetLogResponse { lines, stood_down }))
     }
 
     async fn withdraw_bot(
@@ -105,16 +108,28 @@ impl BotService for Shared {
         let WithdrawBotRequest { tournament, bot } = request.into_inner();
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
+        // Organisers may take anybody out at any time.
+        self.entry(&who, &tournament, true)?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
-        if !bots::withdraw(&mut *transaction, bot.id, self.now()).await.map_err(database)? {
+        let db = &mut *transaction;
+        if !bots::withdraw(&mut *db, bot.id, self.now()).await.map_err(database)? {
             let error = format!("{} was withdrawn before", bot.name);
             return Err(Status::failed_precondition(error));
         }
-        let changed = tournaments::changed(&mut *transaction, tournament.id, self.now()).await;
-        changed.map_err(database)?;
+        tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
+        let subject = format!("{} {}", tournament.name, bot.name);
+        self.note_in(&mut *db, &who, "withdraw", &subject, None).await?;
         transaction.commit().await.map_err(database)?;
-        self.note(&who, "withdraw", &format!("{} {}", tournament.name, bot.name)).await?;
         Ok(Response::new(WithdrawBotResponse {}))
+    }
+
+    async fn reinstate_bot(
+        &self,
+        request: Request<ReinstateBotRequest>,
+    ) -> Result<Response<ReinstateBotResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        self.reinstate(&who, request.get_ref()).await?;
+        Ok(Response::new(ReinstateBotResponse {}))
     }
 }
 
@@ -129,7 +144,14 @@ fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatc
         bots: seats.iter().filter_map(name).collect(),
         score: played.score(seat).to_vec(),
         forfeit: played.forfeit(seat).map(|kind| kind.word().to_owned()).unwrap_or_default(),
+        evidence: None,
     }
+}
+
+/// Why a seat forfeited, as a message.
+pub(super) fn why_message(evidence: &Evidence) -> v1::Evidence {
+    let Evidence { detail, wall_us, cpu_us, .. } = evidence;
+    v1::Evidence { detail: detail.clone(), wall_us: *wall_us, cpu_us: *cpu_us }
 }
 
 /// Receives a bundle.
@@ -166,6 +188,37 @@ fn message(bot: &str, version: &versions::Version) -> Version {
 }
 
 impl Shared {
+    /// The matches of an entrant, the last first, so many at most.
+    async fn log_of(
+        &self,
+        edition: EditionId,
+        entrant: Entrant,
+        room: usize,
+        sight: &Sight,
+    ) -> Result<Vec<LogLine>, Status> {
+        let roster = Roster::of(&self.pool, edition).await.map_err(database)?;
+        let found = editions::get(&self.pool, edition).await.map_err(database)?;
+        let shown = found.is_some_and(|edition| sight.shows(&edition));
+        let mut matches =
+            played::of_entrant(&self.pool, edition, entrant).await.map_err(database)?;
+        matches.truncate(room);
+        let numbers: Vec<_> = matches.iter().map(|played| played.number).collect();
+        let evidence = evidence::of_matches(&self.pool, edition, &numbers).await;
+        let evidence = evidence.map_err(database)?;
+        let lines = matches.iter().map(|played| {
+            let mut line = line(edition, entrant, &roster, played);
+            let why = |why: &&Evidence| {
+                why.number == played.number && u32::try_from(why.seat) == Ok(line.seat)
+            };
+            line.evidence = evidence.iter().find(why).map(why_message);
+            if !shown {
+                line.score.clear();
+            }
+            line
+        });
+        Ok(lines.collect())
+    }
+
     /// Stores a bundle as the next version of a bot, which enters if it is new. The same bundle as
     /// that of the newest version is that version.
     async fn take(
@@ -179,17 +232,26 @@ impl Shared {
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let db = &mut *transaction;
         let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
+        let now = self.now();
+        self.back(&mut *db, tournament, &bot, now).await?;
+        let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
         let newest = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
         if let Some(same) = newest.into_iter().next().filter(|version| version.digest == digest) {
+            self.note_in(&mut *db, who, "submit", &subject(same.number), None).await?;
+            transaction.commit().await.map_err(database)?;
             return Ok(same);
         }
+        self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
         versions::store_bundle(&mut *db, &digest, bundle).await.map_err(database)?;
-        versions::submit(&mut *db, bot.id, &digest, self.now()).await.map_err(database)?;
+        versions::submit(&mut *db, bot.id, &digest, now).await.map_err(database)?;
         let versions = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
-        tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
-        transaction.commit().await.map_err(database)?;
         let submitted = versions.into_iter().next();
-        submitted.ok_or_else(|| Status::internal("a version that was submitted is not there"))
+        let submitted = submitted
+            .ok_or_else(|| Status::internal("a version that was submitted is not there"))?;
+        tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
+        self.note_in(&mut *db, who, "submit", &subject(submitted.number), None).await?;
+        transaction.commit().await.map_err(database)?;
+        Ok(submitted)
     }
 
     /// The bot that is submitted, which enters if it is new.
@@ -211,10 +273,6 @@ impl Shared {
             let entered = bots::find(&mut *db, tournament, name).await.map_err(database)?;
             return entered.ok_or_else(|| Status::internal("a bot that entered is not there"));
         };
-        if bot.withdrawn_at.is_some() {
-            let error = format!("{name} was withdrawn; submit it under another name");
-            return Err(Status::failed_precondition(error));
-        }
         if submission.house != bot.owner.is_none() || !who.owns(&bot) {
             let error = format!("the name {name} is taken by somebody else's bot; choose another");
             return Err(Status::permission_denied(error));

@@ -8,23 +8,31 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
+use super::bot::why_message;
+use super::freeze::veil;
 use super::status::{database, missing};
-use super::{Answers, Shared, Which, Who};
-use crate::access::Role;
+use super::{Answers, Shared, Viewer, Which, Who};
 use crate::db::entrants::Roster;
+use crate::db::matches::Seats;
 use crate::db::played::{self, PlayedMatch};
-use crate::db::{editions, faults, matches, records, tournaments};
+use crate::db::{editions, evidence, faults, matches, records, tournaments};
+use crate::redact;
 
 /// Bytes in a piece of a record.
 const PIECE: usize = 256 << 10;
 
 impl Shared {
     /// Where a match stands.
-    pub(super) async fn status_of(&self, id: MatchId) -> Result<MatchStatus, Status> {
+    pub(super) async fn status_of(
+        &self,
+        id: MatchId,
+        viewer: &Viewer,
+    ) -> Result<MatchStatus, Status> {
         let edition = editions::get(&self.pool, id.edition).await.map_err(database)?;
         let edition = edition.ok_or_else(|| missing("match", id))?;
         let tournament =
             tournaments::get(&self.pool, edition.tournament).await.map_err(database)?;
+        let tournament = tournament.ok_or_else(|| missing("match", id))?;
         let planned = matches::range(&self.pool, id.edition, id.number, 1).await;
         let planned = planned.map_err(database)?.into_iter().next();
         let planned = planned.ok_or_else(|| missing("match", id))?;
@@ -34,29 +42,60 @@ impl Shared {
             None => MatchStatus {
                 r#match: id.to_string(),
                 seats: planned.seats.0.iter().map(|entrant| seat(&roster, *entrant)).collect(),
-                params: planned.params.map(|params| params.to_string()).unwrap_or_default(),
+                params: planned.params.as_ref().map(ToString::to_string).unwrap_or_default(),
                 ..MatchStatus::default()
             },
         };
-        status.tournament = tournament.map(|found| found.name).unwrap_or_default();
+        self.explain(id, &planned.seats, &roster, viewer, &mut status).await?;
+        if !self.sight(&tournament, viewer)?.shows(&edition) {
+            veil(&mut status);
+        }
+        status.tournament = tournament.name;
         if let Some(standing) = played::lot(&self.pool, id).await.map_err(database)? {
             let lot = LotId { edition: id.edition, number: standing.lot };
             let failed = faults::of_lot(&self.pool, lot).await.map_err(database)?;
             standing.state.word().clone_into(&mut status.state);
-            status.worker = standing.worker.unwrap_or_default();
-            status.faults = failed.into_iter().map(|fault| fault.reason).collect();
+            status.faulty = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+            if viewer.organises() {
+                status.worker = standing.worker.unwrap_or_default();
+                status.faults = failed.into_iter().map(|fault| fault.reason).collect();
+            }
         }
         Ok(status)
+    }
+
+    /// Says why seats forfeited, to whom that is to be told.
+    async fn explain(
+        &self,
+        id: MatchId,
+        seats: &Seats,
+        roster: &Roster,
+        viewer: &Viewer,
+        status: &mut MatchStatus,
+    ) -> Result<(), Status> {
+        let evidence = evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
+        for why in evidence.map_err(database)? {
+            let index = usize::try_from(why.seat - 1).unwrap_or_default();
+            let entrant = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
+            let seat = status.seats.get_mut(index);
+            if let (Some(named), Some(seat)) = (entrant, seat)
+                && viewer.minds(named.owner)
+            {
+                seat.evidence = Some(why_message(&why));
+            }
+        }
+        Ok(())
     }
 
     /// The played matches of an edition, as they are asked for.
     pub(super) async fn matches(
         &self,
         asked: ListMatchesRequest,
+        viewer: Viewer,
     ) -> Result<Answers<MatchStatus>, Status> {
         let ListMatchesRequest { tournament, edition, bot, after, limit } = asked;
         let board = v1::Board { tournament: tournament.clone(), edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Official).await?;
+        let (edition, _) = self.edition_of(Some(board), Which::Official, &viewer).await?;
         let roster = Arc::new(Roster::of(&self.pool, edition.id).await.map_err(database)?);
         let only = match bot.as_str() {
             "" => None,
@@ -65,7 +104,7 @@ impl Shared {
         let limit = if limit == 0 { usize::MAX } else { limit as usize };
         let (sender, answers) = mpsc::channel(64);
         let listing =
-            Listing { shared: self.clone(), edition: edition.id, roster, only, tournament };
+            Listing { shared: self.clone(), viewer, edition: edition.id, roster, only, tournament };
         let first = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
             if let Err(status) = listing.send(first, limit, &sender).await {
@@ -84,26 +123,45 @@ impl Shared {
     ) -> Result<Answers<RecordPiece>, Status> {
         let found = matches::range(&self.pool, id.edition, id.number, 1).await.map_err(database)?;
         let planned = found.into_iter().next().ok_or_else(|| missing("match", id))?;
+        let edition = editions::get(&self.pool, id.edition).await.map_err(database)?;
+        let edition = edition.ok_or_else(|| missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
         let owns = |entrant: &Entrant| {
             roster.get(*entrant).is_some_and(|named| named.owner == Some(who.id.0))
         };
-        if !who.role.covers(Role::Organiser) && !planned.seats.0.iter().any(owns) {
-            let error = format!("no bot of yours plays in match {id}");
-            return Err(Status::permission_denied(error));
+        let own: Vec<_> = planned.seats.0.iter().map(owns).collect();
+        if !who.organises() {
+            if !own.contains(&true) {
+                let error = format!("no bot of yours plays in match {id}");
+                return Err(Status::permission_denied(error));
+            }
+            let tournament = tournaments::of_edition(&self.pool, edition.id).await;
+            let viewer = Viewer(Some(who.clone()));
+            self.sight(&tournament.map_err(database)?, &viewer)?.ask(&edition)?;
         }
         let record = records::find(&self.pool, id).await.map_err(database)?;
         let record = record
             .ok_or_else(|| Status::failed_precondition(format!("match {id} has no record yet")))?;
+        let record = if who.organises() { record } else { shown(id, record, own).await? };
         let pieces: Vec<_> =
             record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();
         Ok(Box::pin(tokio_stream::iter(pieces)))
     }
 }
 
+/// A record as it is shown to those to whom these seats belong.
+async fn shown(id: MatchId, record: Vec<u8>, own: Vec<bool>) -> Result<Vec<u8>, Status> {
+    let redacted = tokio::task::spawn_blocking(move || redact::redact(&record, &own)).await;
+    redacted.map_err(|_| Status::unavailable("the coordinator stops"))?.map_err(|error| {
+        tracing::error!(%id, %error, "a record cannot be read");
+        Status::internal(format!("the record of match {id} cannot be read; the log says why"))
+    })
+}
+
 /// Matches on their way to somebody.
 struct Listing {
     shared: Shared,
+    viewer: Viewer,
     edition: EditionId,
     roster: Arc<Roster>,
     only: Option<Entrant>,
@@ -120,7 +178,10 @@ impl Listing {
     ) -> Result<(), Status> {
         let mut sent = 0;
         loop {
+            // A turn is for what the database has to do: who reads slowly holds up nobody.
+            let turn = self.shared.turns.take(&self.viewer).await?;
             let page = played::page(&self.shared.pool, self.edition, after).await;
+            drop(turn);
             let page = page.map_err(database)?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.number;

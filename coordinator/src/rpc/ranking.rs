@@ -11,10 +11,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::status::{database, missing};
-use super::{Answers, Shared, Which};
+use super::{Answers, Shared, Viewer, Which};
 use crate::boards::Board;
 use crate::db::bots;
 use crate::db::editions::{self, Edition, EditionState};
+use crate::db::tournaments::Tournament;
 use crate::ranking::{self, Tally};
 
 /// Places on a page where no number is asked for, and at most.
@@ -26,15 +27,17 @@ impl RankingService for Shared {
         &self,
         request: Request<GetRankingRequest>,
     ) -> Result<Response<GetRankingResponse>, Status> {
-        self.page(request.get_ref()).await.map(Response::new)
+        let viewer = self.viewer(&request).await?;
+        self.page(request.get_ref(), &viewer).await.map(Response::new)
     }
 
     async fn get_place(
         &self,
         request: Request<GetPlaceRequest>,
     ) -> Result<Response<GetPlaceResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let GetPlaceRequest { board, bot } = request.into_inner();
-        let (edition, _) = self.edition_of(board, Which::Official).await?;
+        let (edition, _) = self.edition_of(board, Which::Official, &viewer).await?;
         let board = self.boards.get(&edition).await.map_err(database)?;
         let place = place_of(&board, &bot)?;
         Ok(Response::new(GetPlaceResponse { edition: edition.number, place: Some(place) }))
@@ -44,11 +47,14 @@ impl RankingService for Shared {
         &self,
         request: Request<GetMeetingsRequest>,
     ) -> Result<Response<GetMeetingsResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let GetMeetingsRequest { board, bot } = request.into_inner();
-        let (edition, _) = self.edition_of(board, Which::Official).await?;
+        let (edition, _) = self.edition_of(board, Which::Official, &viewer).await?;
         let board = self.boards.get(&edition).await.map_err(database)?;
         let whose = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
+        let turn = self.turns.take(&viewer).await?;
         let meetings = self.queue.meetings(edition.id).await.map_err(database)?;
+        drop(turn);
         let mut met: Vec<_> = board
             .roster
             .iter()
@@ -71,13 +77,15 @@ impl RankingService for Shared {
         &self,
         request: Request<GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let GetHistoryRequest { tournament, bot } = request.into_inner();
         let tournament = self.tournament(&tournament).await?;
+        let sight = self.sight(&tournament, &viewer)?;
         let found = bots::find(&self.pool, tournament.id, &bot).await.map_err(database)?;
         found.ok_or_else(|| missing("bot", &bot))?;
         let mut places = Vec::new();
         for edition in editions::of_tournament(&self.pool, tournament.id).await.map_err(database)? {
-            if edition.state != EditionState::Complete {
+            if edition.state != EditionState::Complete || !sight.shows(&edition) {
                 continue;
             }
             let board = self.boards.get(&edition).await.map_err(database)?;
@@ -94,8 +102,9 @@ impl RankingService for Shared {
         &self,
         request: Request<GetRankingRequest>,
     ) -> Result<Response<Self::WatchRankingStream>, Status> {
+        let viewer = self.viewer(&request).await?;
         let asked = request.into_inner();
-        let mut last = self.page(&asked).await?;
+        let mut last = self.page(&asked, &viewer).await?;
         let (sender, pages) = mpsc::channel(1);
         let mut changes = self.changes.watch();
         let shared = self.clone();
@@ -104,7 +113,7 @@ impl RankingService for Shared {
                 return;
             }
             while changes.next_unless(sender.closed()).await {
-                match shared.page(&asked).await {
+                match shared.page(&asked, &viewer).await {
                     Ok(page) if page == last => {}
                     Ok(page) => {
                         last = page.clone();
@@ -126,8 +135,13 @@ impl RankingService for Shared {
 
 impl Shared {
     /// A page of a leaderboard.
-    async fn page(&self, asked: &GetRankingRequest) -> Result<GetRankingResponse, Status> {
-        let (edition, official) = self.edition_of(asked.board.clone(), Which::Official).await?;
+    async fn page(
+        &self,
+        asked: &GetRankingRequest,
+        viewer: &Viewer,
+    ) -> Result<GetRankingResponse, Status> {
+        let board = asked.board.clone();
+        let (edition, official) = self.edition_of(board, Which::Official, viewer).await?;
         let board = self.boards.get(&edition).await.map_err(database)?;
         let text = asked.name.to_lowercase();
         let named = |entrant: Entrant| {
@@ -149,30 +163,44 @@ impl Shared {
         })
     }
 
-    /// The edition of a leaderboard that is asked for, and the official one. Where there is no
-    /// official leaderboard yet, the one that is asked for by default is that of the newest
-    /// edition.
+    /// The edition of a leaderboard that is asked for, and the official one, if the viewer may see
+    /// it. Where there is no official leaderboard yet, the one that is asked for by default is that
+    /// of the newest edition.
     pub(super) async fn edition_of(
         &self,
         board: Option<v1::Board>,
         default: Which,
+        viewer: &Viewer,
     ) -> Result<(Edition, Option<EditionId>), Status> {
         let v1::Board { tournament, edition } = board.unwrap_or_default();
         let tournament = self.tournament(&tournament).await?;
-        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
-        let found = match (edition, official) {
+        let sight = self.sight(&tournament, viewer)?;
+        let official = self.official(&tournament, &sight).await?;
+        let found = self.which(&tournament, edition, default, official).await?;
+        sight.ask(&found)?;
+        Ok((found, official))
+    }
+
+    /// An edition by its number, or the one that is meant where none is named.
+    pub(super) async fn which(
+        &self,
+        tournament: &Tournament,
+        number: Option<i32>,
+        default: Which,
+        official: Option<EditionId>,
+    ) -> Result<Edition, Status> {
+        match (number, official) {
             (Some(number), _) => {
                 let found = editions::find(&self.pool, tournament.id, number).await;
                 let none = || missing("edition", format!("{number} of {}", tournament.name));
-                found.map_err(database)?.ok_or_else(none)?
+                found.map_err(database)?.ok_or_else(none)
             }
             (None, Some(official)) if default == Which::Official => {
                 let found = editions::get(&self.pool, official).await.map_err(database)?;
-                found.ok_or_else(|| Status::internal("an official edition that is not there"))?
+                found.ok_or_else(|| Status::internal("an official edition that is not there"))
             }
-            _ => self.newest(&tournament).await?,
-        };
-        Ok((found, official))
+            _ => self.newest(tournament).await,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use arbiter_proto::convert::Meaningless;
 use arbiter_proto::ids::{MatchId, MatchIdError};
 use sqlx::Error;
+use time::{OffsetDateTime, UtcOffset};
 use tonic::Status;
 
 use crate::db;
@@ -20,6 +21,13 @@ pub(super) fn database(error: Error) -> Status {
     } else {
         Status::internal("the coordinator failed; its log says why")
     }
+}
+
+/// A moment, for people.
+pub(super) fn moment(time: OffsetDateTime) -> String {
+    let time = time.to_offset(UtcOffset::UTC);
+    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
+    format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// There is no such thing.

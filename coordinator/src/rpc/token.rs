@@ -26,9 +26,12 @@ impl TokenService for Shared {
         let name = if name.is_empty() { role.word().to_owned() } else { name };
         let unfit = |error: BadName| Status::invalid_argument(error.to_string());
         access::check_name(&name).map_err(unfit)?;
-        let made = access::create(&self.pool, role, &name, self.now()).await;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let made = access::create(&mut *transaction, role, &name, self.now()).await;
         let (id, secret) = made.map_err(database)?;
-        self.note(&who, "token create", &format!("{id} {role} {name}")).await?;
+        let subject = format!("{id} {role} {name}");
+        self.note_in(&mut *transaction, &who, "token create", &subject, None).await?;
+        transaction.commit().await.map_err(database)?;
         Ok(Response::new(CreateTokenResponse { id: id.0, token: secret.text().to_owned() }))
     }
 
@@ -38,10 +41,13 @@ impl TokenService for Shared {
     ) -> Result<Response<RevokeTokenResponse>, Status> {
         let who = self.admit(&request, Role::Admin).await?;
         let id = TokenId(request.into_inner().id);
-        if !tokens::revoke(&self.pool, id, self.now()).await.map_err(database)? {
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        if !tokens::revoke(&mut *transaction, id, self.now()).await.map_err(database)? {
             return Err(missing("valid token", id));
         }
-        self.note(&who, "token revoke", &id.to_string()).await?;
+        let subject = id.to_string();
+        self.note_in(&mut *transaction, &who, "token revoke", &subject, None).await?;
+        transaction.commit().await.map_err(database)?;
         Ok(Response::new(RevokeTokenResponse {}))
     }
 

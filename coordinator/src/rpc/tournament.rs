@@ -1,19 +1,21 @@
 //! Tournaments: made, run and watched by organisers.
 
+use arbiter_proto::ids::{EditionId, LotId, MatchId};
 use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::v1::{
     self, Aside, CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse,
     CloseTournamentRequest, CreateTournamentRequest, Edition, GetMatchRequest, GetRecordRequest,
     GetTournamentRequest, ListAsideRequest, ListAsideResponse, ListMatchesRequest,
     ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus, RecordPiece,
-    RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, WatchEditionRequest,
+    RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest,
+    VoidMatchesResponse, WatchEditionRequest,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::status::{database, match_id, missing};
-use super::{Answers, Shared, Which, micros};
+use super::{Answers, Shared, Viewer, Which, micros};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
@@ -33,9 +35,12 @@ impl TournamentService for Shared {
         let who = self.admit(&request, Role::Organiser).await?;
         let malformed = |error: FileError| Status::invalid_argument(error.to_string());
         let file = TournamentFile::parse(&request.get_ref().file).map_err(malformed)?;
-        let made = create::create(&self.pool, &file, self.now()).await.map_err(create_error)?;
-        self.note(&who, "tournament create", &made.name).await?;
-        self.described(made).await.map(Response::new)
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let made = create::create_in(&mut transaction, &file, self.now()).await;
+        let made = made.map_err(create_error)?;
+        self.note_in(&mut *transaction, &who, "tournament create", &made.name, None).await?;
+        transaction.commit().await.map_err(database)?;
+        self.described(made, &Viewer(Some(who))).await.map(Response::new)
     }
 
     async fn list_tournaments(
@@ -51,8 +56,9 @@ impl TournamentService for Shared {
         &self,
         request: Request<GetTournamentRequest>,
     ) -> Result<Response<Tournament>, Status> {
+        let viewer = self.viewer(&request).await?;
         let found = self.tournament(&request.get_ref().tournament).await?;
-        self.described(found).await.map(Response::new)
+        self.described(found, &viewer).await.map(Response::new)
     }
 
     async fn start_edition(
@@ -67,7 +73,8 @@ impl TournamentService for Shared {
         self.note(&who, "tournament start", &subject).await?;
         self.dispatcher.news();
         self.changes.tell();
-        self.counted(opened).await.map(Response::new)
+        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
+        self.counted(opened, official).await.map(Response::new)
     }
 
     type WatchEditionStream = Answers<Edition>;
@@ -76,16 +83,17 @@ impl TournamentService for Shared {
         &self,
         request: Request<WatchEditionRequest>,
     ) -> Result<Response<Self::WatchEditionStream>, Status> {
+        let viewer = self.viewer(&request).await?;
         let WatchEditionRequest { tournament, edition } = request.into_inner();
-        let board = v1::Board { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest).await?;
+        let tournament = self.tournament(&tournament).await?;
+        let edition = self.which(&tournament, edition, Which::Newest, None).await?;
         let (sender, states) = mpsc::channel(1);
         let mut changes = self.changes.watch();
         let shared = self.clone();
         tokio::spawn(async move {
             let mut last = None;
             loop {
-                let state = shared.state_of(&edition).await;
+                let state = shared.state_of(&tournament, &edition, &viewer).await;
                 let over = !matches!(&state, Ok((_, false)));
                 let state = state.map(|(state, _)| state);
                 if over || state.as_ref().ok() != last.as_ref() {
@@ -108,10 +116,13 @@ impl TournamentService for Shared {
     ) -> Result<Response<Tournament>, Status> {
         let who = self.admit(&request, Role::Organiser).await?;
         let found = self.tournament(&request.get_ref().tournament).await?;
-        let ended = create::cancel(&self.queue, found.id, self.now()).await.map_err(end_error)?;
-        self.note(&who, "tournament cancel", &ended.name).await?;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let ended = create::cancel_in(&mut transaction, found.id, self.now()).await;
+        let ended = ended.map_err(end_error)?;
+        self.note_in(&mut *transaction, &who, "tournament cancel", &ended.name, None).await?;
+        transaction.commit().await.map_err(database)?;
         self.changes.tell();
-        self.described(ended).await.map(Response::new)
+        self.described(ended, &Viewer(Some(who))).await.map(Response::new)
     }
 
     async fn close_tournament(
@@ -120,18 +131,24 @@ impl TournamentService for Shared {
     ) -> Result<Response<Tournament>, Status> {
         let who = self.admit(&request, Role::Organiser).await?;
         let found = self.tournament(&request.get_ref().tournament).await?;
-        let ended = create::close(&self.queue, found.id, self.now()).await.map_err(end_error)?;
-        self.note(&who, "tournament close", &ended.name).await?;
-        self.described(ended).await.map(Response::new)
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let ended = create::close_in(&mut transaction, found.id, self.now()).await;
+        let ended = ended.map_err(end_error)?;
+        self.note_in(&mut *transaction, &who, "tournament close", &ended.name, None).await?;
+        transaction.commit().await.map_err(database)?;
+        self.changes.tell();
+        self.described(ended, &Viewer(Some(who))).await.map(Response::new)
     }
 
     async fn check_edition(
         &self,
         request: Request<CheckEditionRequest>,
     ) -> Result<Response<CheckEditionResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let CheckEditionRequest { tournament, edition } = request.into_inner();
         let board = v1::Board { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest).await?;
+        let (edition, _) = self.edition_of(Some(board), Which::Newest, &viewer).await?;
+        let _turn = self.turns.take(&viewer).await?;
         let differences = self.queue.check(edition.id).await.map_err(database)?;
         let matches = editions::counted(&self.pool, edition.id).await.map_err(database)?;
         let differences = differences.iter().map(ToString::to_string).collect();
@@ -142,11 +159,12 @@ impl TournamentService for Shared {
         &self,
         request: Request<ListAsideRequest>,
     ) -> Result<Response<ListAsideResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
         let tournament = self.tournament(&request.get_ref().tournament).await?;
         let mut listed = Vec::new();
         for edition in editions::of_tournament(&self.pool, tournament.id).await.map_err(database)? {
             if edition.state == EditionState::Running {
-                listed.extend(self.aside(edition.id).await?);
+                listed.extend(self.aside(edition.id, &viewer).await?);
             }
         }
         Ok(Response::new(ListAsideResponse { aside: listed }))
@@ -160,21 +178,34 @@ impl TournamentService for Shared {
         let id = match_id(&request.get_ref().r#match)?;
         let standing = played::lot(&self.pool, id).await.map_err(database)?;
         let standing = standing.ok_or_else(|| missing("match", id))?;
-        let lot = arbiter_proto::ids::LotId { edition: id.edition, number: standing.lot };
-        if !self.queue.requeue(lot).await.map_err(database)? {
+        let lot = LotId { edition: id.edition, number: standing.lot };
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        if !lots::requeue(&mut *transaction, lot).await.map_err(database)? {
             let error = format!("match {id} is not set aside");
             return Err(Status::failed_precondition(error));
         }
-        self.note(&who, "match retry", &id.to_string()).await?;
+        let subject = id.to_string();
+        self.note_in(&mut *transaction, &who, "match retry", &subject, None).await?;
+        transaction.commit().await.map_err(database)?;
         self.dispatcher.news();
         Ok(Response::new(RetryAsideResponse {}))
+    }
+
+    async fn void_matches(
+        &self,
+        request: Request<VoidMatchesRequest>,
+    ) -> Result<Response<VoidMatchesResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        self.void(&who, request.into_inner()).await.map(Response::new)
     }
 
     async fn get_match(
         &self,
         request: Request<GetMatchRequest>,
     ) -> Result<Response<MatchStatus>, Status> {
-        self.status_of(match_id(&request.get_ref().r#match)?).await.map(Response::new)
+        let viewer = self.viewer(&request).await?;
+        let id = match_id(&request.get_ref().r#match)?;
+        self.status_of(id, &viewer).await.map(Response::new)
     }
 
     type ListMatchesStream = Answers<MatchStatus>;
@@ -183,7 +214,8 @@ impl TournamentService for Shared {
         &self,
         request: Request<ListMatchesRequest>,
     ) -> Result<Response<Self::ListMatchesStream>, Status> {
-        self.matches(request.into_inner()).await.map(Response::new)
+        let viewer = self.viewer(&request).await?;
+        self.matches(request.into_inner(), viewer).await.map(Response::new)
     }
 
     type GetRecordStream = Answers<RecordPiece>;
@@ -200,10 +232,16 @@ impl TournamentService for Shared {
 
 impl Shared {
     /// A tournament with its editions.
-    async fn described(&self, found: tournaments::Tournament) -> Result<Tournament, Status> {
+    async fn described(
+        &self,
+        found: tournaments::Tournament,
+        viewer: &Viewer,
+    ) -> Result<Tournament, Status> {
+        let sight = self.sight(&found, viewer)?;
+        let official = self.official(&found, &sight).await?;
         let mut described = Vec::new();
         for edition in editions::of_tournament(&self.pool, found.id).await.map_err(database)? {
-            described.push(self.counted(edition).await?);
+            described.push(self.counted(edition, official).await?);
         }
         Ok(message(found, described))
     }
@@ -223,10 +261,12 @@ impl Shared {
         })
     }
 
-    /// An edition with its lots by state.
-    async fn counted(&self, edition: editions::Edition) -> Result<Edition, Status> {
-        let official =
-            editions::official(&self.pool, edition.tournament).await.map_err(database)?;
+    /// An edition with its lots by state, where `official` is the official one.
+    async fn counted(
+        &self,
+        edition: editions::Edition,
+        official: Option<EditionId>,
+    ) -> Result<Edition, Status> {
         let census = lots::census(&self.pool, edition.id).await.map_err(database)?;
         let count = |Census { state, lots, matches }: Census| LotCount {
             state: state.word().to_owned(),
@@ -246,21 +286,29 @@ impl Shared {
     }
 
     /// How an edition stands, and whether it is over.
-    async fn state_of(&self, edition: &editions::Edition) -> Result<(Edition, bool), Status> {
+    async fn state_of(
+        &self,
+        tournament: &tournaments::Tournament,
+        edition: &editions::Edition,
+        viewer: &Viewer,
+    ) -> Result<(Edition, bool), Status> {
+        let sight = self.sight(tournament, viewer)?;
+        let official = self.official(tournament, &sight).await?;
         let now = editions::get(&self.pool, edition.id).await.map_err(database)?;
         let now = now.ok_or_else(|| missing("edition", edition.id))?;
         let over = matches!(now.state, EditionState::Complete | EditionState::Cancelled);
-        Ok((self.counted(now).await?, over))
+        Ok((self.counted(now, official).await?, over))
     }
 
-    /// The matches of an edition that were set aside, and why.
-    async fn aside(&self, edition: arbiter_proto::ids::EditionId) -> Result<Vec<Aside>, Status> {
+    /// The matches of an edition that were set aside, and for organisers why.
+    async fn aside(&self, edition: EditionId, viewer: &Viewer) -> Result<Vec<Aside>, Status> {
         let mut aside = Vec::new();
         for id in lots::aside(&self.pool, edition).await.map_err(database)? {
             let number = lots::first(&self.pool, id).await.map_err(database)?;
-            let faults = faults::of_lot(&self.pool, id).await.map_err(database)?;
+            let mut faults = faults::of_lot(&self.pool, id).await.map_err(database)?;
+            faults.retain(|_| viewer.organises());
             aside.push(Aside {
-                r#match: arbiter_proto::ids::MatchId { edition, number }.to_string(),
+                r#match: MatchId { edition, number }.to_string(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
             });
         }
@@ -291,7 +339,7 @@ fn create_error(error: CreateError) -> Status {
     }
 }
 
-fn end_error(error: StateError) -> Status {
+pub(super) fn end_error(error: StateError) -> Status {
     match error {
         StateError::Database(error) => database(error),
         other => Status::failed_precondition(other.to_string()),

@@ -281,7 +281,7 @@ impl Session {
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let lease = lease(report.lease)?;
-        let report = match report::read(self.worker, report) {
+        let report = match report::read(self.worker, report, self.shared.now()) {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(%lease, %error, "a report means nothing");

@@ -98,6 +98,18 @@ pub async fn create(
     file: &TournamentFile,
     now: OffsetDateTime,
 ) -> Result<Tournament, CreateError> {
+    let mut transaction = pool.begin().await?;
+    let made = create_in(&mut transaction, file, now).await?;
+    transaction.commit().await?;
+    Ok(made)
+}
+
+/// The same in a transaction of the caller's.
+pub(crate) async fn create_in(
+    db: &mut PgConnection,
+    file: &TournamentFile,
+    now: OffsetDateTime,
+) -> Result<Tournament, CreateError> {
     let seed = match file.seed {
         Some(seed) => seed,
         None => access::draw().map(Seed).map_err(CreateError::Chance)?,
@@ -109,11 +121,11 @@ pub async fn create(
         seed,
         seed_hash: *blake3::hash(&seed.0).as_bytes(),
     };
-    let id = tournaments::create(pool, &new, now).await.map_err(|error| {
+    let id = tournaments::create(&mut *db, &new, now).await.map_err(|error| {
         let name = file.name.clone();
         if is_duplicate(&error) { CreateError::Taken { name } } else { error.into() }
     })?;
-    Ok(tournaments::get(pool, id).await?.ok_or(Error::RowNotFound)?)
+    Ok(tournaments::get(db, id).await?.ok_or(Error::RowNotFound)?)
 }
 
 /// The tournament of this name.
@@ -135,15 +147,26 @@ pub async fn cancel(
     now: OffsetDateTime,
 ) -> Result<Tournament, StateError> {
     let mut transaction = queue.pool().begin().await?;
-    open(&mut transaction, id).await?;
-    for edition in editions::of_tournament(&mut *transaction, id).await? {
+    let ended = cancel_in(&mut transaction, id, now).await?;
+    transaction.commit().await?;
+    Ok(ended)
+}
+
+/// The same in a transaction of the caller's.
+pub(crate) async fn cancel_in(
+    db: &mut PgConnection,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    open(&mut *db, id).await?;
+    for edition in editions::of_tournament(&mut *db, id).await? {
         if matches!(edition.state, EditionState::Planning | EditionState::Running)
-            && editions::cancel(&mut *transaction, edition.id, now).await?
+            && editions::cancel(&mut *db, edition.id, now).await?
         {
-            lots::cancel(&mut transaction, edition.id).await?;
+            lots::cancel(&mut *db, edition.id).await?;
         }
     }
-    end(transaction, id, TournamentState::Cancelled, now).await
+    end(db, id, TournamentState::Cancelled, now).await
 }
 
 /// Ends a tournament that is played to its end: from now on its seed may be shown.
@@ -156,19 +179,30 @@ pub async fn close(
     now: OffsetDateTime,
 ) -> Result<Tournament, StateError> {
     let mut transaction = queue.pool().begin().await?;
-    let Tournament { name, .. } = open(&mut transaction, id).await?;
-    let editions = editions::of_tournament(&mut *transaction, id).await?;
+    let ended = close_in(&mut transaction, id, now).await?;
+    transaction.commit().await?;
+    Ok(ended)
+}
+
+/// The same in a transaction of the caller's.
+pub(crate) async fn close_in(
+    db: &mut PgConnection,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let Tournament { name, .. } = open(&mut *db, id).await?;
+    let editions = editions::of_tournament(&mut *db, id).await?;
     if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
         return Err(StateError::Runs { name, number: running.number });
     }
     if !editions.iter().any(|edition| edition.state == EditionState::Complete) {
         return Err(StateError::Unplayed { name });
     }
-    end(transaction, id, TournamentState::Closed, now).await
+    end(db, id, TournamentState::Closed, now).await
 }
 
 /// Locks a tournament that has not ended.
-pub(super) async fn open(
+pub(crate) async fn open(
     db: &mut PgConnection,
     id: TournamentId,
 ) -> Result<Tournament, StateError> {
@@ -180,13 +214,11 @@ pub(super) async fn open(
 }
 
 async fn end(
-    mut transaction: sqlx::PgTransaction<'_>,
+    db: &mut PgConnection,
     id: TournamentId,
     state: TournamentState,
     now: OffsetDateTime,
 ) -> Result<Tournament, StateError> {
-    tournaments::end(&mut *transaction, id, state, now).await?;
-    let ended = tournaments::get(&mut *transaction, id).await?.ok_or(StateError::Unknown)?;
-    transaction.commit().await?;
-    Ok(ended)
+    tournaments::end(&mut *db, id, state, now).await?;
+    tournaments::get(db, id).await?.ok_or(StateError::Unknown)
 }

@@ -3,22 +3,31 @@
 use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
 use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_proto::v1;
+use time::OffsetDateTime;
 
+use crate::db::evidence::Evidence;
 use crate::db::results::MatchResult;
 use crate::queue::Report;
 
 /// The most seats of a table.
 const SEATS: usize = 4;
 
-/// Reads a report of a worker. Whether it tells of the lot that was leased is for the queue to say.
+/// The longest evidence that is kept, in characters: workers say it in a line.
+const EVIDENCE: usize = 1000;
+
+/// Reads a report of a worker that came in at `now`. Whether it tells of the lot that was leased is for the queue to say.
 ///
 /// # Errors
 /// If it cannot have been made by a worker of ours.
-pub fn read(worker: WorkerId, message: v1::Report) -> Result<Report, Meaningless> {
+pub fn read(
+    worker: WorkerId,
+    message: v1::Report,
+    now: OffsetDateTime,
+) -> Result<Report, Meaningless> {
     let v1::Report { lease, results, level } = message;
     let lease = given("lease", lease)?.try_into()?;
     let level = word("level", &level)?;
-    let (mut records, mut files) = (Vec::new(), Vec::new());
+    let (mut records, mut files, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     let read = results.into_iter().map(|result| {
         let number = MatchNumber(result.number);
         let v1::MatchResult { mut seats, transcript, wall_ms, record, .. } = result;
@@ -30,12 +39,23 @@ pub fn read(worker: WorkerId, message: v1::Report) -> Result<Report, Meaningless
                 files.push((number, seat, std::mem::take(&mut left.files)));
             }
         }
+        for (seat, told) in (1..).zip(&mut seats) {
+            evidence.extend(told.evidence.take().map(|told| why(number, seat, told)));
+        }
         let wall_ms = positive("wall_ms", wall_ms)?;
         let transcript = bytes32("transcript", &transcript)?;
         one(number, wall_ms, transcript, &seats)
     });
     let results = read.collect::<Result<_, _>>()?;
-    Ok(Report { lease, worker, results, records, level, files })
+    Ok(Report { lease, worker, at: now, results, records, level, files, evidence })
+}
+
+/// Why a seat forfeited.
+fn why(number: MatchNumber, seat: i16, told: v1::Evidence) -> Evidence {
+    let v1::Evidence { detail, wall_us, cpu_us } = told;
+    // The database has no character 0.
+    let detail = detail.chars().take(EVIDENCE).filter(|c| *c != '\0').collect();
+    Evidence { number, seat, wall_us: wall_us.max(0), cpu_us: cpu_us.max(0), detail }
 }
 
 /// What a match came to.
@@ -102,13 +122,13 @@ mod tests {
     }
 
     fn refusal(message: v1::Report) -> String {
-        read(WorkerId(1), message).unwrap_err().to_string()
+        read(WorkerId(1), message, OffsetDateTime::UNIX_EPOCH).unwrap_err().to_string()
     }
 
     #[test]
     fn reports_are_read_as_they_are_stored() {
         let mut sent = message(vec![seat(&[2, 3]), seat(&[0, -3])]);
-        let report = read(WorkerId(4), sent.clone()).unwrap();
+        let report = read(WorkerId(4), sent.clone(), OffsetDateTime::UNIX_EPOCH).unwrap();
         assert_eq!((report.lease, report.worker, report.level), (LEASE, WorkerId(4), Level::A1));
         assert_eq!((report.records, report.files), (Vec::new(), Vec::new()));
         let result = &report.results[0];
@@ -120,7 +140,7 @@ mod tests {
         sent.results[0].seats[1].files = b"files".to_vec();
         sent.results[0].seats[1].forfeit = v1::Forfeit::Gone.into();
         sent.results[0].seats[0].bad_answers = 2;
-        let report = read(WorkerId(4), sent).unwrap();
+        let report = read(WorkerId(4), sent, OffsetDateTime::UNIX_EPOCH).unwrap();
         let number = MatchNumber(7);
         assert_eq!(report.records, [(number, b"record".to_vec())]);
         assert_eq!(report.files, [(number, 2, b"files".to_vec())]);

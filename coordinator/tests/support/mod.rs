@@ -230,10 +230,12 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
     Report {
         lease: lot.lease,
         worker,
+        at: START,
         results: numbers.map(result).collect(),
         records: Vec::new(),
         level: Level::A,
         files: Vec::new(),
+        evidence: Vec::new(),
     }
 }
 

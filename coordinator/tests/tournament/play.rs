@@ -109,7 +109,7 @@ impl Troupe {
             if self.dice.below(4) == 0 {
                 self.kept.push(message.clone());
             }
-            reports.push(report::read(self.worker, message).unwrap());
+            reports.push(report::read(self.worker, message, START).unwrap());
         }
         let verdicts = self.queue.report(&reports).await.unwrap();
         assert!(!verdicts.contains(&Verdict::Malformed));
@@ -148,7 +148,12 @@ fn played(lot: &v1::Lot) -> v1::Report {
             } else {
                 Vec::new()
             };
-            v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files }
+            let evidence = (forfeit == v1::Forfeit::Clock).then(|| v1::Evidence {
+                detail: "12 ms over".to_owned(),
+                wall_us: 512_000,
+                cpu_us: 9,
+            });
+            v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files, evidence }
         });
         v1::MatchResult {
             number: planned.number,

@@ -150,7 +150,7 @@ pub(super) fn lots(counts: &[LotCount]) -> String {
 }
 
 /// The tournament file's keys, in its order.
-pub(super) fn settings(tournament: &Tournament) -> Map<String, Value> {
+pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
     serde_json::from_str(&tournament.settings).unwrap_or_default()
 }
 

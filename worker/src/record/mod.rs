@@ -12,5 +12,5 @@ mod write;
 
 pub use line::{Header, Over, RECORD_VERSION, SeatLine};
 pub use transcript::{Transcript, TranscriptHash};
-pub use verify::{Difference, Verified, verify};
+pub use verify::{Answered, Audience, Difference, Verified, replay, verify};
 pub use write::Recorder;

@@ -7,7 +7,7 @@
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Spent, Standing, Step,
+    ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Seat, Spent, Standing, Step,
 };
 use thiserror::Error;
 
@@ -48,11 +48,49 @@ pub enum Difference {
     Unreadable(#[from] io::Error),
 }
 
+/// What a seat answered, or why it did not, as a record has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered<'a> {
+    /// An answer, which may be illegal.
+    Reply(&'a [u8]),
+    /// None.
+    Forfeit(Forfeit, &'a str),
+}
+
+/// Hears a record while it is replayed.
+pub trait Audience {
+    /// The match begins.
+    fn begins(&mut self, header: &Header, game: &dyn Game);
+
+    /// A seat was told something, and if it owed an answer gave this one.
+    fn said(&mut self, say: &Say, answer: Option<(Answered<'_>, Spent)>);
+
+    /// A seat is never spoken to again.
+    fn dismissed(&mut self, seat: Seat);
+}
+
+/// Nobody who listens.
+struct Nobody;
+
+impl Audience for Nobody {
+    fn begins(&mut self, _header: &Header, _game: &dyn Game) {}
+    fn said(&mut self, _say: &Say, _answer: Option<(Answered<'_>, Spent)>) {}
+    fn dismissed(&mut self, _seat: Seat) {}
+}
+
 /// Replays a record, and gives its result.
 ///
 /// # Errors
 /// The first difference.
 pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
+    replay(record, &mut Nobody)
+}
+
+/// Replays a record before somebody who hears what was said, and gives its result.
+///
+/// # Errors
+/// The first difference.
+pub fn replay(record: impl BufRead, audience: &mut dyn Audience) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
     let header = header(&mut lines)?;
     if header.seats.iter().any(|seat| seat.protocol == Protocol::Http) {
@@ -63,6 +101,7 @@ pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
         .params
         .start(&names, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
+    audience.begins(&header, game.as_ref());
     let starting_up = header.seats.iter().map(|seat| seat.protocol == Protocol::Stdio).collect();
     let mut replay = Replay {
         lines,
@@ -70,6 +109,7 @@ pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
+        audience,
     };
     let standings = replay.play(game.as_mut())?;
     let transcript = replay.transcript.hash();
@@ -148,21 +188,22 @@ impl<R: BufRead> Lines<R> {
 }
 
 /// A match being replayed.
-struct Replay<R> {
+struct Replay<'a, R> {
     lines: Lines<R>,
     clock: ClockRules,
     /// Which seats have not answered yet and start up free of charge.
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
+    audience: &'a mut dyn Audience,
 }
 
-impl<R: BufRead> Replay<R> {
+impl<R: BufRead> Replay<'_, R> {
     fn play(&mut self, game: &mut dyn Game) -> Result<Vec<Standing>, Difference> {
         loop {
             match game.step() {
                 Step::Say(say) => self.say(game, &say)?,
-                Step::Dismiss(_) => {}
+                Step::Dismiss(seat) => self.audience.dismissed(seat),
                 Step::Note(note) => match self.lines.next()? {
                     Line::Noted { time, note: found } if found == note => self.at(time)?,
                     found => return Err(self.unlike(&format!("{note:?}"), &found)),
@@ -187,17 +228,20 @@ impl<R: BufRead> Replay<R> {
             self.transcript.sent(say.seat, &say.text);
         }
         if say.owes == Owes::Nothing {
+            self.audience.said(say, None);
             return Ok(());
         }
         match self.lines.next()? {
             Line::Replied { time, seat, reply, spent } if seat == say.seat => {
                 self.at(time)?;
+                self.audience.said(say, Some((Answered::Reply(&reply), spent)));
                 self.replied(game, say, &reply, spent)
             }
-            Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail: _ }
+            Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
                 if seat == say.seat =>
             {
                 self.at(time)?;
+                self.audience.said(say, Some((Answered::Forfeit(forfeit, &detail), spent)));
                 self.forfeited(game, say, forfeit, spent)
             }
             found => Err(self.unlike(&format!("seat {} answers or forfeits", say.seat), &found)),

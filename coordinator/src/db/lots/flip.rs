@@ -3,6 +3,7 @@
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use time::OffsetDateTime;
 
 use super::{Columns, LotState, lease, lot_id};
 
@@ -13,6 +14,8 @@ pub struct Claim {
     pub lease: Lease,
     /// Who played it.
     pub worker: WorkerId,
+    /// When the report came in.
+    pub at: OffsetDateTime,
     /// Its first match.
     pub first: MatchNumber,
     /// How many matches were played.
@@ -30,12 +33,13 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
     // The comparison with 'leased' is not one that an index on leased lots could serve: the lots
     // are to be found one by one by their key, not among all that are leased.
     let statement = "
-        UPDATE lots AS l SET state = 'reported', worker = u.worker, deadline = NULL
+        UPDATE lots AS l SET state = 'reported', worker = u.worker, reported_at = u.at,
+            deadline = NULL
         FROM (
             SELECT * FROM unnest(
                 $1::int[], $2::bigint[], $3::smallint[], $4::int[],
-                $5::bigint[], $6::int[], $7::smallint[]
-            ) AS u (edition, number, attempt, worker, first, count, width)
+                $5::bigint[], $6::int[], $7::smallint[], $8::timestamptz[]
+            ) AS u (edition, number, attempt, worker, first, count, width, at)
             ORDER BY edition, number
         ) AS u
         WHERE l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
@@ -51,6 +55,7 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
         .bind(claims.iter().map(|claim| claim.first.0).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.count).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.width).collect::<Vec<_>>())
+        .bind(claims.iter().map(|claim| claim.at).collect::<Vec<_>>())
         .fetch_all(db)
         .await?;
     flipped.iter().map(|row| Ok((lease(row)?, row.try_get("feeds")?))).collect()

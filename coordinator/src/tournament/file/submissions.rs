@@ -2,6 +2,7 @@
 
 use arbiter_games::Micros;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -13,6 +14,8 @@ pub struct Submissions {
     pub preflight: bool,
     /// Versions that enter so soon after the first of them are folded into one edition.
     pub window: Micros,
+    /// Versions that are taken from an owner within an hour at most; with 0 as many as come.
+    pub per_hour: u32,
     /// When entry closes; never, if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closes: Option<Moment>,
@@ -33,12 +36,23 @@ impl Submissions {
     pub const OFFICIAL: Self = Self {
         preflight: true,
         window: Micros::from_millis(5000),
+        per_hour: 120,
         closes: None,
         freeze: None,
         separate_owners: false,
         stand_down_percent: 100,
         stand_down_after: 20,
     };
+}
+
+impl Submissions {
+    /// The rules of entry in a stored tournament file, without reading the rest of it.
+    ///
+    /// # Errors
+    /// If they were stored by another program.
+    pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
+        settings.get("submissions").map_or(Ok(Self::OFFICIAL), Self::deserialize)
+    }
 }
 
 /// A point in time as tournament files write it: RFC 3339, with its offset from UTC.

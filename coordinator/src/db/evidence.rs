@@ -1,0 +1,64 @@
+//! Why seats forfeited, and what their first bad answers were.
+
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use sqlx::{Error, FromRow, PgExecutor};
+
+/// Why a seat forfeited, or what its first bad answer was.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Evidence {
+    /// The match.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// The seat, from 1.
+    pub seat: i16,
+    /// What the answer took on the wall, in microseconds.
+    pub wall_us: i64,
+    /// What it took of processor time, in microseconds.
+    pub cpu_us: i64,
+    /// What happened, in words.
+    pub detail: String,
+}
+
+/// Keeps the evidence of several editions.
+///
+/// # Errors
+/// If there is some already for one of the seats, or it makes no sense, or the database fails.
+pub async fn keep(
+    db: impl PgExecutor<'_>,
+    evidence: &[(EditionId, &Evidence)],
+) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
+        SELECT * FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[],
+            $6::text[])";
+    let all = evidence.iter();
+    sqlx::query(statement)
+        .bind(all.clone().map(|(edition, _)| edition.0).collect::<Vec<_>>())
+        .bind(all.clone().map(|(_, found)| found.number.0).collect::<Vec<_>>())
+        .bind(all.clone().map(|(_, found)| found.seat).collect::<Vec<_>>())
+        .bind(all.clone().map(|(_, found)| found.wall_us).collect::<Vec<_>>())
+        .bind(all.clone().map(|(_, found)| found.cpu_us).collect::<Vec<_>>())
+        .bind(all.map(|(_, found)| found.detail.as_str()).collect::<Vec<_>>())
+        .execute(db)
+        .await
+        .map(drop)
+}
+
+/// The evidence of these matches, also of those that were taken over from others.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_matches(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    numbers: &[MatchNumber],
+) -> Result<Vec<Evidence>, Error> {
+    let statement = "
+        SELECT r.number, e.seat, e.wall_us, e.cpu_us, e.detail
+        FROM unnest($2::bigint[]) AS u (number)
+        JOIN results r ON r.edition = $1 AND r.number = u.number
+        JOIN evidence e ON e.edition = coalesce(r.source_edition, $1)
+            AND e.number = coalesce(r.source_number, u.number)";
+    let numbers: Vec<_> = numbers.iter().map(|number| number.0).collect();
+    sqlx::query_as(statement).bind(edition.0).bind(numbers).fetch_all(db).await
+}

@@ -1,0 +1,103 @@
+//! Who may enter, leave and come back, and until when.
+
+use arbiter_proto::v1::ReinstateBotRequest;
+use sqlx::PgConnection;
+use time::{Duration, OffsetDateTime};
+use tonic::Status;
+
+use super::freeze::submissions;
+use super::status::{database, missing, moment};
+use super::{Shared, Who};
+use crate::db::tournaments::{self, Tournament, TournamentState};
+use crate::db::{bots, versions};
+
+/// The time in which `per_hour` versions of an owner are taken.
+const HOUR: Duration = Duration::HOUR;
+
+impl Shared {
+    /// Refuses what comes after the end of a tournament, or after its entry has closed. Organisers
+    /// may still change the `house`.
+    pub(super) fn entry(
+        &self,
+        who: &Who,
+        tournament: &Tournament,
+        house: bool,
+    ) -> Result<(), Status> {
+        let name = &tournament.name;
+        if tournament.state != TournamentState::Open {
+            let error = format!("tournament {name} is over: no bot can enter or leave");
+            return Err(Status::failed_precondition(error));
+        }
+        let closed = submissions(tournament)?.closes.filter(|closes| closes.0 <= self.now());
+        match closed {
+            Some(closes) if !(house && who.organises()) => {
+                let error = format!(
+                    "entry to {name} closed at {}: no bot can enter, leave or change any more",
+                    moment(closes.0)
+                );
+                Err(Status::failed_precondition(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a version of an owner who has submitted too many of late. House bots have no owner.
+    pub(super) async fn quota(
+        &self,
+        db: &mut PgConnection,
+        tournament: &Tournament,
+        owner: Option<i32>,
+    ) -> Result<(), Status> {
+        let Some(owner) = owner else { return Ok(()) };
+        let most = submissions(tournament)?.per_hour;
+        let since = self.now() - HOUR;
+        let past = versions::of_owner(db, tournament.id, owner, since, most).await;
+        // The oldest of those that count makes room when it is an hour old.
+        match past.map_err(database)?.get((most as usize).saturating_sub(1)) {
+            Some(oldest) if most > 0 => Err(Status::resource_exhausted(format!(
+                "{most} versions within an hour are the most that {} takes from an owner; the \
+                 next one is taken at {}",
+                tournament.name,
+                moment(*oldest + HOUR + Duration::SECOND)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets a bot that its owner withdrew take part again.
+    pub(super) async fn back(
+        &self,
+        db: &mut PgConnection,
+        tournament: &Tournament,
+        bot: &bots::Bot,
+        now: OffsetDateTime,
+    ) -> Result<(), Status> {
+        if bots::enter_again(&mut *db, bot.id).await.map_err(database)? {
+            tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a bot that was stood down take part again.
+    pub(super) async fn reinstate(
+        &self,
+        who: &Who,
+        request: &ReinstateBotRequest,
+    ) -> Result<(), Status> {
+        let ReinstateBotRequest { tournament, bot } = request;
+        let tournament = self.tournament(tournament).await?;
+        self.entry(who, &tournament, true)?;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let db = &mut *transaction;
+        let found = bots::find(&mut *db, tournament.id, bot).await.map_err(database)?;
+        let found = found.ok_or_else(|| missing("bot", bot))?;
+        if !bots::reinstate(&mut *db, found.id).await.map_err(database)? {
+            let error = format!("{bot} is not stood down");
+            return Err(Status::failed_precondition(error));
+        }
+        tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
+        let subject = format!("{} {bot}", tournament.name);
+        self.note_in(&mut *db, who, "reinstate", &subject, None).await?;
+        transaction.commit().await.map_err(database)
+    }
+}

@@ -1,0 +1,115 @@
+//! Voiding over the wire.
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use serde_json::json;
+use time::OffsetDateTime;
+use tonic::Status;
+
+use super::status::{database, match_id, missing};
+use super::tournament::end_error;
+use super::{Shared, Which, Who};
+use crate::db::voids::Wanted;
+use crate::db::{editions, workers};
+use crate::ranking;
+use crate::tournament::create;
+use crate::voiding::{self, Moved, Preview, VoidError};
+
+/// So many of the matches are named.
+const NAMED: usize = 20;
+/// The longest reason, in characters.
+const REASON: usize = 1000;
+
+impl Shared {
+    /// Shows what voiding matches would come to, and does it if that is asked for.
+    pub(super) async fn void(
+        &self,
+        who: &Who,
+        request: VoidMatchesRequest,
+    ) -> Result<VoidMatchesResponse, Status> {
+        let tournament = self.tournament(&request.tournament).await?;
+        let wanted = self.wanted(&request).await?;
+        let named = request.matches.iter().map(|name| match_id(name));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        if request.reason.chars().count() > REASON {
+            return Err(Status::invalid_argument(format!("write at most {REASON} characters")));
+        }
+        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
+        let edition = self.which(&tournament, None, Which::Official, official).await?;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let db = &mut *transaction;
+        if request.apply {
+            create::open(&mut *db, tournament.id).await.map_err(end_error)?;
+        }
+        let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await;
+        let found = found.map_err(refused)?;
+        let preview = voiding::preview(&self.pool, edition.id, &found).await.map_err(database)?;
+        if request.apply {
+            if found.is_empty() {
+                return Err(Status::failed_precondition(
+                    "there is no such match that is not void already; nothing was changed",
+                ));
+            }
+            let (reason, now) = (request.reason.as_str(), self.now());
+            let applied = voiding::apply(&mut *db, tournament.id, &found, who.id, reason, now);
+            applied.await.map_err(database)?;
+            let detail = json!({
+                "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,
+                "named": request.matches.len(), "matches": found.len(), "reason": reason,
+            });
+            let (action, subject) = ("tournament void", &tournament.name);
+            self.note_in(&mut *db, who, action, subject, Some(&detail)).await?;
+            transaction.commit().await.map_err(database)?;
+            self.changes.tell();
+        }
+        Ok(message(&found, edition.number, preview))
+    }
+
+    /// Which matches are asked for.
+    async fn wanted(&self, request: &VoidMatchesRequest) -> Result<Wanted, Status> {
+        let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
+        if let Some(name) = &worker {
+            let known = workers::find(&self.pool, name).await.map_err(database)?;
+            known.ok_or_else(|| missing("worker", name))?;
+        }
+        let moment = |micros: i64| {
+            OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
+                .map_err(|error| Status::invalid_argument(error.to_string()))
+        };
+        let from = request.from_us.map(moment).transpose()?;
+        let to = request.to_us.map(moment).transpose()?;
+        Ok(Wanted { worker, from, to })
+    }
+}
+
+fn refused(error: VoidError) -> Status {
+    match error {
+        VoidError::Database(error) => database(error),
+        other => Status::invalid_argument(other.to_string()),
+    }
+}
+
+fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResponse {
+    let Preview { game, missing, places } = preview;
+    let columns = ranking::columns(game);
+    let texts = |score: &[i128]| {
+        let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
+        (0..columns.len()).map(part).collect()
+    };
+    let rank = |rank: usize| u32::try_from(rank).unwrap_or(u32::MAX);
+    let places = places.into_iter().map(|Moved { bot, now, without }| VoidPlace {
+        bot,
+        rank: rank(now.0),
+        rank_without: rank(without.0),
+        score: texts(&now.1),
+        score_without: texts(&without.1),
+    });
+    VoidMatchesResponse {
+        matches: i64::try_from(found.len()).unwrap_or(i64::MAX),
+        first: found.iter().take(NAMED).map(ToString::to_string).collect(),
+        edition,
+        missing: i64::try_from(missing).unwrap_or(i64::MAX),
+        places: places.collect(),
+        columns: columns.into_iter().map(str::to_owned).collect(),
+    }
+}

@@ -1,0 +1,262 @@
+//! `arbiter repro MATCH --seat K --bot PATH`: a bot hears again what a seat heard in a match.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arbiter_games::{ClockRules, Micros, Seat};
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
+use arbiter_worker::bot::Bot;
+use arbiter_worker::record::Header;
+use arbiter_worker::rehearsal::{Ply, Rehearsal, RehearsalError, Timed};
+use arbiter_worker::sandbox::{Host, Policy, Terms};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::client::{Client, Server, unless_interrupted};
+use super::output::{Output, printable};
+use super::play::interruptible;
+use super::tournament::settings;
+use super::{Failure, records, tell};
+
+/// Let a bot hear again what a seat heard in a match, and show where its answers differ; exit code 1
+/// if they do.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The bot is told to the letter what the seat was told, under the same clock and \
+limits, and the
+match goes on as it went whatever the bot answers now: after the first difference it may hear of
+moves that it did not make. Files that it had left in matches before are not there.
+
+Examples:
+  arbiter repro 3/1207 --seat 2 --bot mybot/
+  arbiter repro 3/1207 --seat 2 --bot mybot/ --all --stderr
+  arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
+pub(super) struct Repro {
+    /// The match, as EDITION/NUMBER: rankings, logs and exports name it so.
+    #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
+    id: Option<MatchId>,
+    /// The seat whose part it is, from 1.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=4))]
+    seat: u8,
+    /// A directory with bot.toml or a KotH meta file, or an executable file.
+    #[arg(long, value_name = "PATH")]
+    bot: PathBuf,
+    /// A record on this machine, instead of a match of the coordinator's; with official limits.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Show the answers that are the same too.
+    #[arg(long)]
+    all: bool,
+    /// Show what the bot writes to standard error.
+    #[arg(long)]
+    stderr: bool,
+    /// How the bot is isolated: auto, strict or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
+    sandbox: String,
+    /// Print one JSON object an answer.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Repro {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
+        if let Some(command) = Bot::build_due(&self.bot) {
+            tell(&format!("{}: building it with {command}", self.bot.display()));
+        }
+        let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
+        let (mut record, terms) = self.part()?;
+        let place = Seat::from_index(usize::from(self.seat) - 1);
+        let header = header(&mut record)?;
+        if !self.json {
+            tell(&introduction(&header, place));
+        }
+        let host =
+            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let rehearsal = Rehearsal { place, bot, terms };
+        let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
+        let mut printed = Ok(());
+        let ended = rehearsal.run(record, &host, &interruptible()?, |ply| {
+            if printed.is_ok() {
+                printed = shown.show(&ply, self.json, self.all);
+            }
+        });
+        let remains = ended.map_err(failed)?;
+        printed?;
+        if self.stderr {
+            for line in String::from_utf8_lossy(&remains.stderr).lines() {
+                tell(&printable(line));
+            }
+        }
+        shown.finish(self.json)
+    }
+
+    /// The record, and on which terms it was played.
+    fn part(&self) -> Result<(BufReader<File>, Terms), Failure> {
+        if let Some(path) = &self.record {
+            let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
+            return Ok((BufReader::new(File::open(path).map_err(failed)?), Terms::default()));
+        }
+        let id = self.id.expect("clap asks for one of the two");
+        let failed = |error| Failure::Negative(format!("cannot keep the record: {error}"));
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        let terms = self.client.run(async |server| {
+            let record = records::ask(&server, id).await??;
+            unless_interrupted(record.copy(&file)).await?;
+            terms(&server, id).await
+        })?;
+        file.rewind().map_err(failed)?;
+        Ok((BufReader::new(file), terms))
+    }
+}
+
+/// The terms of a match's tournament.
+async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
+    let mut tournaments = server.tournaments();
+    let request = GetMatchRequest { r#match: id.to_string() };
+    let tournament = tournaments.get_match(request).await?.into_inner().tournament;
+    let request = GetTournamentRequest { tournament };
+    let found = tournaments.get_tournament(request).await?.into_inner();
+    let mut settings = settings(&found);
+    let mut part = |key: &str| settings.remove(key).unwrap_or_default();
+    let unknown = |error: serde_json::Error| {
+        Failure::Negative(format!(
+            "the settings of {} cannot be read: {error}; it and this program should have the \
+             same version",
+            found.name
+        ))
+    };
+    let limits = serde_json::from_value(part("limits")).map_err(unknown)?;
+    let ponder = serde_json::from_value(part("ponder")).map_err(unknown)?;
+    Ok(Terms { limits, ponder, cores: Vec::new() })
+}
+
+/// The first line of a record, which is then at its beginning again.
+fn header(record: &mut BufReader<File>) -> Result<Header, Failure> {
+    let failed = |error: String| Failure::Negative(format!("the record: line 1: {error}"));
+    let mut line = String::new();
+    record.read_line(&mut line).map_err(|error| failed(error.to_string()))?;
+    record.rewind().map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&line).map_err(|error| failed(format!("not that of a record: {error}")))
+}
+
+/// Whose part it is, for people.
+fn introduction(header: &Header, place: Seat) -> String {
+    let Header { params, clock, seats, .. } = header;
+    let whose = seats.get(place.index()).map_or("nobody", |seat| seat.bot.as_str());
+    let others = seats.iter().enumerate().filter(|(index, _)| *index != place.index());
+    let others: Vec<_> = others.map(|(_, seat)| seat.bot.as_str()).collect();
+    let ClockRules { kind, .. } = clock;
+    let (game, others) = (params.game(), others.join(", "));
+    format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind:?}")
+        .to_lowercase()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+fn failed(error: RehearsalError) -> Failure {
+    match error {
+        RehearsalError::Record(_) => Failure::Negative(format!("the record: {error}")),
+        RehearsalError::NoSeat(_) => Failure::usage(format!("--seat: {error}")),
+        RehearsalError::Fault(_) => Failure::Negative(error.to_string()),
+    }
+}
+
+/// What was shown so far.
+struct Shown {
+    out: Output,
+    plies: usize,
+    /// The answers that differ.
+    differing: Vec<usize>,
+}
+
+impl Shown {
+    fn show(&mut self, ply: &Ply, json: bool, all: bool) -> Result<(), Failure> {
+        let same = ply.then.agrees(&ply.now);
+        self.plies = ply.number;
+        if !same {
+            self.differing.push(ply.number);
+        }
+        if json {
+            self.out.json(&ply_json(ply, same))?;
+        } else if !same {
+            self.line('@', &format!("@ {} @@ {}", ply.number, ply.told))?;
+            self.timed('-', &ply.then)?;
+            self.timed('+', &ply.now)?;
+        } else if all {
+            let times = format!("{} → {}", time(ply.then.spent.wall), time(ply.now.spent.wall));
+            self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.now)))?;
+        }
+        // Each is seen when it is there: the next may take long.
+        self.out.flush()
+    }
+
+    /// Prints an answer with its times, each line marked.
+    fn timed(&mut self, mark: char, timed: &Timed) -> Result<(), Failure> {
+        let (wall, cpu) = (time(timed.spent.wall), time(timed.spent.cpu));
+        self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
+    }
+
+    fn line(&mut self, mark: char, text: &str) -> Result<(), Failure> {
+        text.lines().try_for_each(|line| self.out.line(&format!("{mark}{line}")))
+    }
+
+    /// Says how it ended.
+    fn finish(mut self, json: bool) -> Result<(), Failure> {
+        let answers = if self.plies == 1 { "answer" } else { "answers" };
+        let Some(first) = self.differing.first() else {
+            if !json {
+                self.out.line(&format!("{} {answers}, all the same", self.plies))?;
+            }
+            return self.out.flush();
+        };
+        self.out.flush()?;
+        let count = self.differing.len();
+        let differ = if count == 1 { "differs" } else { "differ" };
+        Err(Failure::Negative(format!(
+            "{count} of {} {answers} {differ}, the first of them is number {first}",
+            self.plies
+        )))
+    }
+}
+
+/// An answer for people; why there is none, if there is none.
+fn text(timed: &Timed) -> String {
+    match &timed.reply {
+        Ok(reply) => String::from_utf8_lossy(reply).into_owned(),
+        Err(failure) if failure.detail.is_empty() => format!("forfeit: {}", failure.forfeit),
+        Err(failure) => format!("forfeit: {}: {}", failure.forfeit, failure.detail),
+    }
+}
+
+fn time(time: Micros) -> String {
+    let (whole, part) = (time.0 / 1000, time.0 % 1000);
+    format!("{whole}.{part:03} ms")
+}
+
+fn ply_json(ply: &Ply, same: bool) -> Value {
+    let timed = |timed: &Timed| {
+        let reply = timed.reply.as_ref().map(|reply| String::from_utf8_lossy(reply));
+        let failure = timed.reply.as_ref().err();
+        json!({
+            "reply": reply.ok(),
+            "forfeit": failure.map(|failure| failure.forfeit),
+            "detail": failure.map(|failure| &failure.detail),
+            "wall_us": timed.spent.wall.0,
+            "cpu_us": timed.spent.cpu.0,
+        })
+    };
+    json!({
+        "ply": ply.number,
+        "told": ply.told,
+        "same": same,
+        "expected": timed(&ply.then),
+        "got": timed(&ply.now),
+    })
+}

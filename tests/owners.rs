@@ -1,0 +1,372 @@
+//! What owners, organisers and everybody else may see and do in a tournament that is really played.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+use support::service::{Database, Service, done, free_address, wait_until};
+use support::{Bots, arbiter};
+
+/// Expects exit code `code` and a short message that says all of `says`.
+fn refused(output: &Output, code: i32, says: &[&str]) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for part in says {
+        assert!(message.contains(part), "{message:?} lacks {part:?}");
+    }
+}
+
+/// The objects that a command printed, which must have ended well.
+fn objects(output: &Output) -> Vec<Value> {
+    done(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A coordinator, a worker, and people.
+struct Site {
+    database: Database,
+    _services: Vec<Service>,
+    server: String,
+    organiser: String,
+    ada: String,
+    bob: String,
+    bots: Bots,
+}
+
+impl Site {
+    fn open() -> Self {
+        let bots = Bots::new();
+        let database = Database::start(Durability::Fleeting);
+        let [organiser, ada, bob, worker] =
+            ["organiser", "player", "player", "worker"].map(|role| database.token(role));
+        let address = free_address();
+        let log = bots.path().join("coordinator.log");
+        let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+        coordinator.hear("serving");
+        let server = format!("http://{address}");
+        let mut command = arbiter();
+        command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", "cellar"]);
+        command.args(["--coordinator", &server, "--spool"]).arg(bots.path().join("spool"));
+        let log = bots.path().join("worker.log");
+        let worker = Service::start(command.env("ARBITER_TOKEN", worker), &log);
+        let services = vec![coordinator, worker];
+        Self { database, _services: services, server, organiser, ada, bob, bots }
+    }
+
+    fn command(&self, token: &str, arguments: &[&str]) -> Command {
+        let mut command = arbiter();
+        command.args(arguments).env("ARBITER_SERVER", &self.server).env("ARBITER_TOKEN", token);
+        command
+    }
+
+    /// What comes of a command of somebody's.
+    fn run(&self, token: &str, arguments: &[&str]) -> Output {
+        self.command(token, arguments).output().unwrap()
+    }
+
+    /// The same of the organiser's, which must end well.
+    fn tell(&self, arguments: &[&str]) -> String {
+        done(&self.run(&self.organiser, arguments))
+    }
+
+    /// Makes a tournament of gomoku with these rules of entry.
+    fn tournament(&self, rules: &str) {
+        let text = format!(
+            "name = \"cup\"\ngame = \"gomoku\"\nstate = \"none\"\nrerun = \"manual\"\n\
+             [submissions]\npreflight = false\n{rules}"
+        );
+        let file = self.bots.file("cup.toml", &text);
+        self.tell(&["tournament", "create", &file]);
+    }
+
+    fn submit(&self, token: &str, path: &str) -> Output {
+        self.run(token, &["submit", "cup", path])
+    }
+
+    /// Plays an edition to its end, and gives its identity.
+    fn play(&self) -> i64 {
+        self.tell(&["tournament", "start", "cup"]);
+        self.tell(&["tournament", "watch", "cup"]);
+        let shown: Value =
+            serde_json::from_str(&self.tell(&["tournament", "show", "cup", "--json"])).unwrap();
+        shown["editions"][0]["id"].as_i64().unwrap()
+    }
+
+    /// Changes the rules of entry behind the coordinator's back: times cannot be waited for.
+    #[tokio::main(flavor = "current_thread")]
+    async fn rule(&self, key: &str, moment: &str) {
+        let options = self.database.postgres.options("postgres");
+        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        let statement = "
+            UPDATE tournaments SET settings = jsonb_set(settings, ARRAY['submissions', $1],
+                to_jsonb(to_char(now() + $2::interval, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')))";
+        sqlx::raw_sql("SET timezone = 'UTC'").execute(&mut connection).await.unwrap();
+        let query = sqlx::query(statement).bind(key).bind(moment);
+        query.execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+}
+
+/// Where a bot sat, from 0, in a match as it is shown.
+fn seat_of(shown: &Value, bot: &str) -> usize {
+    let seats = shown["seats"].as_array().unwrap();
+    seats.iter().position(|seat| seat["bot"] == bot).unwrap()
+}
+
+/// The record of a match as somebody is shown it.
+fn record(site: &Site, token: &str, id: &str) -> String {
+    let record = done(&site.run(token, &["match", id, "--record", "-"]));
+    let path = site.bots.file("shown.jsonl", &record);
+    done(&support::run(&["verify", &path]));
+    record
+}
+
+#[test]
+fn evidence_is_for_its_owner_and_for_organisers() {
+    let site = Site::open();
+    site.tournament("");
+    let loud = site.bots.rascal("loud", "stderr", 1, "stderr = true\n");
+    let dying = site.bots.rascal("dying", "segv", 3, "stderr = true\n");
+    done(&site.submit(&site.ada, &loud));
+    done(&site.submit(&site.bob, &dying));
+    let edition = site.play();
+    let id = &format!("{edition}/0");
+
+    let log = objects(&site.run(&site.bob, &["log", "cup", "dying", "--json"]));
+    assert_eq!(log.len(), 2);
+    for line in &log {
+        assert_eq!(line["forfeit"], "gone");
+        let detail = line["evidence"]["detail"].as_str().unwrap();
+        assert!(detail.contains("SIGSEGV"), "{detail}");
+        assert!(line["evidence"]["wall_us"].as_i64().unwrap() > 0);
+    }
+    refused(&site.run(&site.ada, &["log", "cup", "dying"]), 3, &["dying is somebody else's bot"]);
+
+    let shown = |token: &str| objects(&site.run(token, &["match", id, "--json"])).remove(0);
+    let (ada, bob, organiser) = (shown(&site.ada), shown(&site.bob), shown(&site.organiser));
+    let seat = seat_of(&ada, "dying");
+    assert_eq!(
+        (&ada["evidence"][seat], &shown("")["evidence"][seat]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(ada["forfeits"][seat], "gone", "what everybody sees");
+    assert!(bob["evidence"][seat]["detail"].as_str().unwrap().contains("SIGSEGV"));
+    assert_eq!(organiser["evidence"], bob["evidence"]);
+    assert_eq!((&ada["worker"], &bob["worker"]), (&Value::Null, &Value::Null));
+    assert_eq!(organiser["worker"], "cellar");
+
+    // Whoever sees a record sees enough to verify it.
+    let (all, adas) = (record(&site, &site.organiser, id), record(&site, &site.ada, id));
+    let bobs = record(&site, &site.bob, id);
+    assert!(all.contains("\"stderr\"") && all.contains("SIGSEGV"));
+    assert!(adas.contains("\"stderr\"") && !adas.contains("SIGSEGV"));
+    assert!(!bobs.contains("\"stderr\"") && bobs.contains("SIGSEGV"));
+    let stderr = done(&site.run(&site.ada, &["match", id, "--stderr"]));
+    assert!(stderr.contains("bytes before"), "{}", stderr.len());
+    assert_eq!(done(&site.run(&site.bob, &["match", id, "--stderr"])), "");
+    refused(&site.run("", &["match", id, "--stderr"]), 3, &["token"]);
+
+    rehearse(&site, id, &loud, seat_of(&ada, "loud") + 1);
+}
+
+/// The bot that played answers as it did; another one does not.
+fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
+    let seat = seat.to_string();
+    let repro = |more: &[&str]| {
+        let call = ["repro", id, "--seat", &seat, "--sandbox", "off"];
+        site.run(&site.ada, &[&call[..], more].concat())
+    };
+    let told = done(&repro(&["--bot", bot]));
+    assert!(told.ends_with("answers, all the same\n"), "{told}");
+    let plies = objects(&repro(&["--bot", bot, "--json"]));
+    assert!(plies.iter().all(|ply| ply["same"] == json!(true)));
+    let changed = site.bots.rascal("changed", "garbage", 2, "");
+    let output = repro(&["--bot", &changed]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    refused(&output, 1, &["of", "answers", "the first of them is number 3"]);
+    let marks: Vec<_> = text.lines().take(3).map(|line| line.chars().next().unwrap()).collect();
+    assert_eq!(marks, ['@', '-', '+'], "{text}");
+    refused(&repro(&["--bot", "/nowhere"]), 2, &["/nowhere", "No such file"]);
+    let call = ["repro", id, "--seat", "3", "--bot", bot, "--sandbox", "off"];
+    refused(&site.run(&site.ada, &call), 2, &["--seat", "2 seats"]);
+}
+
+#[test]
+fn entry_closes_and_is_not_flooded() {
+    let site = Site::open();
+    site.tournament("per_hour = 2\n");
+    let one = site.bots.rascal("one", "honest", 0, "");
+    done(&site.submit(&site.ada, &one));
+    done(&site.submit(&site.ada, &one));
+    let change = |text: &str| fs::write(Path::new(&one).join("note"), text).unwrap();
+    change("a");
+    done(&site.submit(&site.ada, &one));
+    change("b");
+    refused(&site.submit(&site.ada, &one), 1, &["2 versions within an hour", "UTC"]);
+
+    // Whoever withdraws a bot may bring it back, as it was too.
+    change("a");
+    let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "one"]);
+    done(&withdraw(&site.ada));
+    let standing = || objects(&site.run(&site.ada, &["bots", "cup", "--json"])).remove(0);
+    assert_eq!((&standing()["withdrawn"], &standing()["own"]), (&json!(true), &json!(true)));
+    refused(&site.submit(&site.bob, &one), 3, &["the name one is taken"]);
+    assert_eq!(standing()["withdrawn"], true);
+    done(&site.submit(&site.ada, &one));
+    assert_eq!((&standing()["withdrawn"], &standing()["version"]), (&json!(false), &json!(2)));
+
+    site.rule("closes", "-1 second");
+    let house = site.bots.rascal("house", "honest", 0, "");
+    refused(&site.submit(&site.ada, &one), 1, &["entry to cup closed at", "UTC"]);
+    refused(&site.submit(&site.organiser, &house), 1, &["entry to cup closed at"]);
+    refused(&withdraw(&site.ada), 1, &["entry to cup closed at"]);
+    site.tell(&["submit", "cup", &house, "--house"]);
+    done(&withdraw(&site.organiser));
+}
+
+#[test]
+fn a_frozen_board_is_shown_as_it_was() {
+    let site = Site::open();
+    site.tournament("");
+    let path = |name: &str| site.bots.rascal(name, "honest", 0, "");
+    done(&site.submit(&site.ada, &path("one")));
+    done(&site.submit(&site.bob, &path("two")));
+    site.play();
+    site.rule("freeze", "0 seconds");
+    let before = done(&site.run("", &["ranking", "cup", "--json"]));
+    done(&site.submit(&site.bob, &path("three")));
+    let edition = site.play();
+
+    let public = |arguments: &[&str]| site.run(&site.ada, arguments);
+    assert_eq!(done(&public(&["ranking", "cup", "--json"])), before);
+    assert_eq!(done(&site.run("", &["ranking", "cup", "--json"])), before);
+    assert!(site.tell(&["ranking", "cup", "--json"]).contains("three"));
+    let frozen = &["the leaderboards of cup are frozen since", "UTC", "organisers"][..];
+    refused(&public(&["ranking", "cup", "--edition", "2"]), 3, frozen);
+    refused(&public(&["tournament", "check", "cup"]), 3, frozen);
+    let export = site.bots.path().join("export");
+    let export =
+        ["tournament", "export", "cup", "--edition", "2", "--out", export.to_str().unwrap()];
+    refused(&public(&export), 3, frozen);
+    let shown: Value =
+        serde_json::from_str(&done(&public(&["tournament", "show", "cup", "--json"]))).unwrap();
+    let official: Vec<_> =
+        shown["editions"].as_array().unwrap().iter().map(|edition| &edition["official"]).collect();
+    assert_eq!(official, [&json!(false), &json!(true)]);
+
+    let log = objects(&public(&["log", "cup", "one", "--json"]));
+    let newest: Vec<_> = log.iter().map(|line| line["score"].as_array().unwrap().len()).collect();
+    assert_eq!((newest.len(), newest[0], newest[newest.len() - 1]), (6, 0, 1));
+    let id = log[0]["match"].as_str().unwrap();
+    assert!(id.starts_with(&format!("{edition}/")));
+    let shown = objects(&public(&["match", id, "--json"])).remove(0);
+    assert_eq!((&shown["scores"], &shown["transcript"]), (&json!([[], []]), &Value::Null));
+    refused(&public(&["match", id, "--record", "-"]), 3, frozen);
+    assert_ne!(site.tell(&["match", id, "--record", "-"]), "");
+
+    // In the end everybody sees everything.
+    site.tell(&["tournament", "close", "cup"]);
+    assert!(done(&public(&["ranking", "cup", "--json"])).contains("three"));
+    assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
+}
+
+#[test]
+fn matches_of_a_worker_are_void() {
+    let site = Site::open();
+    site.tournament("stand_down_percent = 50\nstand_down_after = 1\n");
+    done(&site.submit(&site.ada, &site.bots.rascal("one", "honest", 0, "")));
+    done(&site.submit(&site.bob, &site.bots.rascal("two", "exit", 0, "")));
+    let edition = site.play();
+
+    // Who forfeits too much is told, and takes part no more.
+    let notice =
+        &["stood down: it forfeited 2 of 2 matches in edition 1", "submit a better version"];
+    refused(&site.run(&site.bob, &["log", "cup", "two"]), 0, notice);
+    let standing = |token: &str| objects(&site.run(token, &["bots", "cup", "--json"])).remove(1);
+    assert_eq!(standing("")["stood_down"], true);
+    assert_eq!(
+        (&standing("")["reason"], &standing(&site.ada)["reason"]),
+        (&json!(null), &json!(null))
+    );
+    assert_eq!(standing(&site.bob)["reason"], "it forfeited 2 of 2 matches in edition 1");
+    refused(&site.run(&site.organiser, &["tournament", "start", "cup"]), 1, &["too few bots"]);
+    let reinstate = ["bots", "cup", "--reinstate", "two"];
+    refused(&site.run(&site.bob, &reinstate), 3, &["role organiser"]);
+    site.tell(&reinstate);
+    assert_eq!(standing("")["stood_down"], false);
+
+    let void = ["tournament", "void", "cup", "--worker", "cellar", "--json"];
+    refused(&site.run(&site.ada, &void), 3, &["role organiser"]);
+    let preview = objects(&site.run(&site.organiser, &void)).remove(0);
+    assert_eq!((&preview["applied"], &preview["matches"]), (&json!(false), &json!(2)));
+    assert_eq!(preview["first"], json!([format!("{edition}/0"), format!("{edition}/1")]));
+    assert_eq!(
+        preview["places"][0],
+        json!({"bot": "one", "rank": 1, "rank_without": 1,
+        "score": ["4"], "score_without": ["0"]})
+    );
+    let apply = [&void[..], &["--apply", "--reason", "its clock ran"]].concat();
+    assert_eq!(objects(&site.run(&site.organiser, &apply))[0]["applied"], true);
+    assert_eq!(objects(&site.run(&site.organiser, &void))[0]["matches"], 0);
+    refused(&site.run(&site.organiser, &apply), 1, &["no such match", "nothing was changed"]);
+    let unknown = ["tournament", "void", "cup", "--worker", "attic"];
+    refused(&site.run(&site.organiser, &unknown), 2, &["no worker `attic`"]);
+}
+
+#[test]
+fn a_directory_is_kept_in_line() {
+    let site = Site::open();
+    site.tournament("");
+    let bots = Bots::new();
+    let sync = |more: &[&str]| {
+        let directory = bots.path().to_str().unwrap();
+        site.run(&site.ada, &[&["sync", "cup", directory], more].concat())
+    };
+    refused(&sync(&[]), 2, &["no folder with a bot", "nothing is withdrawn"]);
+    bots.rascal("one", "honest", 0, "");
+    let two = bots.rascal("two", "honest", 0, "");
+    done(&site.submit(&site.bob, &site.bots.rascal("other", "honest", 0, "")));
+    let told = done(&sync(&["--dry-run"]));
+    assert_eq!(told, "one would enter\ntwo would enter\n");
+    assert_eq!(done(&sync(&[])), "one entered with version 1\ntwo entered with version 1\n");
+    assert_eq!(done(&sync(&[])), "", "nothing changed");
+    fs::write(Path::new(&two).join("note"), "better").unwrap();
+    let hidden = bots.path().join(".git");
+    fs::create_dir(&hidden).unwrap();
+    assert_eq!(done(&sync(&[])), "two goes on with version 2\n");
+
+    // One that is broken holds nobody up but those that are gone.
+    let away = site.bots.path().join("away");
+    fs::rename(&two, &away).unwrap();
+    let broken = bots.path().join("broken");
+    fs::create_dir(&broken).unwrap();
+    bots.rascal("three", "honest", 0, "");
+    let output = sync(&[]);
+    refused(&output, 1, &["broken is left out", "1 folder was left out"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "three entered with version 1\n");
+    fs::remove_dir(&broken).unwrap();
+    assert_eq!(done(&sync(&["--keep"])), "");
+    assert_eq!(done(&sync(&[])), "two withdrawn\n", "others' bots are left alone");
+
+    let mut command = site.command(&site.ada, &["sync", "cup", bots.path().to_str().unwrap()]);
+    let log = site.bots.path().join("sync.log");
+    let mut watch = Service::start(command.args(["--watch", "--every", "1s", "--json"]), &log);
+    fs::rename(&away, &two).unwrap();
+    watch.hear("\"bot\":\"two\",\"change\":\"back\",\"version\":2");
+    let folder = Path::new(&two);
+    fs::write(folder.join("note"), "still better").unwrap();
+    watch.hear("\"bot\":\"two\",\"change\":\"changed\",\"version\":3");
+    fs::remove_dir_all(folder).unwrap();
+    wait_until("it is withdrawn", || {
+        watch.said().contains("\"bot\":\"two\",\"change\":\"withdrawn\"")
+    });
+    watch.signal(Signal::INT);
+    assert_eq!(watch.wait(), Some(0), "{}", watch.said());
+}

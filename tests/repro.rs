@@ -1,0 +1,126 @@
+//! Bots that hear again what a seat heard in a recorded match, in all five games.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use support::{Bots, run, succeed};
+
+/// Plays a match between two bots, and gives the path of its record.
+fn record(bots: &Bots, game: &str, seats: [&str; 2], set: &str) -> String {
+    let directory = bots.path().join(format!("records-{game}"));
+    let out = directory.to_str().unwrap();
+    let call = ["play", game, seats[0], seats[1], "--seed", "s", "--sandbox", "off"];
+    succeed(&[&call[..], &["--set", set, "--record", out]].concat());
+    support::files(&directory).remove(0).to_str().unwrap().to_owned()
+}
+
+fn repro(record: &str, seat: &str, bot: &str, more: &[&str]) -> Output {
+    let call = ["repro", "--record", record, "--seat", seat, "--bot", bot, "--sandbox", "off"];
+    run(&[&call[..], more].concat())
+}
+
+fn plies(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const GAMES: [(&str, &str); 5] = [
+    ("wojna", "deals=1"),
+    ("bitwa", "rounds=9"),
+    ("tricks", "tables=4"),
+    ("blackjack", "hands=5"),
+    ("gomoku", "overline=wins"),
+];
+
+#[test]
+fn the_same_bot_gives_the_same_answers() {
+    let bots = Bots::new();
+    let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
+    for (game, set) in GAMES {
+        let record = record(&bots, game, [&one, &two], set);
+        let text = fs::read_to_string(&record).unwrap();
+        for seat in ["1", "2"] {
+            let answers = |line: &&str| line.contains(&format!("\"seat\":{seat},\"reply\""));
+            let due = text.lines().filter(answers).count();
+            let told = repro(&record, seat, &one, &["--json"]);
+            assert_eq!(told.status.code(), Some(0), "{game} {seat}: {told:?}");
+            let plies = plies(&told);
+            assert_eq!(plies.len(), due, "{game} {seat}");
+            assert!(due > 0 && plies.iter().all(|ply| ply["same"] == true), "{game} {plies:?}");
+            assert!(plies.iter().all(|ply| ply["got"]["wall_us"].as_i64() > Some(0)), "{game}");
+        }
+    }
+}
+
+#[test]
+fn differences_are_shown_where_they_are() {
+    let bots = Bots::new();
+    let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
+    let record = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
+    let odd = bots.rascal("odd", "garbage", 2, "");
+    let told = repro(&record, "1", &odd, &["--json"]);
+    assert_eq!(told.status.code(), Some(1));
+    let plies = plies(&told);
+    let same: Vec<_> = plies.iter().map(|ply| ply["same"] == true).collect();
+    assert_eq!(same[..3], [true, true, false], "{plies:?}");
+    assert!(plies[2]["told"].as_str().unwrap().starts_with("N "), "{}", plies[2]);
+    assert_ne!(plies[2]["expected"]["reply"], plies[2]["got"]["reply"]);
+    let shown = repro(&record, "1", &odd, &["--all"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let lines: Vec<_> = shown.lines().collect();
+    assert!(lines[0].starts_with(" 1: ") && lines[1].starts_with(" 2: "), "{shown}");
+    assert!(lines[2].starts_with("@@ 3 @@ N "), "{shown}");
+    assert!(lines[3].starts_with('-') && lines[3].contains(" ms, processor "), "{shown}");
+    assert!(lines[4].starts_with('+') && lines[4].contains(" ms, processor "), "{shown}");
+}
+
+/// The clock is that of the match, and so is what is made of a bot that dies.
+#[test]
+fn forfeits_are_answers_too() {
+    let bots = Bots::new();
+    let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
+    let fast = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
+    let slow = bots.rascal("slow", "slow", 1, "");
+    let told = repro(&fast, "2", &slow, &["--json"]);
+    assert_eq!(told.status.code(), Some(1));
+    let last = plies(&told).pop().unwrap();
+    assert_eq!((&last["ply"], &last["got"]["forfeit"]), (&json!(2), &json!("clock")));
+    assert!(last["got"]["detail"].as_str().unwrap().contains("over the limit of 200ms"), "{last}");
+
+    let dying = bots.rascal("dying", "segv", 1, "");
+    let died = record(&bots, "tricks", [&dying, &two], "tables=4");
+    let told = repro(&died, "1", &dying, &["--json"]);
+    assert_eq!(told.status.code(), Some(0), "it dies as it died: {told:?}");
+    let last = plies(&told).pop().unwrap();
+    assert_eq!((&last["expected"]["forfeit"], &last["same"]), (&json!("gone"), &json!(true)));
+    let told = repro(&died, "1", &one, &[]);
+    assert_eq!(told.status.code(), Some(1), "another one does not");
+    let shown = String::from_utf8(told.stdout).unwrap();
+    assert!(shown.contains("\n-forfeit: gone: was killed by SIGSEGV"), "{shown}");
+}
+
+#[test]
+fn wrong_calls_are_told_what_is_wrong() {
+    let bots = Bots::new();
+    let one = bots.rascal("one", "honest", 0, "");
+    let says = |output: &Output, code: i32, says: &[&str]| {
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(says.iter().all(|part| message.contains(part)), "{message}");
+    };
+    says(&repro("/nowhere.jsonl", "1", &one, &[]), 2, &["/nowhere.jsonl", "No such file"]);
+    let none = bots.file("none.jsonl", "{}\n");
+    says(&repro(&none, "1", &one, &[]), 1, &["the record: line 1", "not that of a record"]);
+    says(&repro(&none, "0", &one, &[]), 2, &["--seat", "1..=4"]);
+    says(&repro(&none, "1", &one, &["3/1207"]), 2, &["--record", "cannot be used"]);
+    says(&run(&["repro", "--seat", "1", "--bot", &one]), 2, &["MATCH", "--help"]);
+    let gomoku = record(&bots, "gomoku", [&one, &one], "move_limit=1s");
+    let text = fs::read_to_string(&gomoku).unwrap();
+    let edited = bots.file("edited.jsonl", &text.replacen("\"t\":", "\"t\":9", 1));
+    says(&repro(&edited, "1", &one, &[]), 1, &["the record", "line"]);
+}

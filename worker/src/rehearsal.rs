@@ -1,0 +1,236 @@
+//! Rehearsals: a bot is told again what a seat was told in a match that was recorded, and its answers
+//! are compared with those of the record.
+//!
+//! The rules replay the record, so what the bot hears is to the letter what the seat heard, with the
+//! allowances and banks that it had, whatever the bot answers now. Its answers go nowhere: the match
+//! goes on as it went. What it may use, how time is measured and how it is held is as in any match;
+//! only files that it had left in matches before are not there.
+
+use std::io::BufRead;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbiter_games::{Forfeit, Game, Owes, Say, Seat as Place, Spent};
+use thiserror::Error;
+
+use crate::bot::Bot;
+use crate::fault::Fault;
+use crate::record::{Answered, Audience, Difference, Header, replay};
+use crate::referee::in_time;
+use crate::sandbox::{Host, Terms};
+use crate::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
+use crate::table::{Match, State};
+
+/// Who rehearses which part, and how.
+#[derive(Clone, Debug)]
+pub struct Rehearsal {
+    /// The seat whose part it is.
+    pub place: Place,
+    /// Who plays it.
+    pub bot: Arc<Bot>,
+    /// On which terms.
+    pub terms: Terms,
+}
+
+/// An answer, or why there is none, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timed {
+    /// The answer without its frame.
+    pub reply: Result<Vec<u8>, Failure>,
+    /// What it took.
+    pub spent: Spent,
+}
+
+impl Timed {
+    /// Whether two answers are the same, but for what they took; why there is none may be said in
+    /// other words.
+    pub fn agrees(&self, other: &Self) -> bool {
+        match (&self.reply, &other.reply) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(one), Err(other)) => one.forfeit == other.forfeit,
+            _ => false,
+        }
+    }
+}
+
+/// One answer then and now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ply {
+    /// Which answer of the seat it is, from 1.
+    pub number: usize,
+    /// What it answers.
+    pub told: String,
+    /// What the record has.
+    pub then: Timed,
+    /// What the bot answers now.
+    pub now: Timed,
+}
+
+/// Why a rehearsal ended early.
+#[derive(Debug, Error)]
+pub enum RehearsalError {
+    /// The record is wrong.
+    #[error(transparent)]
+    Record(#[from] Difference),
+    /// Something of ours failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The record has no such seat.
+    #[error("the match has {0} seats")]
+    NoSeat(usize),
+}
+
+impl Rehearsal {
+    /// Lets the bot hear its part of `record`, hands over each of its answers, and gives what is
+    /// left of it. Once it has forfeited it is asked no more.
+    ///
+    /// # Errors
+    /// If the record is wrong, has no such seat, or something of ours failed.
+    pub fn run(
+        &self,
+        record: impl BufRead,
+        host: &Host,
+        stop: &Arc<Stop>,
+        each: impl FnMut(Ply),
+    ) -> Result<Remains, RehearsalError> {
+        let mut stage = Stage { rehearsal: self, host, stop, each, part: Part::Waiting, plies: 0 };
+        let replayed = replay(record, &mut stage);
+        let closed = match stage.part {
+            Part::Waiting => Ok(Remains::default()),
+            Part::Playing { mut seat, .. } => {
+                seat.hang_up();
+                let parted = seat.farewell(Instant::now() + GRACE);
+                let closed = seat.close();
+                parted.and(closed)
+            }
+            Part::Gone(seat) => seat.close(),
+            Part::Failed(fault) => Err(fault),
+        };
+        let verified = replayed?;
+        let seats = verified.header.seats.len();
+        if self.place.index() >= seats {
+            return Err(RehearsalError::NoSeat(seats));
+        }
+        Ok(closed?)
+    }
+}
+
+/// Where the rehearsal stands.
+enum Part {
+    /// The match has not begun.
+    Waiting,
+    /// The bot hears and answers.
+    Playing { seat: Box<dyn Seat>, table: Match },
+    /// It forfeited, or was dismissed.
+    Gone(Box<dyn Seat>),
+    /// Something of ours failed.
+    Failed(Fault),
+}
+
+struct Stage<'a, F> {
+    rehearsal: &'a Rehearsal,
+    host: &'a Host,
+    stop: &'a Arc<Stop>,
+    each: F,
+    part: Part,
+    plies: usize,
+}
+
+impl<F: FnMut(Ply)> Audience for Stage<'_, F> {
+    fn begins(&mut self, header: &Header, game: &dyn Game) {
+        let Rehearsal { place, bot, terms } = self.rehearsal;
+        if place.index() >= header.seats.len() {
+            return;
+        }
+        let Header { params, seed, clock, .. } = header.clone();
+        let (entrants, terms) = (Vec::new(), terms.clone());
+        let table = Match { params, seed, clock, terms, entrants, record: None };
+        let arguments = game.launch_arguments(*place);
+        let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, self.host, self.stop);
+        self.part = match seat {
+            Ok(seat) => Part::Playing { seat, table },
+            Err(fault) => Part::Failed(fault),
+        };
+    }
+
+    fn said(&mut self, say: &Say, answer: Option<(Answered<'_>, Spent)>) {
+        if say.seat != self.rehearsal.place {
+            return;
+        }
+        let Part::Playing { seat, table } = &mut self.part else { return };
+        let Some((then, spent)) = answer.filter(|_| say.owes != Owes::Nothing) else {
+            seat.tell(&say.text);
+            return;
+        };
+        self.plies += 1;
+        let now = match asked(seat.as_mut(), table, say) {
+            Ok(now) => now,
+            Err(fault) => {
+                self.fail(fault);
+                return;
+            }
+        };
+        let forfeited = now.reply.is_err();
+        let then = Timed { reply: then.into(), spent };
+        (self.each)(Ply { number: self.plies, told: say.text.clone(), then, now });
+        if forfeited {
+            self.dismiss();
+        }
+    }
+
+    fn dismissed(&mut self, seat: Place) {
+        if seat == self.rehearsal.place {
+            self.dismiss();
+        }
+    }
+}
+
+impl<F> Stage<'_, F> {
+    /// Ends the part of the bot.
+    fn dismiss(&mut self) {
+        self.part = match std::mem::replace(&mut self.part, Part::Waiting) {
+            Part::Playing { mut seat, .. } => {
+                seat.dismiss();
+                Part::Gone(seat)
+            }
+            part => part,
+        };
+    }
+
+    /// Gives up.
+    fn fail(&mut self, fault: Fault) {
+        let part = std::mem::replace(&mut self.part, Part::Waiting);
+        let closed = match part {
+            Part::Playing { seat, .. } | Part::Gone(seat) => seat.close().map(drop),
+            Part::Waiting | Part::Failed(_) => Ok(()),
+        };
+        self.part = Part::Failed(fault.or_unclean(closed));
+    }
+}
+
+/// What the bot answers, judged by the clock as in a match.
+fn asked(seat: &mut dyn Seat, table: &Match, say: &Say) -> Result<Timed, Fault> {
+    let first = seat.starting_up();
+    let limit = table.clock.wall_limit(say.allowance, first);
+    let Answer { reply, spent } = seat.ask(&say.text, limit)?;
+    let late = table.clock.charge(spent, say.allowance, first).late;
+    Ok(Timed { reply: in_time(reply, late), spent })
+}
+
+impl From<Answered<'_>> for Result<Vec<u8>, Failure> {
+    fn from(answered: Answered<'_>) -> Self {
+        match answered {
+            Answered::Reply(reply) => Ok(reply.to_owned()),
+            Answered::Forfeit(forfeit, detail) => {
+                Err(Failure { forfeit, detail: detail.to_owned() })
+            }
+        }
+    }
+}
+
+impl Timed {
+    /// How the seat forfeited, if it did.
+    pub fn forfeit(&self) -> Option<Forfeit> {
+        self.reply.as_ref().err().map(|failure| failure.forfeit)
+    }
+}
