@@ -117,6 +117,53 @@ CREATE TABLE changes (
     at timestamptz NOT NULL
 );
 CREATE INDEX changes_of_tournament ON changes (tournament);
+CREATE TABLE workers (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 128),
+    -- What its sandbox can isolate, as `arbiter doctor` says it.
+    sandbox text NOT NULL,
+    build text NOT NULL,
+    seen_at timestamptz NOT NULL
+);
+
+-- Versions are built and tried on a worker before they enter; one without a row here entered at
+-- once. Rows are leased as lots are, and change as seldom as bots are submitted.
+CREATE TYPE trial_state AS ENUM (
+    'waiting',
+    'leased',     -- being built and tried
+    'passed',     -- it has entered
+    'failed',     -- through a fault of its own
+    'aside'       -- could not be tried too often, through no fault of its own: an organiser decides
+);
+CREATE TABLE trials (
+    version integer PRIMARY KEY REFERENCES versions,
+    state trial_state NOT NULL DEFAULT 'waiting',
+    -- Leases so far. With the version it is the fencing token.
+    attempt smallint NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    faults smallint NOT NULL DEFAULT 0 CHECK (faults >= 0),
+    deadline timestamptz,
+    not_before timestamptz,
+    -- Who reported it.
+    worker integer REFERENCES workers,
+    queued_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    -- Why it failed, in one line; why it could not be tried the last time.
+    verdict text CHECK (length(verdict) <= 4000),
+    evidence text CHECK (length(evidence) <= 20000),
+    -- The end of what its build wrote.
+    log text CHECK (length(log) <= 100000),
+    figures jsonb CHECK (jsonb_typeof(figures) = 'object'),
+    warnings text[],
+    -- What was built; nothing if it is run as it was submitted.
+    program bytea REFERENCES bundles,
+    CONSTRAINT a_leased_trial_has_a_deadline CHECK ((state = 'leased') = (deadline IS NOT NULL)),
+    CONSTRAINT an_ended_trial_has_its_time
+        CHECK ((state IN ('passed', 'failed', 'aside')) = (ended_at IS NOT NULL)),
+    CONSTRAINT who_fails_reads_why CHECK (state <> 'failed' OR verdict IS NOT NULL),
+    CONSTRAINT only_what_passed_is_run CHECK (program IS NULL OR state = 'passed')
+);
+CREATE INDEX trials_waiting ON trials (version) WHERE state = 'waiting';
+CREATE INDEX trials_leased ON trials (deadline) WHERE state = 'leased';
 
 CREATE TABLE editions (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -417,15 +464,6 @@ CREATE TABLE standings (
 CREATE TABLE progress (
     edition integer PRIMARY KEY,
     counted bigint NOT NULL CHECK (counted >= 0)
-);
-
-CREATE TABLE workers (
-    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 128),
-    -- What its sandbox can isolate, as `arbiter doctor` says it.
-    sandbox text NOT NULL,
-    build text NOT NULL,
-    seen_at timestamptz NOT NULL
 );
 
 -- Who changed what: one line for each request that changes something.

@@ -289,7 +289,7 @@ fn mistakes_of_organisers_are_named_and_change_nothing() {
     let start = || site.command(&site.admin, "tournament start cup").output().unwrap();
     refused(&start(), 1, &["cannot plan cup", "too few bots", "1", "at least 2"]);
     assert_eq!(show(&site, "cup")["editions"], Value::Array(Vec::new()), "no edition is half made");
-    done(&site.command(&site.admin, "submit cup").arg(&two).output().unwrap());
+    done(&site.command(&site.admin, "submit cup --house").arg(&two).output().unwrap());
     done(&start());
     refused(&start(), 1, &["edition 1 of cup is still being played", "wait"]);
     site.tell("tournament cancel cup");
@@ -311,7 +311,8 @@ fn roles_are_kept_apart() {
     let token = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
     let (organiser, player, worker) = (token("organiser"), token("player"), token("worker"));
     let other = token("player");
-    let file = site.file("name = \"cup\"\ngame = \"gomoku\"\n");
+    let file = "name = \"cup\"\ngame = \"gomoku\"\n\n[submissions]\npreflight = false\n";
+    let file = site.file(file);
     let call = |token: &str, words: &str, rest: &[&str]| {
         site.command(token, words).args(rest).output().unwrap()
     };

@@ -75,6 +75,17 @@ fn bots_depend_on_nothing_of_ours() {
 }
 
 #[test]
+fn the_coordinator_cannot_unpack_what_is_submitted() {
+    let manifest =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/coordinator/Cargo.toml"));
+    let manifest = manifest.unwrap();
+    let linked = manifest.split("[dev-dependencies]").next().unwrap();
+    for library in ["tar.", "zip.", "flate2.", "arbiter-worker"] {
+        assert!(!linked.contains(&format!("\n{library}")), "{library}");
+    }
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     for (path, text) in sources() {
         for (number, line) in text.lines().enumerate() {

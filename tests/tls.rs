@@ -169,6 +169,9 @@ move_limit = "60s"
 
 [clock]
 startup = "60s"
+
+[submissions]
+preflight = false
 "#;
 
 #[test]

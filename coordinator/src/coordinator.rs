@@ -15,15 +15,15 @@ use tokio::task::JoinSet;
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
 use crate::db;
-use crate::db::editions::Edition;
 use crate::db::bots::StoodDown;
+use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::tokens;
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
-use crate::tournament::OpenError;
 use crate::rpc::{self, Changes, ServeError, Shared, Tls, Turns};
+use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
 

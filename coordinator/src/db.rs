@@ -38,6 +38,7 @@ pub mod standings;
 pub mod takeover;
 pub mod tokens;
 pub mod tournaments;
+pub mod trials;
 pub mod versions;
 pub mod voids;
 pub mod workers;

@@ -31,11 +31,12 @@ mod check;
 mod dispatch;
 mod report;
 mod reporter;
+mod trials;
 mod upkeep;
 mod weigh;
 
 pub use check::Difference;
-pub use dispatch::{Allocator, Dispatcher, Due, Work};
+pub use dispatch::{Allocator, Dispatcher, Due, Task, Work};
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
 pub use upkeep::{Clock, Round, Upkeep};
@@ -190,7 +191,12 @@ impl Queue {
     /// If the database fails.
     pub async fn renew(&self, leases: &[Lease], now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
         let deadline = now + self.terms.lease;
-        again(|| lots::renew(&self.pool, leases, deadline)).await
+        let (tried, played) = trials::split(leases, |lease| *lease);
+        let mut held = again(|| lots::renew(&self.pool, &played, deadline)).await?;
+        if !tried.is_empty() {
+            held.extend(again(|| db::trials::renew(&self.pool, &tried, deadline)).await?);
+        }
+        Ok(held)
     }
 
     /// Gives back leases that were not played, without blame, and returns those that still held.
@@ -198,7 +204,12 @@ impl Queue {
     /// # Errors
     /// If the database fails.
     pub async fn give_back(&self, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
-        again(|| lots::give_back(&self.pool, leases)).await
+        let (tried, played) = trials::split(leases, |lease| *lease);
+        let mut held = again(|| lots::give_back(&self.pool, &played)).await?;
+        if !tried.is_empty() {
+            held.extend(again(|| db::trials::give_back(&self.pool, &tried)).await?);
+        }
+        Ok(held)
     }
 
     /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
@@ -212,9 +223,14 @@ impl Queue {
         now: OffsetDateTime,
     ) -> Result<Vec<Failed>, Error> {
         let patience = &self.terms.patience;
+        let (tried, played) = trials::split(failures, |failure| failure.lease);
         again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let failed = lots::fail(&mut transaction, failures, patience, now).await?;
+            let mut failed = lots::fail(&mut transaction, &played, patience, now).await?;
+            if !tried.is_empty() {
+                let more = db::trials::fail(&mut *transaction, &tried, patience, now).await?;
+                failed.extend(more);
+            }
             transaction.commit().await?;
             Ok(failed)
         })
@@ -234,7 +250,13 @@ impl Queue {
             let reason = "nothing was heard of it within the time of its lease";
             let failure = |lease| Failure { lease, reason: reason.to_owned() };
             let failures: Vec<_> = overdue.into_iter().map(failure).collect();
-            let failed = lots::fail(&mut transaction, &failures, patience, now).await?;
+            let mut failed = lots::fail(&mut transaction, &failures, patience, now).await?;
+            let overdue = db::trials::expire(&mut *transaction, now).await?;
+            if !overdue.is_empty() {
+                let failures: Vec<_> = overdue.into_iter().map(failure).collect();
+                let more = db::trials::fail(&mut *transaction, &failures, patience, now).await?;
+                failed.extend(more);
+            }
             transaction.commit().await?;
             let woken = lots::wake(&self.pool, now).await?;
             Ok(Expired { failed, woken })

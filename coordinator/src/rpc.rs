@@ -24,6 +24,7 @@ mod matches;
 mod ranking;
 mod serve;
 mod status;
+mod submission;
 mod token;
 mod tournament;
 mod turns;

@@ -21,6 +21,7 @@ pub mod opener;
 mod planner;
 pub mod report;
 mod takeover;
+pub mod trial;
 
 pub use create::{CreateError, FindError, StateError};
 pub use edition::{OpenError, Running};

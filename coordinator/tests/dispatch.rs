@@ -31,7 +31,7 @@ async fn each_lot_goes_to_one_of_those_who_ask() {
     let mut tasks = JoinSet::new();
     for _ in 0..200 {
         let dispatcher = dispatcher.clone();
-        tasks.spawn(async move { dispatcher.next().await.unwrap() });
+        tasks.spawn(async move { dispatcher.next().await.unwrap().into_work().unwrap() });
     }
     let mut lots = BTreeSet::new();
     for work in tasks.join_all().await {
@@ -54,7 +54,7 @@ async fn those_who_wait_are_served_when_there_is_something() {
     let (dispatcher, _running) = dispatcher(&queue);
     let asker = dispatcher.clone();
     let mut tasks = JoinSet::new();
-    tasks.spawn(async move { asker.next().await.unwrap().lot });
+    tasks.spawn(async move { asker.next().await.unwrap().into_work().unwrap().lot });
     queue.plan(edition, plan(1, 1)).await.unwrap();
     queue.start(edition).await.unwrap();
     dispatcher.news();
@@ -79,7 +79,7 @@ async fn those_who_left_are_given_nothing() {
     queue.plan(edition, plan(1, 1)).await.unwrap();
     queue.start(edition).await.unwrap();
     dispatcher.news();
-    let lot = dispatcher.next().await.unwrap().lot;
+    let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
     assert_eq!(lot.lease.lot.number, LotNumber(0));
     assert!(lot.lease.attempt.0 <= 4, "given back without a fault");
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
@@ -108,7 +108,7 @@ async fn what_nobody_took_goes_back() {
         tokio::task::yield_now().await;
     }
     drop(asked);
-    let lot = dispatcher.next().await.unwrap().lot;
+    let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
     assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 2));
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
@@ -131,7 +131,7 @@ async fn editions_take_turns() {
     let worker = database.worker("w").await;
     let mut served: Vec<EditionId> = Vec::new();
     for _ in 0..8 {
-        let work = dispatcher.next().await.unwrap();
+        let work = dispatcher.next().await.unwrap().into_work().unwrap();
         served.push(work.lot.lease.lot.edition);
         queue.report(&[report(&work.lot, worker)]).await.unwrap();
     }

@@ -212,7 +212,7 @@ fn report(lot: &Lot) -> Report {
         wall_ms: 5,
         record: b"a record".to_vec(),
     });
-    Report { lease: lot.lease, results: results.collect(), level: "A'".to_owned() }
+    Report { lease: lot.lease, results: results.collect(), level: "A'".to_owned(), trial: None }
 }
 
 #[tokio::test]

@@ -131,13 +131,33 @@ impl FromStr for MatchId {
     }
 }
 
-/// A lease of a lot. It stays good until the lot is reported, given back, failed or overdue.
+/// A lease of a lot, or of a version that is to be tried: `edition` is [`EditionId::TRIALS`] then.
+/// It stays good until the lot is reported, given back, failed or overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lease {
     /// What is leased.
     pub lot: LotId,
     /// Which lease of it this is.
     pub attempt: Attempt,
+}
+
+impl EditionId {
+    /// What stands in the place of an edition where a trial is leased: no edition has this number.
+    pub const TRIALS: Self = Self(0);
+}
+
+impl Lease {
+    /// The lease of a trial.
+    pub fn of_trial(version: VersionId, attempt: Attempt) -> Self {
+        let number = LotNumber(version.0.into());
+        Self { lot: LotId { edition: EditionId::TRIALS, number }, attempt }
+    }
+
+    /// The version that is tried under this lease; nothing if it is a lot's.
+    pub fn version(&self) -> Option<VersionId> {
+        let number = i32::try_from(self.lot.number.0).ok().map(VersionId);
+        number.filter(|_| self.lot.edition == EditionId::TRIALS)
+    }
 }
 
 impl fmt::Display for Lease {
@@ -149,6 +169,14 @@ impl fmt::Display for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trials_and_lots_are_told_apart() {
+        let trial = Lease::of_trial(VersionId(7), Attempt(2));
+        assert_eq!((trial.version(), trial.to_string()), (Some(VersionId(7)), "0/7#2".to_owned()));
+        let lot = LotId { edition: EditionId(1), number: LotNumber(7) };
+        assert_eq!(Lease { lot, attempt: Attempt(2) }.version(), None);
+    }
 
     #[test]
     fn matches_are_named_as_they_are_read() {

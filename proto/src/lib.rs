@@ -8,6 +8,7 @@ pub mod ids;
 pub mod level;
 pub mod limits;
 pub mod settings;
+pub mod trial;
 
 /// The first version of the protocol, as generated.
 pub mod v1 {

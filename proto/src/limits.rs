@@ -104,6 +104,17 @@ impl Limits {
         descriptors: 256,
         cpus: 1,
     };
+
+    /// What a version is built with, whatever its tournament allows in matches: compilers are
+    /// larger than what they compile, and what they write lies in memory.
+    pub const BUILD: Self = Self {
+        memory: Bytes(2 << 30),
+        processes: 256,
+        disk: Bytes(512 << 20),
+        files: 20_000,
+        descriptors: 1024,
+        cpus: 2,
+    };
 }
 
 impl Default for Limits {

@@ -1,24 +1,25 @@
 //! `arbiter bots T` and `arbiter log T BOT`: who takes part, and how they fare.
 
 use arbiter_proto::v1::{
-    Bot, Evidence, GetLogRequest, ListBotsRequest, LogLine, ReinstateBotRequest, Version,
-    WithdrawBotRequest,
+    Bot, Evidence, GetLogRequest, GetLogResponse, ListBotsRequest, LogLine, ReinstateBotRequest,
+    RetryTrialRequest, Version, WithdrawBotRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::output::{Columns, Output, hex, moment, moment_json, printable};
-use super::{Failure, tell};
+use super::{Failure, tell, trial};
 
-/// Show the bots of a tournament in the order of their first submission, withdraw one, or reinstate
-/// one that was stood down.
+/// Show the bots of a tournament in the order of their first submission, and where their newest
+/// versions stand; withdraw one, reinstate one that was stood down, or have one tried again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bots finals
   arbiter bots finals --json
   arbiter bots finals --withdraw rascal
-  arbiter bots finals --reinstate rascal")]
+  arbiter bots finals --reinstate rascal
+  arbiter bots finals --retry rascal")]
 pub(super) struct Bots {
     /// The tournament.
     #[arg(value_name = "T")]
@@ -29,6 +30,9 @@ pub(super) struct Bots {
     /// Let this bot take part again, which was stood down: for organisers.
     #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw"])]
     reinstate: Option<String>,
+    /// Try the newest version of this bot again, which could not be tried: for organisers.
+    #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw", "reinstate"])]
+    retry: Option<String>,
     /// Print one JSON object a bot.
     #[arg(long)]
     json: bool,
@@ -46,6 +50,9 @@ impl Bots {
         } else if let Some(bot) = &self.reinstate {
             self.reinstate(bot)?;
             out.line(&format!("{bot} takes part in the editions of {} again", self.tournament))?;
+        } else if let Some(bot) = &self.retry {
+            self.retry(bot)?;
+            out.line(&format!("{bot} is tried again"))?;
         } else if self.json {
             for bot in self.list()? {
                 out.json(&bot_json(&bot))?;
@@ -60,6 +67,15 @@ impl Bots {
         let request = ListBotsRequest { tournament: self.tournament.clone() };
         self.client
             .run(async |server| Ok(server.bots().list_bots(request).await?.into_inner().bots))
+    }
+
+    fn retry(&self, bot: &str) -> Result<(), Failure> {
+        let (tournament, bot) = (self.tournament.clone(), bot.to_owned());
+        let request = RetryTrialRequest { tournament, bot, number: 0 };
+        self.client.run(async |server| {
+            server.bots().retry_trial(request).await?;
+            Ok(())
+        })
     }
 
     fn withdraw(&self, bot: &str) -> Result<(), Failure> {
@@ -90,31 +106,44 @@ fn table(bots: &[Bot]) -> Columns {
     let header = ["bot", "owner", "version", "digest", "submitted", ""];
     let mut table = Columns::new(header, &[0, 1, 3, 4, 5]);
     for bot in bots {
-        let newest = bot.newest.clone().unwrap_or_default();
-        let Version { number, digest, submitted_at_us, bot: _ } = newest;
-        let digest: String = hex(&digest).chars().take(DIGITS).collect();
+        let [number, digest, submitted] = match &bot.newest {
+            Some(Version { number, digest, submitted_at_us, .. }) => {
+                let digest = hex(digest).chars().take(DIGITS).collect();
+                [number.to_string(), digest, moment(*submitted_at_us)]
+            }
+            None => ["-"; 3].map(str::to_owned),
+        };
         let owner = if bot.owner.is_empty() { "(house)" } else { &bot.owner };
-        let cells = [&bot.name, owner, &number.to_string(), &digest, &moment(submitted_at_us)];
-        let standing = standing(bot);
-        let cells = cells.into_iter().chain([&*standing]);
-        table.push(cells.map(str::to_owned).collect());
+        let pending = bot.pending.as_ref().map(trial::standing);
+        let notes: Vec<_> = standing(bot).into_iter().chain(pending).collect();
+        let cells = [bot.name.clone(), owner.to_owned(), number, digest, submitted];
+        table.push(cells.into_iter().chain([notes.join("; ")]).collect());
     }
     table
 }
 
 /// Why a bot takes no part, for people; nothing if it does.
-fn standing(bot: &Bot) -> String {
+fn standing(bot: &Bot) -> Option<String> {
     match bot {
-        Bot { withdrawn: true, .. } => "withdrawn".to_owned(),
-        Bot { stood_down: true, reason, .. } if reason.is_empty() => "stood down".to_owned(),
-        Bot { stood_down: true, reason, .. } => format!("stood down: {reason}"),
-        _ => String::new(),
+        Bot { withdrawn: true, .. } => Some("withdrawn".to_owned()),
+        Bot { stood_down: true, reason, .. } if reason.is_empty() => Some("stood down".to_owned()),
+        Bot { stood_down: true, reason, .. } => Some(format!("stood down: {reason}")),
+        _ => None,
     }
 }
 
 fn bot_json(bot: &Bot) -> Value {
     let house = bot.owner.is_empty();
     let version = bot.newest.as_ref();
+    let pending = bot.pending.as_ref().map(|version| {
+        json!({
+            "version": version.number,
+            "state": version.state,
+            "verdict": (!version.verdict.is_empty()).then_some(&version.verdict),
+            "digest": hex(&version.digest),
+            "submitted_at": moment_json(version.submitted_at_us),
+        })
+    });
     json!({
         "bot": bot.name,
         "owner": (!house).then_some(&bot.owner),
@@ -126,13 +155,17 @@ fn bot_json(bot: &Bot) -> Value {
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),
         "submitted_at": version.map(|version| moment_json(version.submitted_at_us)),
+        "pending": pending,
     })
 }
 
-/// Show the matches of a bot and what went wrong in them, the newest first.
+/// Show the trial of a bot's newest version, and its matches and what went wrong in them, the newest
+/// first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter log finals mybot
+  arbiter log finals mybot --trial
+  arbiter log finals mybot --trial --version 3 --json
   arbiter log finals mybot --forfeits --json
   arbiter match 3/1207 --record -")]
 pub(super) struct Log {
@@ -148,6 +181,12 @@ pub(super) struct Log {
     /// Of these only the matches that the bot forfeited.
     #[arg(long)]
     forfeits: bool,
+    /// Only the trial of the newest version, with all that its build wrote.
+    #[arg(long, conflicts_with_all = ["limit", "forfeits"])]
+    trial: bool,
+    /// Of another version's trial.
+    #[arg(long, value_name = "N", requires = "trial", default_value_t = 0)]
+    version: i32,
     /// Print one JSON object a match.
     #[arg(long)]
     json: bool,
@@ -157,10 +196,24 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, bot, limit, forfeits, json, client } = self;
-        let request = GetLogRequest { tournament, bot, limit };
-        let told =
-            client.run(async |server| Ok(server.bots().get_log(request).await?.into_inner()))?;
+        let Self { tournament, bot, limit, forfeits, trial: only, version, json, client } = self;
+        let (status, told) = client.run(async |server| {
+            let status = trial::get(&server, &tournament, &bot, version).await?;
+            let request = GetLogRequest { tournament, bot, limit };
+            let told = match only {
+                true => GetLogResponse::default(),
+                false => server.bots().get_log(request).await?.into_inner(),
+            };
+            Ok((status, told))
+        })?;
+        if only {
+            let mut out = Output::new();
+            match json {
+                true => out.json(&trial::status_json(&status))?,
+                false => trial::show(&mut out, &status, true)?,
+            }
+            return out.flush();
+        }
         if !told.stood_down.is_empty() {
             let again = "submit a better version, or ask an organiser to reinstate it";
             tell(&printable(&format!("stood down: {}; {again}", told.stood_down)));
@@ -177,6 +230,10 @@ impl Log {
             }
         }
         if !json {
+            if status.tried && status.version.as_ref().is_some_and(|new| new.state != "entered") {
+                trial::show(&mut out, &status, false)?;
+                out.line("")?;
+            }
             out.table(&table)?;
         }
         out.flush()

@@ -14,6 +14,7 @@ mod logs;
 mod match_;
 pub(crate) mod output;
 mod play;
+mod preflight;
 mod ranking;
 mod records;
 mod repro;
@@ -22,6 +23,7 @@ mod submit;
 mod sync;
 mod token;
 mod tournament;
+mod trial;
 mod up;
 mod verify;
 pub(crate) mod worker;
@@ -50,6 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Play(play::Play),
+    Preflight(preflight::Preflight),
     Verify(verify::Verify),
     Up(up::Up),
     Demo(demo::Demo),
@@ -120,6 +123,7 @@ pub(crate) fn run() -> ExitCode {
     let done = match Cli::try_parse() {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
+            Command::Preflight(preflight) => preflight.run(),
             Command::Verify(verify) => verify.run(),
             Command::Up(up) => up.run(),
             Command::Demo(demo) => demo.run(),

@@ -268,7 +268,7 @@ fn draw_seed() -> Result<String, Failure> {
 }
 
 /// A directory for this run's copies of bots and what they leave, removed at its end.
-fn scratch() -> Result<Scratch, Failure> {
+pub(super) fn scratch() -> Result<Scratch, Failure> {
     Scratch::new().map_err(|error| {
         let place = std::env::temp_dir();
         Failure::Refused(format!("{}: {error}; set TMPDIR to another place", place.display()))

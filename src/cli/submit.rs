@@ -4,41 +4,51 @@ use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
 use arbiter_proto::v1::submit_version_request::Part;
-use arbiter_proto::v1::{Submission, SubmitVersionRequest, Version};
+use arbiter_proto::v1::{Submission, SubmitVersionRequest, TrialStatus, Version};
 use arbiter_worker::bot::Bot;
-use arbiter_worker::bundle::Bundle;
+use arbiter_worker::bundle::{self, Bundle};
 use clap::Args;
 use serde_json::json;
 
-use super::client::{Client, Server, unless_interrupted};
+use super::client::{Client, Server, interrupt, unless_interrupted};
 use super::output::{Output, hex};
-use super::{Failure, tell};
+use super::{Failure, tell, trial};
 use crate::play::progress;
 
-/// Submit a version of a bot to a tournament: everything in its directory, the program built.
+/// Submit a version of a bot to a tournament; exit code 1 if it fails its trial.
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
 #[command(
-    after_help = "If bot.toml says how the bot is built and its program is missing or out of \
-date, it is built
-on this machine first: nothing is built where the matches are played.
+    after_help = "What is sent are the files as they are: a worker builds them in its sandbox as \
+bot.toml says,
+and plays a few matches, before the version enters. Until then, and if it fails, the bot's former
+version stays in play. `arbiter preflight` does the same on this machine.
 
 Examples:
   arbiter submit finals mybot/
-  arbiter submit finals mybot/ --name mybot-2 --token \"$TOKEN\"
+  arbiter submit finals mybot.zip --name mybot-2 --no-wait
+  arbiter submit finals mybot/ --built
   arbiter submit finals bots/gomoku/house --house"
 )]
 pub(super) struct Submit {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// A directory with bot.toml or a KotH meta file, or an executable file.
+    /// A directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz, .tar.zst,
+    /// .zip), or an executable file.
     path: PathBuf,
     /// The name to enter by, instead of the bot's own.
     #[arg(long)]
     name: Option<BotName>,
-    /// As a house bot, which nobody owns: for organisers.
+    /// Build it on this machine and send the result, for tools that workers do not have.
+    #[arg(long)]
+    built: bool,
+    /// As a house bot, which nobody owns, built here, and entered at once: for organisers.
     #[arg(long)]
     house: bool,
+    /// Do not wait for its trial.
+    #[arg(long)]
+    no_wait: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -48,24 +58,60 @@ pub(super) struct Submit {
 
 impl Submit {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, path, name, house, json, client } = self;
-        let mut packed = Packed::new(&path)?;
-        packed.name = name.unwrap_or(packed.name);
-        let version = client.run(async |server| {
-            unless_interrupted(packed.submit(&server, &tournament, house)).await
+        let built = self.built || self.house;
+        let mut packed = if built { Packed::new(&self.path)? } else { Packed::source(&self.path)? };
+        packed.name = self.name.clone().unwrap_or(packed.name);
+        let (version, status) = self.client.run(async |server| {
+            let sent = packed.submit(&server, &self.tournament, self.house);
+            let version = unless_interrupted(sent).await?;
+            if self.no_wait || has_entered(&version) {
+                return Ok((version, TrialStatus::default()));
+            }
+            tokio::select! {
+                over = trial::wait(&server, &self.tournament, &version) => {
+                    let status = over?;
+                    Ok((status.version.clone().unwrap_or(version), status))
+                }
+                () = interrupt() => Err(Failure::Negative(format!(
+                    "interrupted: its trial goes on; see arbiter log {} {}",
+                    self.tournament, version.bot
+                ))),
+            }
         })?;
-        let Version { bot, number, digest, .. } = version;
-        let mut out = Output::new();
-        if json {
-            out.json(&json!({"bot": bot, "version": number, "digest": hex(&digest)}))?;
-        } else {
-            out.line(&format!(
-                "{bot} version {number} is in {tournament}; digest {}",
-                hex(&digest)
-            ))?;
-        }
-        out.flush()
+        self.show(&version, &status)
     }
+
+    /// Shows what became of the version.
+    fn show(&self, version: &Version, status: &TrialStatus) -> Result<(), Failure> {
+        let Version { bot, number, digest, .. } = version;
+        let entered = has_entered(version);
+        let mut out = Output::new();
+        if self.json {
+            let mut object = trial::status_json(&TrialStatus {
+                version: Some(version.clone()),
+                ..status.clone()
+            });
+            object["digest"] = json!(hex(digest));
+            out.json(&object)?;
+        } else if entered || !trial::is_over(version) {
+            let place = if entered { "is in" } else { "waits for its trial in" };
+            let (tournament, digest) = (&self.tournament, hex(digest));
+            out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))?;
+        }
+        out.flush()?;
+        if !self.json {
+            trial::tell_details(status);
+        }
+        if entered || !trial::is_over(version) {
+            return Ok(());
+        }
+        Err(Failure::Negative(format!("{bot} {}; it has not entered", trial::standing(version))))
+    }
+}
+
+/// Whether nothing keeps a version from being played.
+fn has_entered(version: &Version) -> bool {
+    version.state == "entered"
 }
 
 /// How much of a bundle goes into one message, in bytes.
@@ -96,6 +142,16 @@ impl Packed {
     /// What identifies what would be submitted.
     pub(super) fn digest(&self) -> [u8; 32] {
         self.bundle.digest().into()
+    }
+
+    /// Packs the sources of the bot at `path`, or in it if it is an archive. Nothing is built.
+    ///
+    /// # Errors
+    /// If there is no bot, or it cannot be packed.
+    pub(super) fn source(path: &Path) -> Result<Self, Failure> {
+        let bundle::Submission { name, bundle } =
+            bundle::Submission::read(path).map_err(Failure::usage)?;
+        Ok(Self { name, bundle })
     }
 
     /// Submits it to the tournament of this name.

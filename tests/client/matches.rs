@@ -104,6 +104,11 @@ fn bots_and_what_became_of_them() {
         withdrawn: true,
         own: true,
         newest: Some(newest(4)),
+        pending: Some(Version {
+            state: "failed".into(),
+            verdict: "it \u{1b}forfeits".into(),
+            ..newest(5)
+        }),
         ..Default::default()
     };
     let failing = Bot {
@@ -133,14 +138,20 @@ fn bots_and_what_became_of_them() {
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
     let moment = ["2001-09-09", "01:46:40", "UTC"];
     assert_eq!(row[..4], ["bot", "a\u{fffd}da", "4", "cdcdcdcdcdcd"]);
-    assert_eq!((&row[4..7], row[7]), (&moment[..], "withdrawn"));
+    assert_eq!(&row[4..7], moment);
+    assert_eq!(row[7..].join(" "), "withdrawn; version 5 failed its trial: it \u{fffd}forfeits");
     assert!(table.lines().nth(3).unwrap().ends_with("stood down: it forfeited 3 of 4 matches"));
     let lines = crate::json(&server, &["bots", "finals", "--json"]);
     assert_eq!(
         lines[0],
         json!({"bot": "house", "owner": null, "house": true, "own": false, "withdrawn": false,
-            "stood_down": false, "reason": null, "version": 1, "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z"})
+            "stood_down": false, "reason": null, "version": 1,
+            "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z",
+            "pending": null})
     );
+    let pending = &lines[1]["pending"];
+    assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
+
     let told = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
     assert_eq!(told, "bot takes part in the editions of finals no more\n");
     let told = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);

@@ -26,6 +26,8 @@ pub(crate) struct Script {
     pub(crate) aside: Vec<Aside>,
     pub(crate) bots: Vec<Bot>,
     pub(crate) log: Vec<LogLine>,
+    /// What a trial goes through, one step each time it is asked for.
+    pub(crate) trials: Vec<TrialStatus>,
     /// The whole leaderboard, without places.
     pub(crate) board: GetRankingResponse,
     pub(crate) places: Vec<Place>,
@@ -264,7 +266,8 @@ impl BotService for Scripted {
         let digest = blake3::hash(&bundle).as_bytes().to_vec();
         let Submission { bot, house, .. } = submission;
         self.told.lock().unwrap().bundles.insert(bot.clone(), (bundle, house));
-        Ok(Response::new(Version { bot, number: 1, digest, submitted_at_us: 0 }))
+        let state = "entered".to_owned();
+        Ok(Response::new(Version { bot, number: 1, digest, state, ..Version::default() }))
     }
 
     async fn list_bots(&self, request: Request<ListBotsRequest>) -> Answer<ListBotsResponse> {
@@ -274,6 +277,20 @@ impl BotService for Scripted {
     async fn get_log(&self, request: Request<GetLogRequest>) -> Answer<GetLogResponse> {
         let Script { log: lines, stood_down, .. } = self.called("log", &request)?;
         Ok(Response::new(GetLogResponse { lines, stood_down }))
+    }
+
+    async fn get_trial(&self, request: Request<GetTrialRequest>) -> Answer<TrialStatus> {
+        let mut trials = self.called("trial", &request)?.trials;
+        if trials.len() > 1 {
+            self.script.lock().unwrap().trials.remove(0);
+        }
+        trials.truncate(1);
+        Ok(Response::new(trials.pop().unwrap_or_default()))
+    }
+
+    async fn retry_trial(&self, request: Request<RetryTrialRequest>) -> Answer<TrialStatus> {
+        self.called(&format!("retry {}", request.get_ref().bot), &request)?;
+        Ok(Response::new(TrialStatus::default()))
     }
 
     async fn withdraw_bot(

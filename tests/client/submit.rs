@@ -26,7 +26,7 @@ fn a_bot_is_built_packed_and_sent() {
     let bots = Bots::new();
     let path = bots.rascal("mine", "honest", 0, "");
     let server = Server::start(board());
-    let output = run(&server, &["submit", "finals", &path, "--name", "other"]);
+    let output = run(&server, &["submit", "finals", &path, "--built", "--name", "other"]);
     let told = String::from_utf8(output.stdout).unwrap();
     let bundle = server.told.lock().unwrap().bundles["other"].clone();
     let digest = blake3::hash(&bundle.0);
@@ -38,7 +38,9 @@ fn a_bot_is_built_packed_and_sent() {
     let again = run(&server, &["submit", "finals", &path, "--house", "--json"]);
     assert!(again.stderr.is_empty(), "it is built already");
     let object: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!(object, json!({"bot": "mine", "version": 1, "digest": digest.to_string()}));
+    assert_eq!((&object["bot"], &object["version"]), (&json!("mine"), &json!(1)));
+    assert_eq!(object["digest"], json!(digest.to_string()));
+    assert_eq!(object["state"], json!("entered"));
     assert!(server.told.lock().unwrap().bundles["mine"].1);
 }
 

@@ -44,6 +44,9 @@ move_limit = "60s"
 kind = "round_robin"
 legs = 20
 
+[submissions]
+preflight = false
+
 [clock]
 startup = "60s"
 "#;
@@ -112,7 +115,7 @@ impl<'a> Site<'a> {
         fs::write(&file, TOURNAMENT).unwrap();
         self.client(&["tournament", "create", file.to_str().unwrap()]);
         for (name, path) in BOTS {
-            self.client(&["submit", "open", path, "--name", name]);
+            self.client(&["submit", "open", path, "--built", "--name", name]);
         }
         for worker in &mut self.workers {
             worker.hear("connected");

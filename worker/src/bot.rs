@@ -3,7 +3,7 @@
 //! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, or an executable
 //! file.
 
-mod manifest;
+pub(crate) mod manifest;
 
 use std::fs;
 use std::io;
@@ -92,6 +92,17 @@ impl Contestant {
         named.unwrap_or_else(|| Protocol::default_of(game))
     }
 
+    /// The same by the digest of what was submitted, where what is run was built from that.
+    #[must_use]
+    pub(crate) fn known_as(&self, digest: blake3::Hash) -> Self {
+        let digest = digest.to_string();
+        match self {
+            Self::Bot(bot) if bot.digest == digest => self.clone(),
+            Self::Bot(bot) => Arc::new(Bot { digest, ..Bot::clone(bot) }).into(),
+            Self::Unfit { why, .. } => Self::Unfit { digest, why: why.clone() },
+        }
+    }
+
     /// Whether its standard error is kept with records.
     pub fn shows_stderr(&self) -> bool {
         matches!(self, Self::Bot(bot) if bot.stderr)
@@ -151,8 +162,8 @@ impl Bot {
         Ok(Self { name, source: Source::Directory(path), run, protocol, stderr, digest })
     }
 
-    /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest.
-    /// Nothing is built: what was submitted is what is run.
+    /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest,
+    /// and built there if its manifest says how.
     ///
     /// # Errors
     /// [`BotError`] if its manifest is malformed, or its program cannot be run.
@@ -162,6 +173,14 @@ impl Bot {
         check_program(&path, &run[0])?;
         let (source, digest) = (Source::Directory(path), digest.to_string());
         Ok(Self { name, source, run, protocol, stderr, digest })
+    }
+
+    /// How the bot in the directory `path` is built, if it is.
+    ///
+    /// # Errors
+    /// [`BotError`] if its manifest is malformed.
+    pub(crate) fn build_of(path: &Path) -> Result<Option<Vec<String>>, BotError> {
+        Ok(manifest::read(path)?.build)
     }
 
     /// What [`Bot::load`] would have to run first to build the bot at `path`, for people; nothing

@@ -12,20 +12,21 @@
 mod archive;
 mod extract;
 mod left;
+mod source;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use arbiter_games::BotName;
-use serde::Serialize;
 use thiserror::Error;
 
+use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
 use crate::sandbox::Source;
 use archive::{Caps, Content, Item};
 
 pub use left::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
+pub use source::Submission;
 
 /// The largest bundle, in bytes as it is submitted.
 pub const MOST_BUNDLE: usize = 64 << 20;
@@ -38,6 +39,9 @@ pub const MOST_ENTRIES: usize = 10_000;
 
 /// How hard a bundle is compressed: it is packed once and fetched by every worker.
 const EFFORT: i32 = 9;
+
+/// What is no part of a submission, wherever it is.
+const LEFT_OUT: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
 
 /// What a bundle may be.
 const CAPS: Caps =
@@ -77,25 +81,39 @@ impl BundleError {
     }
 }
 
-/// The manifest of a bot that was a single file.
-#[derive(Serialize)]
-struct Generated<'a> {
-    name: &'a BotName,
-    run: &'a [String],
-}
-
 impl Bundle {
-    /// Packs a bot, which was loaded and so can be run. One that is a single file becomes a
-    /// directory with a manifest.
+    /// Packs a bot, which was loaded and so can be run: nothing of it is to be built any more. One
+    /// that is a single file becomes a directory with a manifest.
     ///
     /// # Errors
     /// [`BundleError::Unfit`] if it has too many or too large files, or links that lead out.
     pub fn of(bot: &Bot) -> Result<Self, BundleError> {
-        let items = match &bot.source {
+        let mut items = match &bot.source {
             Source::Directory(path) => archive::gather(path, &CAPS)?,
             Source::File(path) => single(bot, path)?,
         };
-        let bytes = archive::write(&items, EFFORT, &CAPS)?;
+        for Item { path, content } in &mut items {
+            if let Content::File { bytes, .. } = content
+                && path == Path::new(BOT_TOML)
+                && let Some(text) = manifest::once_built(bytes)
+            {
+                *bytes = text.into();
+            }
+        }
+        Self::pack(&items)
+    }
+
+    /// Packs the files of a bot that is to be built where it is tried, as they are in a directory;
+    /// what version control and interpreters keep for themselves is left out.
+    ///
+    /// # Errors
+    /// [`BundleError::Unfit`] if they are too many or too large, or have links that lead out.
+    pub(crate) fn of_source(path: &Path) -> Result<Self, BundleError> {
+        Self::pack(&archive::gather_but(path, &CAPS, &LEFT_OUT)?)
+    }
+
+    fn pack(items: &[Item]) -> Result<Self, BundleError> {
+        let bytes = archive::write(items, EFFORT, &CAPS)?;
         let digest = blake3::hash(&bytes);
         Ok(Self { bytes, digest })
     }
@@ -120,8 +138,10 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
             path.display()
         )));
     }
-    let manifest = toml::to_string(&Generated { name: &bot.name, run: &bot.run })
-        .expect("a name and a list of texts can be written as TOML");
+    let (name_of_it, run) = (bot.name.clone(), bot.run.clone());
+    let manifest =
+        Manifest { name: name_of_it, run, build: None, protocol: None, stderr: bot.stderr };
+    let manifest = manifest.to_toml();
     let program = fs::read(path).map_err(BundleError::system(path))?;
     let mut items = vec![
         Item {

@@ -5,6 +5,7 @@
 //! back. It knows no game by name, except where a protocol's frame depends on it.
 
 pub mod bot;
+pub mod build;
 pub mod bundle;
 pub mod client;
 pub mod connect;
@@ -19,3 +20,4 @@ pub mod seat;
 mod slot;
 pub mod spool;
 pub mod table;
+pub mod trial;

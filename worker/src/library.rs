@@ -22,10 +22,13 @@ use tonic::{Code, Status};
 use tracing::{info, warn};
 
 use crate::bot::{Bot, Contestant, Protocol};
+use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::client::Caller;
 use crate::client::backoff::{self, Backoff};
 use crate::sandbox::{Host, Source};
+use crate::seat::Stop;
+use crate::slot::Supplies;
 use crate::spool::{self, SpoolError};
 
 /// What all bots together may take up on disk, in bytes; a sandbox with walls has copies besides.
@@ -110,10 +113,31 @@ impl Library {
         Ok(contestant)
     }
 
+    /// What a job takes: the contestants with these bundles, and the bundle of `subject` as it is.
+    ///
+    /// # Errors
+    /// Why something of it cannot be had, for the organiser.
+    pub(crate) async fn supply(
+        &self,
+        caller: &Caller,
+        programs: &[blake3::Hash],
+        subject: Option<blake3::Hash>,
+    ) -> Result<Supplies, String> {
+        let mut supplies = Supplies::default();
+        for digest in programs {
+            supplies.bots.insert(*digest, self.take(caller, *digest).await?);
+        }
+        if let Some(subject) = subject {
+            supplies.subject = download(caller, subject).await?;
+        }
+        Ok(supplies)
+    }
+
     async fn fetch(&self, caller: &Caller, digest: blake3::Hash) -> Result<Kept, String> {
         let bytes = download(caller, digest).await?;
-        let directory = self.directory.clone();
-        let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory));
+        let (directory, host) = (self.directory.clone(), Arc::clone(&self.host));
+        let unpacked =
+            tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
         let kept = unpacked.await.map_err(|error| error.to_string())??;
         if let Contestant::Unfit { why, .. } = &kept.contestant {
             info!(%digest, why, "a bundle that cannot play: it forfeits");
@@ -230,18 +254,24 @@ async fn pieces(caller: &Caller, digest: blake3::Hash) -> Result<Vec<u8>, Status
     Ok(bytes)
 }
 
-/// Unpacks a bundle into a directory of its own in `directory`, and sees what it is.
-fn unpack(bytes: &[u8], digest: blake3::Hash, directory: &Path) -> Result<Kept, String> {
+/// Unpacks a bundle into a directory of its own in `directory`, builds what is to be built, and
+/// sees what it is.
+fn unpack(
+    bytes: &[u8],
+    digest: blake3::Hash,
+    directory: &Path,
+    host: &Host,
+) -> Result<Kept, String> {
     let failed = |error: io::Error| format!("{}: {error}", directory.display());
     let files = tempfile::tempdir_in(directory).map_err(failed)?;
     let unfit = |why| Contestant::Unfit { digest: digest.to_string(), why };
     let contestant = match bundle::unpack(bytes, files.path()) {
-        Ok(()) => match Bot::unpacked(files.path(), digest) {
+        Ok(()) => match built(files.path(), digest, host)? {
             Ok(bot) if bot.protocol == Some(Protocol::Http) => {
                 unfit("bots that speak http are not seated; use stdio".to_owned())
             }
             Ok(bot) => Contestant::Bot(Arc::new(bot)),
-            Err(error) => unfit(error.within(files.path())),
+            Err(why) => unfit(why),
         },
         Err(BundleError::Unfit(why)) => {
             empty(files.path()).map_err(failed)?;
@@ -251,6 +281,20 @@ fn unpack(bytes: &[u8], digest: blake3::Hash, directory: &Path) -> Result<Kept, 
     };
     let size = size(files.path()).map_err(failed)?;
     Ok(Kept { contestant, files, size })
+}
+
+/// The bot whose files are in `tree`, built if that was not done in a trial; or why there is none,
+/// for its author.
+fn built(tree: &Path, digest: blake3::Hash, host: &Host) -> Result<Result<Bot, String>, String> {
+    // Its end is the end of the build's time: nobody waits for it any longer than that.
+    let (stop, _cord) =
+        Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let built = build::build(host, &stop, tree, &Rules::default());
+    Ok(match built.map_err(|fault| fault.to_string())? {
+        Ok(Some(Built { failure: Some(why), .. })) => Err(why),
+        Ok(_) => Bot::unpacked(tree, digest).map_err(|error| error.within(tree)),
+        Err(error) => Err(error.within(tree)),
+    })
 }
 
 /// What the files in a directory hold, in bytes.
@@ -289,7 +333,8 @@ mod tests {
         let mut places = Vec::new();
         for (taken, name) in (0..).zip(["one", "two", "three", "four"]) {
             let bundle = bundle(name);
-            let kept = unpack(bundle.bytes(), bundle.digest(), &library.directory).unwrap();
+            let kept =
+                unpack(bundle.bytes(), bundle.digest(), &library.directory, &library.host).unwrap();
             if name == "one" {
                 played.push(kept.contestant.clone());
             }

@@ -1,4 +1,4 @@
-//! A lot as it is played: what came over the wire, with every doubt about it settled.
+//! Lots and trials as they are played: what came over the wire, with every doubt about it settled.
 
 use arbiter_games::{BotName, GameName, Params, Seed};
 use arbiter_proto::convert;
@@ -6,6 +6,73 @@ use arbiter_proto::ids::{Lease, MatchNumber};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use serde_json::{Map, Value};
+
+/// Something to be done under one lease.
+#[derive(Clone, Debug)]
+pub(crate) enum Job {
+    Lot(Lot),
+    Trial(Box<Tryout>),
+}
+
+impl Job {
+    pub(crate) fn lease(&self) -> Lease {
+        match self {
+            Self::Lot(lot) => lot.lease,
+            Self::Trial(tryout) => tryout.lease,
+        }
+    }
+
+    /// The digests of the bundles that are run, each once.
+    pub(crate) fn programs(&self) -> Vec<blake3::Hash> {
+        let mut programs: Vec<_> = match self {
+            Self::Lot(lot) => {
+                let seats = lot.matches.iter().flat_map(|planned| &planned.seats);
+                seats.map(|seat| seat.program).collect()
+            }
+            Self::Trial(tryout) => tryout.opponents.iter().map(|seat| seat.program).collect(),
+        };
+        programs.sort_unstable_by_key(|digest| *digest.as_bytes());
+        programs.dedup();
+        programs
+    }
+
+    /// The digest of the bundle that is to be tried.
+    pub(crate) fn subject(&self) -> Option<blake3::Hash> {
+        match self {
+            Self::Lot(_) => None,
+            Self::Trial(tryout) => Some(tryout.subject.digest),
+        }
+    }
+}
+
+/// A version to be tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Tryout {
+    pub(crate) lease: Lease,
+    pub(crate) params: Params,
+    pub(crate) settings: Settings,
+    pub(crate) seed: Seed,
+    pub(crate) subject: Sitting,
+    pub(crate) opponents: Vec<Sitting>,
+}
+
+impl Tryout {
+    /// Reads a trial whose lease is known.
+    ///
+    /// # Errors
+    /// What is wrong with it; that is no bot's fault.
+    pub(crate) fn read(lease: Lease, message: v1::Trial) -> Result<Self, String> {
+        let game: GameName = message.game.parse().map_err(text)?;
+        let settings: Settings = serde_json::from_str(&message.settings)
+            .map_err(|error| format!("settings: {error}"))?;
+        let params = Params::read(game, Value::Object(settings.params.clone()))
+            .map_err(|error| format!("params: {error}"))?;
+        let seed = convert::seed("seed", &message.seed).map_err(text)?;
+        let subject = convert::given("subject", message.subject).map_err(text)?;
+        let opponents = message.opponents.into_iter().map(sitting).collect::<Result<_, _>>()?;
+        Ok(Self { lease, params, settings, seed, subject: sitting(subject)?, opponents })
+    }
+}
 
 /// Matches to be played under one lease.
 #[derive(Clone, Debug)]
@@ -30,8 +97,10 @@ pub(crate) struct Planned {
 #[derive(Clone, Debug)]
 pub(crate) struct Sitting {
     pub(crate) name: BotName,
-    /// The digest of the bot's bundle.
+    /// The digest of what was submitted: what identifies it.
     pub(crate) digest: blake3::Hash,
+    /// The digest of the bundle that is run.
+    pub(crate) program: blake3::Hash,
     /// The files that it left before, packed.
     pub(crate) files: Vec<u8>,
 }
@@ -55,15 +124,6 @@ impl Lot {
         }
         Ok(Self { lease, settings, matches })
     }
-
-    /// The digests of the bundles that are needed, each once.
-    pub(crate) fn digests(&self) -> Vec<blake3::Hash> {
-        let seats = self.matches.iter().flat_map(|planned| &planned.seats);
-        let mut digests: Vec<_> = seats.map(|seat| seat.digest).collect();
-        digests.sort_unstable_by_key(|digest| *digest.as_bytes());
-        digests.dedup();
-        digests
-    }
 }
 
 fn planned(game: GameName, settings: &Settings, message: v1::Match) -> Result<Planned, String> {
@@ -76,13 +136,18 @@ fn planned(game: GameName, settings: &Settings, message: v1::Match) -> Result<Pl
     }
     let params =
         Params::read(game, Value::Object(all)).map_err(|error| format!("params: {error}"))?;
-    let seats = seats.into_iter().map(|v1::Seat { bot, digest, files }| {
-        let digest = convert::bytes32("digest", &digest).map_err(text)?.into();
-        Ok(Sitting { name: bot.parse().map_err(text)?, digest, files })
-    });
-    let seats = seats.collect::<Result<_, String>>()?;
+    let seats = seats.into_iter().map(sitting).collect::<Result<_, _>>()?;
     let seed = convert::seed("seed", &seed).map_err(text)?;
     Ok(Planned { number: MatchNumber(number), seed, params, seats })
+}
+
+fn sitting(message: v1::Seat) -> Result<Sitting, String> {
+    let v1::Seat { bot, digest, files, program } = message;
+    let hash = |field, bytes: &[u8]| convert::bytes32(field, bytes).map_err(text);
+    let digest = hash("digest", &digest)?;
+    let program = if program.is_empty() { digest } else { hash("program", &program)? };
+    let name = bot.parse().map_err(text)?;
+    Ok(Sitting { name, digest: digest.into(), program: program.into(), files })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]

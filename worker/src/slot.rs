@@ -21,11 +21,12 @@ use tracing::{debug, error, info, info_span, warn};
 use crate::bot::Contestant;
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
-use crate::lot::{Lot, Planned, Sitting};
+use crate::lot::{Job, Lot, Planned, Sitting, Tryout};
 use crate::sandbox::{Host, Terms, cores_of};
 use crate::seat::Stop;
 use crate::spool::Spool;
 use crate::table::{Entrant, Match, Outcome, SeatReport, State};
+use crate::trial::{Failing, Player, Trial, Tried};
 
 /// What the records of one report may take up, in bytes: a report is one message, and is held in
 /// memory. What comes behind is left out; only bots that flood get as far.
@@ -34,17 +35,35 @@ const MOST_RECORDS: usize = 128 << 20;
 /// How hard records are compressed.
 const EFFORT: i32 = 3;
 
-/// Something to be played.
+/// Something to be done.
 #[derive(Debug)]
 pub(crate) struct Order {
-    pub(crate) lot: Lot,
-    /// The contestants by the digests of their bundles.
-    pub(crate) bots: HashMap<blake3::Hash, Contestant>,
+    pub(crate) job: Job,
+    pub(crate) supplies: Supplies,
     /// Ends it early.
     pub(crate) stop: Arc<Stop>,
 }
 
-/// How a lot ended.
+/// What it takes to do a job.
+#[derive(Debug, Default)]
+pub(crate) struct Supplies {
+    /// The contestants by the digests of the bundles that are run.
+    pub(crate) bots: HashMap<blake3::Hash, Contestant>,
+    /// The bundle that is to be tried, in a trial.
+    pub(crate) subject: Vec<u8>,
+}
+
+impl Supplies {
+    /// Who is to take a seat.
+    fn contestant(&self, sitting: &Sitting) -> Result<Contestant, Fault> {
+        let found = self.bots.get(&sitting.program);
+        let found =
+            found.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
+        Ok(found.known_as(sitting.digest))
+    }
+}
+
+/// How a lot or a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Its report is in the spool.
@@ -127,26 +146,34 @@ struct Slot {
 impl Slot {
     fn run(&self, orders: &mpsc::Receiver<Order>, said: &UnboundedSender<Said>) {
         for order in orders {
-            let Lease { lot, attempt } = order.lot.lease;
+            let lease = order.job.lease();
+            let Lease { lot, attempt } = lease;
             let (slot, edition) = (self.number, lot.edition);
             let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt);
             let ended = span.in_scope(|| self.end_of(&order));
             let retired = matches!(ended, Ended::Retired(_));
-            if said.send((self.number, order.lot.lease, ended)).is_err() || retired {
+            if said.send((self.number, lease, ended)).is_err() || retired {
                 return;
             }
         }
     }
 
-    /// Plays a lot, whatever comes of it.
+    /// Does a job, whatever comes of it.
     fn end_of(&self, order: &Order) -> Ended {
         let played = catch_unwind(AssertUnwindSafe(|| {
-            let report = self.lot(order)?;
-            self.workshop.spool.keep(order.lot.lease, &report).fault("cannot keep a report")
+            let report = match &order.job {
+                Job::Lot(lot) => self.lot(order, lot)?,
+                Job::Trial(tryout) => self.trial(order, tryout)?,
+            };
+            let kept = self.workshop.spool.keep(order.job.lease(), &report);
+            kept.fault("cannot keep a report").map(|()| report)
         }));
         match played {
-            Ok(Ok(())) => {
-                info!(matches = order.lot.matches.len(), "played");
+            Ok(Ok(report)) => {
+                match report.trial {
+                    Some(tried) => info!(passed = tried.passed, tried.verdict, "tried"),
+                    None => info!(matches = report.results.len(), "played"),
+                }
                 Ended::Played
             }
             Ok(Err(Fault::Abandoned)) => {
@@ -172,16 +199,48 @@ impl Slot {
         }
     }
 
-    fn lot(&self, order: &Order) -> Result<v1::Report, Fault> {
+    fn lot(&self, order: &Order, lot: &Lot) -> Result<v1::Report, Fault> {
         let mut room = MOST_RECORDS;
-        let results = order.lot.matches.iter().map(|planned| {
+        let results = lot.matches.iter().map(|planned| {
             let span = info_span!("match", number = %planned.number);
-            span.in_scope(|| self.one(order, planned, &mut room))
+            span.in_scope(|| self.one(order, lot, planned, &mut room))
         });
         Ok(v1::Report {
-            lease: Some(order.lot.lease.into()),
+            lease: Some(lot.lease.into()),
             results: results.collect::<Result<_, _>>()?,
             level: self.workshop.host.level().word().to_owned(),
+            trial: None,
+        })
+    }
+
+    /// Builds and tries a version.
+    fn trial(&self, order: &Order, tryout: &Tryout) -> Result<v1::Report, Fault> {
+        let scratch = tempfile::tempdir_in(&self.workshop.scratch);
+        let scratch = scratch.fault("cannot make a directory for a trial")?;
+        let opponents = tryout.opponents.iter().map(|sitting| {
+            let bot = order.supplies.contestant(sitting)?;
+            Ok(Player { name: sitting.name.clone(), bot })
+        });
+        let trial = Trial {
+            params: tryout.params.clone(),
+            seed: tryout.seed,
+            clock: tryout.settings.clock,
+            limits: tryout.settings.limits,
+            ponder: tryout.settings.ponder,
+            cores: self.cores.clone(),
+            name: tryout.subject.name.clone(),
+            opponents: opponents.collect::<Result<_, Fault>>()?,
+        };
+        let host = &self.workshop.host;
+        let bytes = &order.supplies.subject;
+        let tried = trial.examine(host, &order.stop, bytes, scratch.path(), &mut |_| {})?;
+        let unclean = |error| Fault::unclean("cannot remove the directory of a trial", error);
+        scratch.close().map_err(unclean)?;
+        Ok(v1::Report {
+            lease: Some(tryout.lease.into()),
+            results: Vec::new(),
+            level: host.level().word().to_owned(),
+            trial: Some(told(tried)),
         })
     }
 
@@ -189,20 +248,19 @@ impl Slot {
     fn one(
         &self,
         order: &Order,
+        lot: &Lot,
         planned: &Planned,
         room: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
         order.stop.check()?;
         let scratch = tempfile::tempdir_in(&self.workshop.scratch);
         let scratch = scratch.fault("cannot make a directory for a match")?;
-        let settings = &order.lot.settings;
+        let settings = &lot.settings;
         let keeps = settings.state.keeps();
         let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
         let entrants = planned.seats.iter().enumerate().map(|(index, sitting)| {
-            let Sitting { name, digest, files } = sitting;
-            let bot = order.bots.get(digest).cloned();
-            let bot =
-                bot.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
+            let Sitting { name, files, .. } = sitting;
+            let bot = order.supplies.contestant(sitting)?;
             let state = if keeps {
                 fs::create_dir(left(index)).fault("cannot make a directory for a bot's files")?;
                 unpack_left(files, &left(index)).fault("cannot bring back a bot's files")?;
@@ -254,6 +312,16 @@ fn what_it_left(sitting: &Sitting, directory: &Path) -> Result<Vec<u8>, Fault> {
         }
         packed => packed.fault("cannot keep a bot's files"),
     }
+}
+
+/// What a trial came to, as it is reported.
+fn told(tried: Tried) -> v1::TrialReport {
+    let Tried { failing, figures, warnings, log, program } = tried;
+    let passed = failing.is_none();
+    let Failing { verdict, evidence } = failing.unwrap_or_default();
+    let figures = serde_json::to_string(&figures).expect("numbers can be written as JSON");
+    let program = program.map(|bundle| bundle.bytes().to_vec()).unwrap_or_default();
+    v1::TrialReport { passed, verdict, evidence, log, figures, warnings, program }
 }
 
 /// What a match came to, as it is reported; files and record are still to come.

@@ -203,7 +203,7 @@ impl Match {
 }
 
 /// How the answers of a game's bots are framed.
-fn framing(game: GameName) -> Framing {
+pub(crate) fn framing(game: GameName) -> Framing {
     match game {
         GameName::Wojna | GameName::Bitwa => Framing::Gtp,
         GameName::Tricks | GameName::Blackjack | GameName::Gomoku => Framing::Line,

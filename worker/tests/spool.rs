@@ -16,7 +16,12 @@ fn lease(lot: i64, attempt: i16) -> Lease {
 
 fn report(lease: Lease) -> v1::Report {
     let result = v1::MatchResult { number: 7, record: vec![9; 10_000], ..Default::default() };
-    v1::Report { lease: Some(lease.into()), results: vec![result], level: "A".to_owned() }
+    v1::Report {
+        lease: Some(lease.into()),
+        results: vec![result],
+        level: "A".to_owned(),
+        trial: None,
+    }
 }
 
 fn names(directory: &Path) -> Vec<String> {

@@ -163,5 +163,5 @@ fn report(lot: &Lot) -> Report {
             record: Vec::new(),
         }
     });
-    Report { lease: lot.lease, results: results.collect(), level: "A".to_owned() }
+    Report { lease: lot.lease, results: results.collect(), level: "A".to_owned(), trial: None }
 }

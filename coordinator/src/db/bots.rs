@@ -159,3 +159,18 @@ pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Erro
         WHERE id = $1 AND stood_down_version IS NOT NULL";
     Ok(sqlx::query(statement).bind(bot.0).execute(db).await?.rows_affected() == 1)
 }
+
+/// The tournament that a version was submitted to.
+///
+/// # Errors
+/// If the database fails.
+pub async fn tournament_of(
+    db: impl PgExecutor<'_>,
+    version: VersionId,
+) -> Result<Option<TournamentId>, Error> {
+    let statement = "
+        SELECT b.tournament FROM versions v JOIN bots b ON b.id = v.bot WHERE v.id = $1";
+    let found: Option<i32> =
+        sqlx::query_scalar(statement).bind(version.0).fetch_optional(db).await?;
+    Ok(found.map(TournamentId))
+}

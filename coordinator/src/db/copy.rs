@@ -55,6 +55,22 @@ impl Rows {
         self.field(value)
     }
 
+    /// Announces so many bytes, which follow in parts of their own.
+    pub(super) fn begin_bytes(&mut self, length: u64) -> &mut Self {
+        self.length(usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    /// What was written so far.
+    pub(super) fn part(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What comes last.
+    pub(super) fn end() -> &'static [u8] {
+        const END: [u8; 2] = TRAILER.to_be_bytes();
+        &END
+    }
+
     /// A JSON value: its text after the number of the format.
     pub(super) fn jsonb(&mut self, value: &str) -> &mut Self {
         self.length(1 + value.len()).put(&[1]).put(value.as_bytes())

@@ -1,6 +1,6 @@
 //! The entrants of an edition by name.
 
-use arbiter_proto::ids::{BotId, EditionId, Entrant};
+use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
 use sqlx::{Error, FromRow, PgExecutor};
 
 /// Who takes part in an edition: entrant 0 first.
@@ -19,6 +19,8 @@ pub struct Named {
     pub version: i32,
     /// BLAKE3 of its bundle.
     pub digest: Vec<u8>,
+    /// BLAKE3 of the bundle that is run: what its trial built, or the same.
+    pub program: Vec<u8>,
     /// The token of its owner; none owns a house bot.
     pub owner: Option<i32>,
 }
@@ -30,8 +32,10 @@ impl Roster {
     /// If the database fails.
     pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self, Error> {
         let statement = "
-            SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner
+            SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                coalesce(t.program, v.digest) AS program
             FROM entrants e JOIN versions v ON v.id = e.version JOIN bots b ON b.id = e.bot
+            LEFT JOIN trials t ON t.version = v.id
             WHERE e.edition = $1 ORDER BY e.entrant";
         sqlx::query_as(statement).bind(edition.0).fetch_all(db).await.map(Self)
     }
@@ -51,6 +55,39 @@ impl Roster {
     /// The entrant whose bot has this name.
     pub fn find(&self, name: &str) -> Option<Entrant> {
         self.iter().find(|(_, named)| named.name == name).map(|(entrant, _)| entrant)
+    }
+}
+
+impl Named {
+    /// What is submitted as this version, whether it entered or not.
+    ///
+    /// # Errors
+    /// If there is no such version, or the database fails.
+    pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self, Error> {
+        let statement = "
+            SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                coalesce(t.program, v.digest) AS program
+            FROM versions v JOIN bots b ON b.id = v.bot LEFT JOIN trials t ON t.version = v.id
+            WHERE v.id = $1";
+        sqlx::query_as(statement).bind(version.0).fetch_one(db).await
+    }
+
+    /// The house bots of a tournament that take part, in the order of their first submissions.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn of_house(
+        db: impl PgExecutor<'_>,
+        tournament: TournamentId,
+    ) -> Result<Vec<Self>, Error> {
+        let statement = "
+            SELECT DISTINCT ON (b.id) b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                coalesce(t.program, v.digest) AS program
+            FROM bots b JOIN versions v ON v.bot = b.id LEFT JOIN trials t ON t.version = v.id
+            WHERE b.tournament = $1 AND b.owner IS NULL AND b.withdrawn_at IS NULL
+                AND (t.state IS NULL OR t.state = 'passed')
+            ORDER BY b.id, v.number DESC";
+        sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
     }
 }
 

@@ -1,8 +1,16 @@
 //! Versions: what was submitted for a bot, one after the other, and the bundles they consist of.
 
+use std::fs::File;
+use std::io::Read as _;
+
 use arbiter_proto::ids::{BotId, TournamentId, VersionId};
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{Error, FromRow, PgExecutor, PgPool};
 use time::OffsetDateTime;
+
+use super::copy::Rows;
+
+/// How much of a bundle is read at a time, in bytes.
+const PIECE: usize = 256 << 10;
 
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -33,6 +41,43 @@ pub async fn store_bundle(
     let statement =
         "INSERT INTO bundles (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
     sqlx::query(statement).bind(digest.as_slice()).bind(bytes).execute(db).await.map(drop)
+}
+
+/// Stores a bundle of `size` bytes that are read from a file, piece by piece, unless it is there
+/// already.
+///
+/// # Errors
+/// If it cannot be read, or the database fails.
+pub async fn copy_bundle_in(
+    pool: &PgPool,
+    digest: &[u8; 32],
+    size: u64,
+    mut file: File,
+) -> Result<(), Error> {
+    let mut connection = pool.acquire().await?;
+    let statement = "SELECT EXISTS (SELECT FROM bundles WHERE digest = $1)";
+    let query = sqlx::query_scalar(statement).bind(digest.as_slice());
+    if query.fetch_one(&mut *connection).await? {
+        return Ok(());
+    }
+    let mut begun = Rows::new();
+    begun.row(2).bytes(digest).begin_bytes(size);
+    let statement = "COPY bundles (digest, bytes) FROM STDIN (FORMAT binary)";
+    let mut copy = connection.copy_in_raw(statement).await?;
+    copy.send(begun.part()).await?;
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => drop(copy.send(&piece[..count]).await?),
+        }
+    }
+    copy.send(Rows::end()).await?;
+    match copy.finish().await {
+        // Somebody else submitted the same at this moment.
+        Err(error) if super::is_duplicate(&error) => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 /// The bundle with this digest.
@@ -72,8 +117,8 @@ pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>,
     sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
 }
 
-/// The newest version of each bot of a tournament that was neither withdrawn nor stood down, in the
-/// order of the bots' first submissions.
+/// The newest version that entered of each bot of a tournament that was neither withdrawn nor stood
+/// down, in the order of the bots' first submissions. One that waits for its trial or failed it has not entered.
 ///
 /// # Errors
 /// If the database fails.
@@ -82,9 +127,12 @@ pub async fn newest(
     tournament: TournamentId,
 ) -> Result<Vec<Version>, Error> {
     let statement = "
-        SELECT DISTINCT ON (v.bot) v.* FROM versions v JOIN bots b ON b.id = v.bot
+        SELECT DISTINCT ON (v.bot) v.* FROM versions v
+        JOIN bots b ON b.id = v.bot
+        LEFT JOIN trials t ON t.version = v.id
         WHERE b.tournament = $1 AND b.withdrawn_at IS NULL
           AND v.id > coalesce(b.stood_down_version, 0)
+            AND (t.state IS NULL OR t.state = 'passed')
         ORDER BY v.bot, v.number DESC";
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
 }

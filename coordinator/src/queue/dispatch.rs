@@ -1,4 +1,4 @@
-//! Hands lots to workers as they ask for them.
+//! Hands trials and lots to workers as they ask for something to do.
 //!
 //! Hundreds of workers ask at their own times; the database is asked once for all who wait at a
 //! moment, by one task. Nothing is leased before somebody wants it: a lease that lay about here
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::{Clock, Leased, Queue, again};
 use crate::db::lots::{self, ClaimSize};
 use crate::db::matches::{self, Match};
-use crate::db::{editions, files};
+use crate::db::{editions, files, trials};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
@@ -42,8 +42,35 @@ pub struct Due {
     pub files: Vec<Vec<u8>>,
 }
 
-/// Whom a lot goes to.
-type Asker = oneshot::Sender<Work>;
+/// Something for a worker's room.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// A version is to be tried.
+    Trial(Lease),
+    /// Matches are to be played.
+    Lot(Work),
+}
+
+impl Task {
+    /// The lease it is done under.
+    pub fn lease(&self) -> Lease {
+        match self {
+            Self::Trial(lease) => *lease,
+            Self::Lot(work) => work.lot.lease,
+        }
+    }
+
+    /// The matches, if it is that.
+    pub fn into_work(self) -> Option<Work> {
+        match self {
+            Self::Trial(_) => None,
+            Self::Lot(work) => Some(work),
+        }
+    }
+}
+
+/// Whom a task goes to.
+type Asker = oneshot::Sender<Task>;
 
 /// Where workers ask.
 #[derive(Clone, Debug)]
@@ -56,7 +83,7 @@ pub struct Dispatcher {
 /// Somebody who waits for a lot. What was given to them at the moment when they left goes back.
 #[derive(Debug)]
 struct Waiting {
-    given: oneshot::Receiver<Work>,
+    given: oneshot::Receiver<Task>,
     returns: mpsc::UnboundedSender<Lease>,
     news: Arc<Notify>,
 }
@@ -64,9 +91,9 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.given.close();
-        if let Ok(work) = self.given.try_recv() {
+        if let Ok(task) = self.given.try_recv() {
             // Without an allocator nobody is left who could give it back: it runs out.
-            self.returns.send(work.lot.lease).ok();
+            self.returns.send(task.lease()).ok();
             self.news.notify_one();
         }
     }
@@ -98,9 +125,9 @@ impl Dispatcher {
         (dispatcher, allocator)
     }
 
-    /// Waits for something to play; nothing once the allocator is gone. Whoever stops waiting is
+    /// Waits for something to try or to play; nothing once the allocator is gone. Whoever stops waiting is
     /// given nothing.
-    pub async fn next(&self) -> Option<Work> {
+    pub async fn next(&self) -> Option<Task> {
         let (ask, given) = oneshot::channel();
         let (returns, news) = (self.returns.clone(), Arc::clone(&self.news));
         let mut waiting = Waiting { given, returns, news };
@@ -175,6 +202,18 @@ impl Allocator {
     async fn serve(&mut self) -> Result<(), Error> {
         // One connection for all there is to ask: each that is taken from the pool is tried first.
         let mut connection = self.queue.pool().acquire().await?;
+        // Trials first: somebody waits for each, and what passes changes what is to be played.
+        while !self.waiting.is_empty() {
+            let now = (self.clock)();
+            let deadline = now + self.queue.terms.lease;
+            let Some(lease) = trials::claim(&mut *connection, now, deadline).await? else { break };
+            if let Some(unwanted) = self.give(Task::Trial(lease)) {
+                trials::give_back(&mut *connection, &[unwanted.lease()]).await?;
+            }
+        }
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
         let mut running = editions::running(&mut *connection).await?;
         let after = running.partition_point(|edition| Some(*edition) <= self.last);
         running.rotate_left(after);
@@ -198,22 +237,24 @@ impl Allocator {
         let mut planned = again(|| due(self.queue.pool(), edition, &lots)).await?.into_iter();
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
-            let mut work = Work { lot, matches: planned.by_ref().take(count).collect() };
-            loop {
-                let Some(asker) = self.waiting.pop_front() else {
-                    left.push(work.lot.lease);
-                    break;
-                };
-                match asker.send(work) {
-                    Ok(()) => break,
-                    Err(unwanted) => work = unwanted,
-                }
-            }
+            let work = Work { lot, matches: planned.by_ref().take(count).collect() };
+            left.extend(self.give(Task::Lot(work)).map(|unwanted| unwanted.lease()));
         }
         if !left.is_empty() {
             self.queue.give_back(&left).await?;
         }
         Ok(())
+    }
+
+    /// Gives a task to who waits longest and is still there; the task, if nobody is.
+    fn give(&mut self, mut task: Task) -> Option<Task> {
+        while let Some(asker) = self.waiting.pop_front() {
+            match asker.send(task) {
+                Ok(()) => return None,
+                Err(unwanted) => task = unwanted,
+            }
+        }
+        Some(task)
     }
 }
 

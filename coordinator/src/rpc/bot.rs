@@ -2,27 +2,22 @@
 
 use arbiter_proto::ids::{EditionId, Entrant, MatchId, TournamentId};
 use arbiter_proto::v1::bot_service_server::BotService;
-use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::{
-    self, Bot, GetLogRequest, GetLogResponse, ListBotsRequest, ListBotsResponse, LogLine,
-    ReinstateBotRequest, ReinstateBotResponse, Submission, SubmitVersionRequest, Version,
-    WithdrawBotRequest, WithdrawBotResponse,
+    self, Bot, GetLogRequest, GetLogResponse, GetTrialRequest, ListBotsRequest, ListBotsResponse,
+    LogLine, ReinstateBotRequest, ReinstateBotResponse, RetryTrialRequest, SubmitVersionRequest,
+    TrialStatus, Version, WithdrawBotRequest, WithdrawBotResponse,
 };
-use sqlx::PgConnection;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::freeze::Sight;
 use super::status::{database, missing};
-use super::{Shared, Viewer, Who, micros};
+use super::{Shared, Viewer, Who};
 use crate::access::Role;
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
 use crate::db::played::{self, PlayedMatch};
-use crate::db::tournaments::Tournament;
-use crate::db::{bots, editions, tokens, tournaments, versions};
+use crate::db::{bots, editions, tokens, tournaments, trials, versions};
 
-/// The largest bundle, in bytes.
-const LARGEST: usize = 64 << 20;
 /// Lines of a log where none are asked for, and at most.
 const LINES: (u32, u32) = (100, 1000);
 
@@ -32,20 +27,7 @@ impl BotService for Shared {
         &self,
         request: Request<Streaming<SubmitVersionRequest>>,
     ) -> Result<Response<Version>, Status> {
-        let who = self.admit(&request, Role::Player).await?;
-        let mut parts = request.into_inner();
-        let first = parts.message().await?.and_then(|message| message.part);
-        let Some(Part::Submission(submission)) = first else {
-            return Err(Status::invalid_argument("a submission opens with what it is of"));
-        };
-        if submission.house && !who.role.covers(Role::Organiser) {
-            return Err(Status::permission_denied("house bots are submitted by organisers"));
-        }
-        let tournament = self.tournament(&submission.tournament).await?;
-        self.entry(&who, &tournament, submission.house)?;
-        let bundle = receive(&mut parts).await?;
-        let version = self.take(&who, &tournament, &submission, &bundle).await?;
-        Ok(Response::new(message(&submission.bot, &version)))
+        self.submit(request).await.map(Response::new)
     }
 
     async fn list_bots(
@@ -57,21 +39,52 @@ impl BotService for Shared {
         let owners = tokens::list(&self.pool).await.map_err(database)?;
         let mut listed = Vec::new();
         for bot in bots::list(&self.pool, tournament.id).await.map_err(database)? {
-            let newest = versions::of_bot(&self.pool, bot.id).await.map_err(database)?;
             let owner = owners.iter().find(|token| Some(token.id.0) == bot.owner);
-            let newest = newest.first();
-            let reason = newest.and_then(|version| bot.stood_down(version.id));
+            let standing = self.standing(&bot, &viewer).await?;
+            let reason = standing.entered.as_ref().and_then(|entered| bot.stood_down(entered.0));
             listed.push(Bot {
                 own: viewer.is(bot.owner),
                 stood_down: reason.is_some(),
                 reason: reason.filter(|_| viewer.minds(bot.owner)).unwrap_or_default().to_owned(),
                 owner: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
                 withdrawn: bot.withdrawn_at.is_some(),
-                newest: newest.map(|version| message(&bot.name, version)),
+                newest: standing.entered.map(|(_, message)| message),
+                pending: standing.pending,
                 name: bot.name,
             });
         }
         Ok(Response::new(ListBotsResponse { bots: listed }))
+    }
+
+    async fn get_trial(
+        &self,
+        request: Request<GetTrialRequest>,
+    ) -> Result<Response<TrialStatus>, Status> {
+        let who = self.admit(&request, Role::Player).await?;
+        let GetTrialRequest { tournament, bot, number } = request.into_inner();
+        let tournament = self.tournament(&tournament).await?;
+        let bot = self.own(&who, tournament.id, &bot).await?;
+        self.trial(&who, &bot, number).await.map(Response::new)
+    }
+
+    async fn retry_trial(
+        &self,
+        request: Request<RetryTrialRequest>,
+    ) -> Result<Response<TrialStatus>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let RetryTrialRequest { tournament, bot, number } = request.into_inner();
+        let tournament = self.tournament(&tournament).await?;
+        let bot = self.own(&who, tournament.id, &bot).await?;
+        let version = self.version(&bot, number).await?;
+        if !trials::retry(&self.pool, version.id).await.map_err(database)? {
+            let (name, number) = (&bot.name, version.number);
+            let error = format!("{name} version {number} is not one that could not be tried");
+            return Err(Status::failed_precondition(error));
+        }
+        let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
+        self.note(&who, "retry trial", &subject).await?;
+        self.dispatcher.news();
+        self.trial(&who, &bot, version.number).await.map(Response::new)
     }
 
     async fn get_log(
@@ -154,39 +167,6 @@ pub(super) fn why_message(evidence: &Evidence) -> v1::Evidence {
     v1::Evidence { detail: detail.clone(), wall_us: *wall_us, cpu_us: *cpu_us }
 }
 
-/// Receives a bundle.
-async fn receive(parts: &mut Streaming<SubmitVersionRequest>) -> Result<Vec<u8>, Status> {
-    let mut bundle = Vec::new();
-    while let Some(message) = parts.message().await? {
-        let Some(Part::Bundle(piece)) = message.part else {
-            return Err(Status::invalid_argument("after its opening a submission is its bundle"));
-        };
-        if bundle.len() + piece.len() > LARGEST {
-            let error = format!(
-                "the bundle is larger than {} MiB; leave out what the bot does \
-                not need to run",
-                LARGEST >> 20
-            );
-            return Err(Status::resource_exhausted(error));
-        }
-        bundle.extend_from_slice(&piece);
-    }
-    if bundle.is_empty() {
-        return Err(Status::invalid_argument("the bundle is empty"));
-    }
-    Ok(bundle)
-}
-
-/// A version as a message.
-fn message(bot: &str, version: &versions::Version) -> Version {
-    Version {
-        bot: bot.to_owned(),
-        number: version.number,
-        digest: version.digest.clone(),
-        submitted_at_us: micros(version.submitted_at),
-    }
-}
-
 impl Shared {
     /// The matches of an entrant, the last first, so many at most.
     async fn log_of(
@@ -219,69 +199,8 @@ impl Shared {
         Ok(lines.collect())
     }
 
-    /// Stores a bundle as the next version of a bot, which enters if it is new. The same bundle as
-    /// that of the newest version is that version.
-    async fn take(
-        &self,
-        who: &Who,
-        tournament: &Tournament,
-        submission: &Submission,
-        bundle: &[u8],
-    ) -> Result<versions::Version, Status> {
-        let digest: [u8; 32] = blake3::hash(bundle).into();
-        let mut transaction = self.pool.begin().await.map_err(database)?;
-        let db = &mut *transaction;
-        let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
-        let now = self.now();
-        self.back(&mut *db, tournament, &bot, now).await?;
-        let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
-        let newest = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
-        if let Some(same) = newest.into_iter().next().filter(|version| version.digest == digest) {
-            self.note_in(&mut *db, who, "submit", &subject(same.number), None).await?;
-            transaction.commit().await.map_err(database)?;
-            return Ok(same);
-        }
-        self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
-        versions::store_bundle(&mut *db, &digest, bundle).await.map_err(database)?;
-        versions::submit(&mut *db, bot.id, &digest, now).await.map_err(database)?;
-        let versions = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
-        let submitted = versions.into_iter().next();
-        let submitted = submitted
-            .ok_or_else(|| Status::internal("a version that was submitted is not there"))?;
-        tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
-        self.note_in(&mut *db, who, "submit", &subject(submitted.number), None).await?;
-        transaction.commit().await.map_err(database)?;
-        Ok(submitted)
-    }
-
-    /// The bot that is submitted, which enters if it is new.
-    async fn entered(
-        &self,
-        db: &mut PgConnection,
-        who: &Who,
-        tournament: TournamentId,
-        submission: &Submission,
-    ) -> Result<bots::Bot, Status> {
-        let name = &submission.bot;
-        let found = bots::find(&mut *db, tournament, name).await.map_err(database)?;
-        let Some(bot) = found else {
-            name.parse::<arbiter_games::BotName>()
-                .map_err(|error| Status::invalid_argument(error.to_string()))?;
-            let owner = (!submission.house).then_some(who.id);
-            let now = self.now();
-            bots::create(&mut *db, tournament, owner, name, now).await.map_err(database)?;
-            let entered = bots::find(&mut *db, tournament, name).await.map_err(database)?;
-            return entered.ok_or_else(|| Status::internal("a bot that entered is not there"));
-        };
-        if submission.house != bot.owner.is_none() || !who.owns(&bot) {
-            let error = format!("the name {name} is taken by somebody else's bot; choose another");
-            return Err(Status::permission_denied(error));
-        }
-        Ok(bot)
-    }
-
     /// A bot of the caller's.
-    async fn own(
+    pub(super) async fn own(
         &self,
         who: &Who,
         tournament: TournamentId,

@@ -32,9 +32,10 @@ use super::status::{database, meaningless};
 use super::{Answers, Shared, secret};
 use crate::access::{Role, Secret};
 use crate::db::{self, versions, workers};
-use crate::queue::{self, Failure, ReportError, Work};
+use crate::queue::{self, Failure, ReportError, Task, Work};
 use crate::tournament::handout::HandoutError;
 use crate::tournament::report;
+use crate::tournament::trial::{self, TrialError};
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -122,8 +123,8 @@ struct Session {
 /// What goes on beside the reading of a stream.
 #[derive(Default)]
 struct Tasks {
-    /// Asking for a lot, one task for each free place.
-    asking: JoinSet<Option<Work>>,
+    /// Asking for something to do, one task for each free place.
+    asking: JoinSet<Option<Task>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
 }
@@ -170,7 +171,10 @@ impl Session {
                     Ok(None) | Err(_) => Err(End::Left),
                 },
                 Some(asked) = tasks.asking.join_next() => match asked {
-                    Ok(Some(work)) => self.hand_out(work, lease_ms, &mut tasks).await,
+                    Ok(Some(Task::Lot(work))) => self.hand_out(work, lease_ms, &mut tasks).await,
+                    Ok(Some(Task::Trial(lease))) => {
+                        self.hand_out_trial(lease, lease_ms, &mut tasks).await
+                    }
                     // The allocator is gone: we stop.
                     _ => Err(Status::unavailable("the coordinator stops").into()),
                 },
@@ -196,12 +200,12 @@ impl Session {
     }
 
     /// Gives back what was leased for this worker and cannot be sent any more.
-    async fn take_back_all(&self, mut asking: JoinSet<Option<Work>>) {
+    async fn take_back_all(&self, mut asking: JoinSet<Option<Task>>) {
         // Those that have nothing yet give back by themselves what they might still be given.
         asking.abort_all();
         let mut leases = Vec::new();
         while let Some(asked) = asking.join_next().await {
-            leases.extend(asked.ok().flatten().map(|work| work.lot.lease));
+            leases.extend(asked.ok().flatten().map(|task| task.lease()));
         }
         if !leases.is_empty() {
             // What fails here runs out by itself.
@@ -242,7 +246,7 @@ impl Session {
         }
     }
 
-    /// Asks for a lot.
+    /// Asks for something to do.
     fn ask(&self, tasks: &mut Tasks) {
         let dispatcher = self.shared.dispatcher.clone();
         tasks.asking.spawn(async move { dispatcher.next().await });
@@ -261,15 +265,46 @@ impl Session {
                 sent
             }
             Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
-            Err(error) => {
-                tracing::error!(%lease, %error, "cannot hand out a lot");
-                let failure = Failure { lease, reason: format!("cannot be handed out: {error}") };
-                let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
-                failed.map_err(database)?;
-                self.ask(tasks);
-                Ok(())
-            }
+            Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
         }
+    }
+
+    /// Sends a version that is to be tried. What cannot be sent is given back.
+    async fn hand_out_trial(
+        &self,
+        lease: Lease,
+        lease_ms: i64,
+        tasks: &mut Tasks,
+    ) -> Result<(), End> {
+        let Some(version) = lease.version() else { return Ok(()) };
+        match trial::message(&self.shared.pool, lease, version, lease_ms).await {
+            Ok(message) => {
+                tracing::info!(%lease, "a trial is handed out");
+                let sent = self.say(Answer::Trial(message)).await;
+                if sent.is_err() {
+                    self.take_back(lease).await?;
+                }
+                self.shared.changes.tell();
+                sent
+            }
+            Err(TrialError::Database { cause, .. }) => Err(database(cause).into()),
+            Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
+        }
+    }
+
+    /// What was leased makes no sense: that attempt has failed, and the worker still has room.
+    async fn cannot_hand_out(
+        &self,
+        lease: Lease,
+        error: String,
+        tasks: &mut Tasks,
+    ) -> Result<(), End> {
+        tracing::error!(%lease, error, "cannot be handed out");
+        let failure = Failure { lease, reason: format!("cannot be handed out: {error}") };
+        let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
+        failed.map_err(database)?;
+        self.ask(tasks);
+        Ok(())
     }
 
     async fn take_back(&self, lease: Lease) -> Result<(), End> {
@@ -281,6 +316,12 @@ impl Session {
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let lease = lease(report.lease)?;
+        if let Some(tried) = report.trial {
+            let (shared, worker) = (self.shared.clone(), self.worker);
+            let end = async move { shared.end_trial(worker, lease, tried).await };
+            tasks.reporting.spawn(end.in_current_span());
+            return Ok(());
+        }
         let report = match report::read(self.worker, report, self.shared.now()) {
             Ok(report) => report,
             Err(error) => {
@@ -344,6 +385,34 @@ impl Session {
 }
 
 impl Shared {
+    /// Stores what a trial came to.
+    async fn end_trial(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        tried: v1::TrialReport,
+    ) -> Result<Verdict, Status> {
+        let (outcome, program) = match trial::read(worker, lease, tried) {
+            Ok(read) => read,
+            Err(error) => {
+                let reason = format!("its report means nothing: {error}");
+                return self.malformed(lease, reason).await;
+            }
+        };
+        match self.queue.end_trial(&outcome, &program, self.now()).await {
+            Ok(stored) => {
+                let verdict = outcome.verdict.as_deref().unwrap_or("passed");
+                tracing::info!(%lease, verdict, fate = ?stored, "a trial is over");
+                self.changes.tell();
+                Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+            }
+            Err(error) if !db::is_passing(&error) => {
+                self.malformed(lease, format!("its report cannot be stored: {error}")).await
+            }
+            Err(error) => Err(Status::unavailable(error.to_string())),
+        }
+    }
+
     /// A report that will never be stored: the attempt has failed.
     async fn malformed(&self, lease: Lease, reason: String) -> Result<Verdict, Status> {
         tracing::error!(%lease, reason, "a report is refused");

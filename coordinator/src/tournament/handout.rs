@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
 use super::{FileError, TournamentFile};
-use crate::db::entrants::Roster;
+use crate::db::entrants::{Named, Roster};
 use crate::db::tournaments;
 use crate::queue::{Due, Work};
 
@@ -129,8 +129,7 @@ impl Constants {
         let files = files.into_iter().chain(std::iter::repeat_with(Vec::new));
         let seats = planned.seats.0.iter().zip(files).map(|(entrant, files)| {
             let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
-            let (bot, digest) = (entrant.name.clone(), entrant.digest.clone());
-            Ok(v1::Seat { bot, digest, files })
+            Ok(v1::Seat { files, ..seat(entrant) })
         });
         let mut params = match planned.params {
             Some(Value::Object(params)) => params,
@@ -149,6 +148,13 @@ impl Constants {
             params,
         })
     }
+}
+
+/// A bot at a place, without files.
+pub(super) fn seat(named: &Named) -> v1::Seat {
+    let Named { name, digest, program, .. } = named;
+    let built = if program == digest { Vec::new() } else { program.clone() };
+    v1::Seat { bot: name.clone(), digest: digest.clone(), files: Vec::new(), program: built }
 }
 
 /// The seed of the matches with this deal, in a tournament with this seed.

@@ -20,7 +20,7 @@ async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
-    handout.lot(dispatcher.next().await.unwrap(), 60_000).await.unwrap()
+    handout.lot(dispatcher.next().await.unwrap().into_work().unwrap(), 60_000).await.unwrap()
 }
 
 async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {
@@ -50,6 +50,7 @@ async fn a_lot_says_all_that_is_needed_to_play_it() {
             bot: format!("bot-{entrant}"),
             digest: vec![1; 32],
             files: Vec::new(),
+            program: Vec::new(),
         });
         assert_eq!(found.seats, seats.collect::<Vec<_>>());
     }
@@ -122,7 +123,7 @@ async fn lots_that_cannot_be_told_are_not_handed_out() {
     let (dispatcher, allocator) = Dispatcher::new(database.queue(), || START);
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
-    let mut work = dispatcher.next().await.unwrap();
+    let mut work = dispatcher.next().await.unwrap().into_work().unwrap();
     work.matches[0].planned.seats.0[1].0 = 77;
     let error = handout.lot(work.clone(), 1).await.unwrap_err().to_string();
     assert_eq!(error, format!("lot {} makes no sense: there is no entrant 77", work.lot.lease.lot));

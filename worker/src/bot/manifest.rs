@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use arbiter_games::BotName;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{BotError, Protocol};
 
@@ -17,21 +17,36 @@ pub(crate) const BOT_TOML: &str = "bot.toml";
 const META: &str = "meta";
 
 /// What a manifest says.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
-    pub(super) name: BotName,
-    pub(super) run: Vec<String>,
+pub(crate) struct Manifest {
+    pub(crate) name: BotName,
+    pub(crate) run: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) build: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<Protocol>,
     #[serde(default)]
-    pub(super) build: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) protocol: Option<Protocol>,
-    #[serde(default)]
-    pub(super) stderr: bool,
+    pub(crate) stderr: bool,
+}
+
+impl Manifest {
+    /// The text of a `bot.toml` that says this.
+    pub(crate) fn to_toml(&self) -> String {
+        toml::to_string(self).expect("names and lists of texts can be written as TOML")
+    }
+}
+
+/// What takes the place of the `bot.toml` with this text once the bot is built: the same without
+/// `build`. Nothing if it stays as it is.
+pub(crate) fn once_built(text: &[u8]) -> Option<String> {
+    let mut manifest = parse_toml(str::from_utf8(text).ok()?).ok()?;
+    manifest.build.take()?;
+    Some(manifest.to_toml())
 }
 
 /// Reads the manifest of the bot in `directory`; its commands are not empty.
-pub(super) fn read(directory: &Path) -> Result<Manifest, BotError> {
+pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
     let text = |name: &str| match fs::read_to_string(directory.join(name)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -15,6 +15,13 @@ pub(super) const LONGEST_PATH: usize = 1024;
 /// The longest name of a file, in bytes: what file systems allow.
 pub(super) const LONGEST_NAME: usize = 255;
 
+/// What is unpacked may be so many times as large as what is packed: no program is like that, and
+/// bombs are.
+const MOST_RATIO: u64 = 1000;
+
+/// Up to this size nobody asks, in bytes.
+const ANY_RATIO: u64 = 32 << 20;
+
 /// What an archive may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caps {
@@ -33,6 +40,22 @@ impl Caps {
         let most = self.unpacked >> 20;
         BundleError::unfit(format!(
             "its files are larger than {most} MiB together; leave out what it does not need to run"
+        ))
+    }
+
+    /// What an archive of so many bytes may be unpacked to.
+    pub(super) fn room(&self, packed: usize) -> u64 {
+        self.unpacked.min(ANY_RATIO.max((packed as u64).saturating_mul(MOST_RATIO)))
+    }
+
+    /// What is said of an archive of so many bytes that is larger when it is unpacked.
+    pub(super) fn too_large_for(&self, packed: usize) -> BundleError {
+        if self.room(packed) == self.unpacked {
+            return self.too_large();
+        }
+        BundleError::unfit(format!(
+            "it unpacks to more than {MOST_RATIO} times its size; leave out files that are empty \
+             but for their length"
         ))
     }
 
@@ -71,8 +94,17 @@ pub(super) enum Content {
 /// Everything below `root` in the order of names, a directory before what is in it. Sockets,
 /// devices and FIFOs are no part of a program and are left out.
 pub(super) fn gather(root: &Path, caps: &Caps) -> Result<Vec<Item>, BundleError> {
+    gather_but(root, caps, &[])
+}
+
+/// The same without what has one of these names, wherever it is.
+pub(super) fn gather_but(
+    root: &Path,
+    caps: &Caps,
+    without: &[&str],
+) -> Result<Vec<Item>, BundleError> {
     let root = fs::canonicalize(root).map_err(BundleError::system(root))?;
-    let mut gatherer = Gatherer { root: &root, caps, items: Vec::new(), bytes: 0 };
+    let mut gatherer = Gatherer { root: &root, caps, without, items: Vec::new(), bytes: 0 };
     gatherer.enter(&root)?;
     Ok(gatherer.items)
 }
@@ -80,6 +112,7 @@ pub(super) fn gather(root: &Path, caps: &Caps) -> Result<Vec<Item>, BundleError>
 struct Gatherer<'a> {
     root: &'a Path,
     caps: &'a Caps,
+    without: &'a [&'a str],
     items: Vec<Item>,
     bytes: u64,
 }
@@ -91,6 +124,9 @@ impl Gatherer<'_> {
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let place = entry.path();
+            if self.without.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
             let failed = || BundleError::system(&place);
             let kind = entry.file_type().map_err(failed())?;
             if kind.is_dir() {
@@ -168,7 +204,13 @@ pub(super) fn write(items: &[Item], effort: i32, caps: &Caps) -> Result<Vec<u8>,
     };
     let bytes: Vec<u8> =
         compress().map_err(BundleError::system(Path::new("cannot compress an archive")))?;
-    if bytes.len() > caps.packed { Err(caps.too_large_packed()) } else { Ok(bytes) }
+    if bytes.len() > caps.packed {
+        return Err(caps.too_large_packed());
+    }
+    if tar.len() as u64 > caps.room(bytes.len()) {
+        return Err(caps.too_large_for(bytes.len()));
+    }
+    Ok(bytes)
 }
 
 fn to_tar(items: &[Item]) -> io::Result<Vec<u8>> {

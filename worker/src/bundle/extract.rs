@@ -21,7 +21,7 @@ use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
 
 /// The logarithm of the most memory that reading may take, in bytes: we ourselves never ask for
 /// more.
-const WINDOW: u32 = 25;
+pub(super) const WINDOW: u32 = 25;
 
 /// How much is copied at a time, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -33,13 +33,12 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
     }
     let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
     decoder.window_log_max(WINDOW).map_err(no_archive)?;
-    let room = Cell::new(Some(caps.unpacked));
+    let room = Cell::new(Some(caps.room(bytes.len())));
     let mut archive = Archive::new(Capped { inner: decoder, room: &room });
-    let mut unpacking =
-        Unpacking { to, caps, room: &room, made: BTreeMap::new(), links: Vec::new() };
+    let mut unpacking = Unpacking::new(to, caps, &room);
     let done = unpacking.all(&mut archive);
     if room.get().is_none() {
-        return Err(caps.too_large());
+        return Err(caps.too_large_for(bytes.len()));
     }
     done?;
     unpacking.link()
@@ -47,14 +46,14 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
 
 /// What is said of bytes that cannot be read.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn no_archive(error: io::Error) -> BundleError {
+pub(super) fn no_archive(error: io::Error) -> BundleError {
     BundleError::unfit(format!("it is no tar archive compressed by Zstandard: {error}"))
 }
 
 /// Reads so much and no more. There is no room left once there was more.
-struct Capped<'a, R> {
-    inner: R,
-    room: &'a Cell<Option<u64>>,
+pub(super) struct Capped<'a, R> {
+    pub(super) inner: R,
+    pub(super) room: &'a Cell<Option<u64>>,
 }
 
 impl<R: Read> Read for Capped<'_, R> {
@@ -72,7 +71,23 @@ enum Made {
     Other,
 }
 
-struct Unpacking<'a> {
+/// What an entry is to become.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Directory,
+    /// A file of so many bytes, which may be executed or not.
+    File {
+        size: u64,
+        runs: bool,
+    },
+    /// A link that says this.
+    Link(Vec<u8>),
+    /// Something that has no place in a bundle.
+    Other,
+}
+
+/// An archive being unpacked.
+pub(super) struct Unpacking<'a> {
     to: &'a Path,
     caps: &'a Caps,
     room: &'a Cell<Option<u64>>,
@@ -80,63 +95,104 @@ struct Unpacking<'a> {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Unpacking<'_> {
+impl<'a> Unpacking<'a> {
+    /// Nothing unpacked yet.
+    pub(super) fn new(to: &'a Path, caps: &'a Caps, room: &'a Cell<Option<u64>>) -> Self {
+        Self { to, caps, room, made: BTreeMap::new(), links: Vec::new() }
+    }
+
+    /// Unpacks an archive of our own form.
     fn all<R: Read>(&mut self, archive: &mut Archive<R>) -> Result<(), BundleError> {
         let (mut long_path, mut long_target) = (None, None);
         for entry in archive.entries().map_err(no_archive)?.raw(true) {
             let mut entry = entry.map_err(no_archive)?;
-            let kind = entry.header().entry_type();
-            if self.room.get() < Some(entry.size()) {
-                return Err(self.caps.too_large());
-            }
-            match kind {
-                EntryType::GNULongName => long_path = Some(long(&mut entry)?),
-                EntryType::GNULongLink => long_target = Some(long(&mut entry)?),
+            match entry.header().entry_type() {
+                EntryType::GNULongName => long_path = Some(self.long(&mut entry)?),
+                EntryType::GNULongLink => long_target = Some(self.long(&mut entry)?),
                 _ => {
                     let path = long_path.take().unwrap_or_else(|| entry.path_bytes().into_owned());
-                    let target = long_target
-                        .take()
-                        .or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
-                    let path = place(path)?;
-                    if !path.as_os_str().is_empty() {
-                        self.one(&mut entry, kind, path, target)?;
-                    }
+                    let target = long_target.take();
+                    self.tar_entry(path, target, &mut entry)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn one<R: Read>(
+    /// Unpacks one entry of a tar archive, with this path; `target` is what it links to, if that
+    /// is not in the entry itself.
+    pub(super) fn tar_entry<R: Read>(
         &mut self,
-        entry: &mut Entry<'_, R>,
-        kind: EntryType,
-        path: PathBuf,
+        path: Vec<u8>,
         target: Option<Vec<u8>>,
+        entry: &mut Entry<'_, R>,
     ) -> Result<(), BundleError> {
+        let kind = match entry.header().entry_type() {
+            EntryType::Directory => Kind::Directory,
+            EntryType::Regular => {
+                let runs = entry.header().mode().map_err(no_archive)? & 0o111 != 0;
+                Kind::File { size: entry.size(), runs }
+            }
+            EntryType::Symlink => {
+                let own = || entry.link_name_bytes().map(std::borrow::Cow::into_owned);
+                Kind::Link(target.or_else(own).unwrap_or_default())
+            }
+            _ => Kind::Other,
+        };
+        if self.room.get() < Some(entry.size()) {
+            return Err(self.caps.too_large());
+        }
+        self.one(path, kind, entry)
+    }
+
+    /// Unpacks one entry, whose contents are read from `contents`.
+    pub(super) fn one(
+        &mut self,
+        path: Vec<u8>,
+        kind: Kind,
+        contents: &mut impl Read,
+    ) -> Result<(), BundleError> {
+        let path = place(path)?;
+        if path.as_os_str().is_empty() {
+            return Ok(());
+        }
         if let Some(parent) = path.parent() {
             self.directory(parent)?;
         }
         match kind {
-            EntryType::Directory => self.directory(&path),
-            EntryType::Regular => {
+            Kind::Directory => self.directory(&path),
+            Kind::File { size, runs } => {
                 self.claim(&path)?;
-                self.file(entry, &path)
+                self.file(contents, &path, size, runs)
             }
-            EntryType::Symlink if self.caps.links => {
+            Kind::Link(target) if self.caps.links => {
                 self.claim(&path)?;
-                let target = PathBuf::from(OsString::from_vec(target.unwrap_or_default()));
+                let target = PathBuf::from(OsString::from_vec(target));
                 if is_no_path(&target) || !stays_within(&path, &target) {
                     return Err(leads_out(&path));
                 }
                 self.links.push((path, target));
                 Ok(())
             }
-            _ => {
+            Kind::Link(_) | Kind::Other => {
                 let why = "neither a file nor a directory nor a link; leave it out";
                 Err(BundleError::unfit(format!("{}: {why}", path.display())))
             }
         }
+    }
+
+    /// The long name that an entry of its own gives to the next one.
+    fn long<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
+        if self.room.get() < Some(entry.size()) {
+            return Err(self.caps.too_large());
+        }
+        let mut name = Vec::new();
+        let most = LONGEST_PATH as u64 + 1;
+        entry.by_ref().take(most).read_to_end(&mut name).map_err(no_archive)?;
+        if name.last() == Some(&0) {
+            name.pop();
+        }
+        Ok(name)
     }
 
     /// Makes a directory and those above it, where they are not there yet.
@@ -171,16 +227,22 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    fn file<R: Read>(&self, entry: &mut Entry<'_, R>, path: &Path) -> Result<(), BundleError> {
+    fn file(
+        &self,
+        contents: &mut impl Read,
+        path: &Path,
+        size: u64,
+        runs: bool,
+    ) -> Result<(), BundleError> {
         let place = self.to.join(path);
         let failed = || unless_unfit(&place, path);
-        let runs = entry.header().mode().map_err(no_archive)? & 0o111 != 0;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(if runs { 0o755 } else { 0o644 });
         let mut file = options.open(&place).map_err(failed())?;
-        let (mut buffer, mut left) = (vec![0; CHUNK], entry.size());
+        let (mut buffer, mut left) = (vec![0; CHUNK], size);
         while left > 0 {
-            let count = entry.read(&mut buffer).map_err(no_archive)?;
+            let most = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+            let count = contents.read(&mut buffer[..most]).map_err(no_archive)?;
             if count == 0 {
                 return Err(no_archive(io::ErrorKind::UnexpectedEof.into()));
             }
@@ -191,7 +253,7 @@ impl Unpacking<'_> {
     }
 
     /// Makes the links, and follows each.
-    fn link(&self) -> Result<(), BundleError> {
+    pub(super) fn link(&self) -> Result<(), BundleError> {
         for (path, target) in &self.links {
             let place = self.to.join(path);
             symlink(target, &place).map_err(unless_unfit(&place, path))?;
@@ -205,17 +267,6 @@ impl Unpacking<'_> {
         }
         Ok(())
     }
-}
-
-/// The long name that an entry of its own gives to the next one.
-fn long<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
-    let mut name = Vec::new();
-    let most = LONGEST_PATH as u64 + 1;
-    entry.by_ref().take(most).read_to_end(&mut name).map_err(no_archive)?;
-    if name.last() == Some(&0) {
-        name.pop();
-    }
-    Ok(name)
 }
 
 /// A path from the top, of plain names only; empty for the top itself.

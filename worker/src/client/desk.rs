@@ -1,6 +1,5 @@
 //! Where everything about a worker's lots comes together: see the theory of operation above.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +15,10 @@ use tracing::{error, info, warn};
 use super::backoff::Backoff;
 use super::line::{Event, Line};
 use super::{Caller, Ending, WorkerConfig, WorkerError};
-use crate::bot::Contestant;
 use crate::library::Library;
-use crate::lot::Lot;
+use crate::lot::{Job, Lot, Tryout};
 use crate::seat::{Cord, Stop};
-use crate::slot::{Ended, Order, Said, Slots};
+use crate::slot::{Ended, Order, Said, Slots, Supplies};
 use crate::spool::Spool;
 
 /// A lease is renewed so often in the time that it holds: two renewals may get lost.
@@ -45,8 +43,8 @@ enum Place {
     Idle,
     /// Nothing, after a fault.
     Pausing(Instant),
-    /// It waits for the bots of a lot.
-    Fetching { lot: Box<Lot>, task: AbortHandle },
+    /// It waits for the bots of a lot or a trial.
+    Fetching { job: Box<Job>, task: AbortHandle },
     /// It plays. Once it was stopped there is no cord left; a lease that was lost is not given
     /// back.
     Playing { lease: Lease, cord: Option<Cord>, lost: bool },
@@ -57,15 +55,15 @@ enum Place {
 impl Place {
     fn lease(&self) -> Option<Lease> {
         match self {
-            Self::Fetching { lot, .. } => Some(lot.lease),
+            Self::Fetching { job, .. } => Some(job.lease()),
             Self::Playing { lease, lost: false, .. } => Some(*lease),
             Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Retired => None,
         }
     }
 }
 
-/// The bots for the lot of a slot, or why they cannot be had.
-type Fetched = (usize, Lease, Result<HashMap<blake3::Hash, Contestant>, String>);
+/// What the job of a slot takes, or why that cannot be had.
+type Fetched = (usize, Lease, Result<Supplies, String>);
 
 /// A worker at work.
 pub(super) struct Desk {
@@ -213,7 +211,15 @@ impl Desk {
                 self.belong(database);
                 self.open();
             }
-            Event::Heard(Heard::Lot(lot)) => self.take(lot),
+            Event::Heard(Heard::Lot(mut lot)) => {
+                let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
+                self.take(lease, lease_ms, |lease| Lot::read(lease, lot).map(Job::Lot));
+            }
+            Event::Heard(Heard::Trial(mut trial)) => {
+                let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
+                let read = |lease| Tryout::read(lease, trial).map(Box::new).map(Job::Trial);
+                self.take(lease, lease_ms, read);
+            }
             Event::Heard(Heard::Verdict(verdict)) => self.judged(verdict),
             Event::Heard(Heard::Lost(v1::Lost { leases })) => {
                 leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
@@ -297,10 +303,15 @@ impl Desk {
         self.places[slot] = Place::Pausing(Instant::now() + pause);
     }
 
-    /// Takes a lot, if there is a slot for it.
-    fn take(&mut self, message: v1::Lot) {
-        let Some(lease) = message.lease.and_then(read) else {
-            warn!("a lot came without a lease that means anything");
+    /// Takes a job, if there is a slot for it.
+    fn take(
+        &mut self,
+        lease: Option<v1::Lease>,
+        lease_ms: i64,
+        job: impl FnOnce(Lease) -> Result<Job, String>,
+    ) {
+        let Some(lease) = lease.and_then(read) else {
+            warn!("something came without a lease that means anything");
             return;
         };
         let idle = self.places.iter().position(|place| matches!(place, Place::Idle));
@@ -308,38 +319,32 @@ impl Desk {
             self.give_back(lease);
             return;
         };
-        self.renew_at = self.renew_at.min(Instant::now() + span(message.lease_ms) / RENEWALS);
-        match Lot::read(lease, message) {
-            Ok(lot) => {
+        self.renew_at = self.renew_at.min(Instant::now() + span(lease_ms) / RENEWALS);
+        match job(lease) {
+            Ok(job) => {
                 let (caller, library) = (self.caller.clone(), Arc::clone(&self.library));
-                let digests = lot.digests();
+                let (programs, subject) = (job.programs(), job.subject());
                 let fetch = async move {
-                    let mut bots = HashMap::new();
-                    for digest in digests {
-                        match library.take(&caller, digest).await {
-                            Ok(bot) => drop(bots.insert(digest, bot)),
-                            Err(why) => return (slot, lease, Err(why)),
-                        }
-                    }
-                    (slot, lease, Ok(bots))
+                    let supplies = library.supply(&caller, &programs, subject).await;
+                    (slot, lease, supplies)
                 };
                 let task = self.fetching.spawn(fetch);
-                self.places[slot] = Place::Fetching { lot: Box::new(lot), task };
+                self.places[slot] = Place::Fetching { job: Box::new(job), task };
             }
             Err(why) => {
-                warn!(%lease, why, "a lot that means nothing");
+                warn!(%lease, why, "a lot or a trial that means nothing");
                 self.failed(slot, lease, why);
             }
         }
     }
 
-    /// The bots of a lot are here, or not to be had.
+    /// What a job takes is here, or not to be had.
     fn fetched(&mut self, fetched: Result<Fetched, JoinError>) {
-        let (slot, lease, bots) = match fetched {
+        let (slot, lease, supplies) = match fetched {
             Ok(fetched) => fetched,
             Err(error) => {
                 let its = |place: &Place| match place {
-                    Place::Fetching { lot, task } if task.id() == error.id() => Some(lot.lease),
+                    Place::Fetching { job, task } if task.id() == error.id() => Some(job.lease()),
                     _ => None,
                 };
                 let its = self.places.iter().enumerate().find_map(|(slot, place)| {
@@ -350,21 +355,21 @@ impl Desk {
             }
         };
         // One that was ended by us, perhaps just as it was done, has no slot any more.
-        let lot = match std::mem::replace(&mut self.places[slot], Place::Idle) {
-            Place::Fetching { lot, .. } if lot.lease == lease => lot,
+        let job = match std::mem::replace(&mut self.places[slot], Place::Idle) {
+            Place::Fetching { job, .. } if job.lease() == lease => job,
             other => {
                 self.places[slot] = other;
                 return;
             }
         };
         let stop = Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"));
-        match bots.and_then(|bots| Ok((bots, stop?))) {
-            Ok((bots, (stop, cord))) => {
-                self.slots.give(slot, Order { lot: *lot, bots, stop: Arc::new(stop) });
+        match supplies.and_then(|supplies| Ok((supplies, stop?))) {
+            Ok((supplies, (stop, cord))) => {
+                self.slots.give(slot, Order { job: *job, supplies, stop: Arc::new(stop) });
                 self.places[slot] = Place::Playing { lease, cord: Some(cord), lost: false };
             }
             Err(why) => {
-                warn!(%lease, why, "a lot cannot be played here");
+                warn!(%lease, why, "a lot cannot be played here, or a bot tried");
                 self.failed(slot, lease, why);
             }
         }
@@ -466,8 +471,8 @@ impl Desk {
     /// Gives back what was not begun.
     fn give_back_fetching(&mut self) {
         for slot in 0..self.places.len() {
-            if let Place::Fetching { lot, task } = &self.places[slot] {
-                let lease = lot.lease;
+            if let Place::Fetching { job, task } = &self.places[slot] {
+                let lease = job.lease();
                 task.abort();
                 self.places[slot] = Place::Idle;
                 self.give_back(lease);

@@ -8,7 +8,7 @@ use arbiter_games::{Forfeit, Micros, Spent};
 
 use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
-use super::{Answer, Failure, Remains, Seat, remains};
+use super::{Answer, Failure, Manners, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
@@ -143,6 +143,6 @@ impl Seat for ExecSeat {
     }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        remains(self.jail, self.stderr)
+        remains(self.jail, self.stderr, Manners::default())
     }
 }

@@ -16,6 +16,31 @@ pub enum Framing {
     Line,
 }
 
+/// What a bot wrote that is no part of any answer, and is put up with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// Lines ended in CR LF.
+    pub carriage_returns: bool,
+    /// There were blanks at the end of a line.
+    pub trailing_blanks: bool,
+    /// There were blanks or empty lines before an answer.
+    pub leading_blanks: bool,
+}
+
+impl Manners {
+    /// Looks at the white space before an answer.
+    fn see_before(&mut self, blank: &[u8]) {
+        self.carriage_returns |= blank.contains(&b'\r');
+        self.leading_blanks |= !blank.is_empty();
+    }
+
+    /// Looks at the white space behind an answer, with the newlines that end it.
+    fn see_behind(&mut self, blank: &[u8]) {
+        self.carriage_returns |= blank.contains(&b'\r');
+        self.trailing_blanks |= blank.iter().any(|byte| matches!(byte, b' ' | b'\t'));
+    }
+}
+
 /// Collects what a bot writes until an answer is complete. White space in front of an answer is
 /// nothing, whenever it comes: what follows one answer is what precedes the next.
 #[derive(Debug)]
@@ -29,30 +54,49 @@ pub struct Frames {
     searched: usize,
     /// All bytes ever pushed.
     total: usize,
+    manners: Manners,
 }
 
 impl Frames {
     /// Nothing written so far.
     pub fn new(framing: Framing) -> Self {
-        Self { framing, pending: Vec::new(), line: 0, searched: 0, total: 0 }
+        Self {
+            framing,
+            pending: Vec::new(),
+            line: 0,
+            searched: 0,
+            total: 0,
+            manners: Manners::default(),
+        }
     }
 
     /// Takes in what the bot has written.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
         let first = self.pending.is_empty();
-        self.pending.extend_from_slice(if first { bytes.trim_ascii_start() } else { bytes });
+        let words = if first { bytes.trim_ascii_start() } else { bytes };
+        self.manners.see_before(&bytes[..bytes.len() - words.len()]);
+        self.pending.extend_from_slice(words);
     }
 
     /// The next complete answer without its frame: a line without its end, or the lines of a GTP
     /// answer without the blank one.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let end = self.end().filter(|end| *end <= LONGEST_ANSWER)?;
-        let rest = self.pending[end..].trim_ascii_start().to_vec();
+        let behind = &self.pending[end..];
+        let rest = behind.trim_ascii_start().to_vec();
+        self.manners.see_before(&behind[..behind.len() - rest.len()]);
         let mut answer = std::mem::replace(&mut self.pending, rest);
-        answer.truncate(answer[..end].trim_ascii_end().len());
+        let words = answer[..end].trim_ascii_end().len();
+        self.manners.see_behind(&answer[words..end]);
+        answer.truncate(words);
         (self.line, self.searched) = (0, 0);
         Some(answer)
+    }
+
+    /// What was put up with so far.
+    pub fn manners(&self) -> Manners {
+        self.manners
     }
 
     /// Whether more was written than any answer needs.

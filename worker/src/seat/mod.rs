@@ -8,7 +8,7 @@ mod cpu;
 mod exec;
 mod framing;
 mod memory;
-mod pipes;
+pub(crate) mod pipes;
 mod stdio;
 
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::sandbox::{Bytes, Jail};
 
 pub use absent::AbsentSeat;
 pub use exec::ExecSeat;
-pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
+pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT, Manners};
 pub use memory::MemorySeat;
 pub use pipes::{Cord, Stop};
 pub use stdio::StdioSeat;
@@ -64,6 +64,8 @@ pub struct Remains {
     pub cpu: Micros,
     /// The most memory it used at a time, where that is measured.
     pub memory: Option<Bytes>,
+    /// What was put up with.
+    pub manners: Manners,
 }
 
 /// One place at the table, with a bot on it.
@@ -100,9 +102,9 @@ pub trait Seat {
 }
 
 /// Closes a jail, and gathers what is left.
-fn remains(jail: Jail, stderr: pipes::Tail) -> Result<Remains, Fault> {
+fn remains(jail: Jail, stderr: pipes::Tail, manners: Manners) -> Result<Remains, Fault> {
     let (cpu, memory) = (jail.cpu(), jail.peak_memory());
     jail.close()?;
     let (stderr, stderr_dropped) = stderr.finish();
-    Ok(Remains { stderr, stderr_dropped, cpu, memory })
+    Ok(Remains { stderr, stderr_dropped, cpu, memory, manners })
 }

@@ -16,7 +16,7 @@ use crate::sandbox::Process;
 const TAIL: usize = 64 * 1024;
 
 /// How long a bot that closed its output may take to end, so that its exit can be told.
-pub(super) const ENDING: Micros = Micros::from_millis(50);
+pub(crate) const ENDING: Micros = Micros::from_millis(50);
 
 /// How much is read at once, in bytes: the size of a pipe.
 const CHUNK: usize = 64 * 1024;
@@ -68,31 +68,31 @@ impl Cord {
 }
 
 /// The time that has passed since `start`.
-pub(super) fn since(start: Instant) -> Micros {
+pub(crate) fn since(start: Instant) -> Micros {
     micros(start.elapsed())
 }
 
 /// A span in whole microseconds.
-pub(super) fn micros(span: Duration) -> Micros {
+pub(crate) fn micros(span: Duration) -> Micros {
     Micros(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// What a wait ended with.
 #[expect(clippy::struct_excessive_bools, reason = "one for each descriptor that was watched")]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     /// When it ended, read right after readiness.
-    pub(super) waited: Micros,
-    pub(super) stdin: bool,
-    pub(super) stdout: bool,
-    pub(super) stderr: bool,
+    pub(crate) waited: Micros,
+    pub(crate) stdin: bool,
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
     /// The program has ended.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// What to wait for, besides the program's end and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(crate) enum For {
     /// Standard output.
     Output,
     /// Standard output, or room in standard input.
@@ -102,7 +102,7 @@ pub(super) enum For {
 }
 
 /// Waits until something happens at the pipes of `process`, at most until `limit` after `start`.
-pub(super) fn wait(
+pub(crate) fn wait(
     process: &Process,
     what: For,
     stop: &Stop,
@@ -144,7 +144,7 @@ pub(super) fn wait(
 
 /// What a pipe had to offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drained {
+pub(crate) enum Drained {
     /// So many bytes, at the front of the buffer.
     Bytes(usize),
     /// Nothing for now.
@@ -155,15 +155,15 @@ pub(super) enum Drained {
 
 /// A buffer for reading, reused for every read of a seat.
 #[derive(Debug)]
-pub(super) struct Buffer(Vec<u8>);
+pub(crate) struct Buffer(Vec<u8>);
 
 impl Buffer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(vec![0; CHUNK])
     }
 
     /// Reads what a pipe offers now.
-    pub(super) fn read(&mut self, mut pipe: &File) -> Result<Drained, Fault> {
+    pub(crate) fn read(&mut self, mut pipe: &File) -> Result<Drained, Fault> {
         loop {
             match pipe.read(&mut self.0[..]) {
                 Ok(0) => return Ok(Drained::End),
@@ -178,22 +178,27 @@ impl Buffer {
     }
 
     /// The first `count` bytes read.
-    pub(super) fn front(&self, count: usize) -> &[u8] {
+    pub(crate) fn front(&self, count: usize) -> &[u8] {
         &self.0[..count]
     }
 }
 
 /// The end of what a bot wrote to its standard error.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     bytes: Vec<u8>,
     dropped: usize,
 }
 
 impl Tail {
+    /// How many bytes were taken in.
+    pub(crate) fn total(&self) -> usize {
+        self.dropped + self.bytes.len()
+    }
+
     /// Takes in what was written. Twice the tail is held before its older half goes, so that a
     /// flood costs no more than it must.
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * TAIL {
             self.cut();
@@ -207,7 +212,7 @@ impl Tail {
     }
 
     /// Reads what standard error offers now, one pipe's worth at the most; closes it at its end.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &mut self,
         process: &mut Process,
         buffer: &mut Buffer,
@@ -222,7 +227,7 @@ impl Tail {
     }
 
     /// The last bytes written, and how many came before them.
-    pub(super) fn finish(mut self) -> (Vec<u8>, usize) {
+    pub(crate) fn finish(mut self) -> (Vec<u8>, usize) {
         self.cut();
         (self.bytes, self.dropped)
     }

@@ -23,7 +23,7 @@ use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros, since};
-use super::{Answer, Failure, Remains, Seat, remains};
+use super::{Answer, Failure, Manners, Remains, Seat, remains};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
@@ -365,8 +365,10 @@ impl Seat for StdioSeat {
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
         match *self {
-            Self::Running(Conversation { jail, stderr, .. }) => remains(jail, stderr),
-            Self::Unstartable { jail, .. } => remains(jail, Tail::default()),
+            Self::Running(Conversation { jail, stderr, frames, .. }) => {
+                remains(jail, stderr, frames.manners())
+            }
+            Self::Unstartable { jail, .. } => remains(jail, Tail::default(), Manners::default()),
         }
     }
 }

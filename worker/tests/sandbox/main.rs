@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attacks;
+mod builds;
 mod guarantees;
 mod lab;
 mod languages;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let lab = Lab::open();
     println!("{}", lab.host.report());
-    let tests = [attacks::all(), guarantees::all(), memory::all(), languages::all()];
+    let tests = [attacks::all(), guarantees::all(), memory::all(), languages::all(), builds::all()];
     let tests = tests.into_iter().flatten();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
     let mut failed = Vec::new();

@@ -278,6 +278,7 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
                 bot: format!("seat{seat}"),
                 digest: digest.clone(),
                 files: Vec::new(),
+                program: Vec::new(),
             })
             .collect(),
         params: String::new(),

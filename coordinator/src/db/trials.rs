@@ -1,0 +1,309 @@
+//! Trials: versions that are built and tried before they enter. They are leased as lots are, and
+//! [`Lease::version`] tells the two apart.
+
+use arbiter_proto::ids::{Attempt, Lease, TokenId, VersionId, WorkerId};
+use serde_json::Value;
+use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+use super::lots::{Failed, Failure, LotState, Patience, Verdict};
+
+/// Where a trial stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "trial_state", rename_all = "lowercase")]
+pub enum TrialState {
+    /// It may be leased.
+    Waiting,
+    /// The version is being built and tried.
+    Leased,
+    /// The version has entered.
+    Passed,
+    /// The version does not enter, through a fault of its own.
+    Failed,
+    /// It could not be tried, through no fault of its own: an organiser decides.
+    Aside,
+}
+
+impl TrialState {
+    /// The word for where a version stands whose trial stands here.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Leased => "trying",
+            Self::Passed => "entered",
+            Self::Failed => "failed",
+            Self::Aside => "aside",
+        }
+    }
+}
+
+/// A trial.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Trial {
+    /// The version that is tried.
+    #[sqlx(try_from = "i32")]
+    pub version: VersionId,
+    /// Where it stands.
+    pub state: TrialState,
+    /// How often it could not be tried so far.
+    pub faults: i16,
+    /// Why it failed, in one line, or why it could not be tried the last time.
+    pub verdict: Option<String>,
+    /// What shows that.
+    pub evidence: Option<String>,
+    /// The end of what its build wrote.
+    pub log: Option<String>,
+    /// What was measured.
+    pub figures: Option<Value>,
+    /// What is not as it should be, and not forbidden.
+    pub warnings: Option<Vec<String>>,
+}
+
+/// What a trial came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The lease it was tried under.
+    pub lease: Lease,
+    /// Who tried it.
+    pub worker: WorkerId,
+    /// Why it failed, in one line, if it did.
+    pub verdict: Option<String>,
+    /// What shows that.
+    pub evidence: String,
+    /// The end of what its build wrote.
+    pub log: String,
+    /// What was measured.
+    pub figures: Value,
+    /// What is not as it should be, and not forbidden.
+    pub warnings: Vec<String>,
+    /// The digest of what was built, which is stored, if anything was.
+    pub program: Option<[u8; 32]>,
+}
+
+/// Has a version wait for its trial.
+///
+/// # Errors
+/// If it has one, or the database fails.
+pub async fn queue(
+    db: impl PgExecutor<'_>,
+    version: VersionId,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, $2)";
+    sqlx::query(statement).bind(version.0).bind(now).execute(db).await.map(drop)
+}
+
+/// The trial of a version, if it has one.
+///
+/// # Errors
+/// If the database fails.
+pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<Trial>, Error> {
+    let statement = "
+        SELECT version, state, faults, verdict, evidence, log, figures, warnings
+        FROM trials WHERE version = $1";
+    sqlx::query_as(statement).bind(version.0).fetch_optional(db).await
+}
+
+/// How many trials come before that of a version.
+///
+/// # Errors
+/// If the database fails.
+pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64, Error> {
+    let statement = "SELECT count(*) FROM trials WHERE state = 'waiting' AND version < $1";
+    sqlx::query_scalar(statement).bind(version.0).fetch_one(db).await
+}
+
+/// How many versions of this owner are not tried yet, in tournaments that go on.
+///
+/// # Errors
+/// If the database fails.
+pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Error> {
+    let statement = "
+        SELECT count(*) FROM trials t
+        JOIN versions v ON v.id = t.version
+        JOIN bots b ON b.id = v.bot
+        JOIN tournaments c ON c.id = b.tournament
+        WHERE t.state IN ('waiting', 'leased') AND b.owner = $1
+            AND b.withdrawn_at IS NULL AND c.state = 'open'";
+    sqlx::query_scalar(statement).bind(owner.0).fetch_one(db).await
+}
+
+/// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on.
+///
+/// # Errors
+/// If the database fails.
+pub async fn claim(
+    db: impl PgExecutor<'_>,
+    now: OffsetDateTime,
+    deadline: OffsetDateTime,
+) -> Result<Option<Lease>, Error> {
+    let statement = "
+        WITH next AS (
+            SELECT t.version FROM trials t
+            JOIN versions v ON v.id = t.version
+            JOIN bots b ON b.id = v.bot
+            JOIN tournaments c ON c.id = b.tournament
+            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= $1)
+                AND b.withdrawn_at IS NULL AND c.state = 'open'
+            ORDER BY t.version LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+        )
+        UPDATE trials AS t
+        SET state = 'leased', attempt = t.attempt + 1, deadline = $2, not_before = NULL
+        FROM next WHERE t.version = next.version
+        RETURNING t.version, t.attempt";
+    let row = sqlx::query(statement).bind(now).bind(deadline).fetch_optional(db).await?;
+    row.map(|row| {
+        let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
+        Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
+    })
+    .transpose()
+}
+
+/// Puts off the deadline of those leases that still hold, and returns them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn renew(
+    db: impl PgExecutor<'_>,
+    leases: &[Lease],
+    deadline: OffsetDateTime,
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        UPDATE trials AS t SET deadline = $3
+        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
+        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+        RETURNING t.version, t.attempt";
+    let (versions, attempts) = columns(leases);
+    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(deadline);
+    read(&query.fetch_all(db).await?)
+}
+
+/// Gives back leases that were not tried, without blame, and returns those that still held.
+///
+/// # Errors
+/// If the database fails.
+pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        UPDATE trials AS t SET state = 'waiting', deadline = NULL
+        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
+        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+        RETURNING t.version, t.attempt";
+    let (versions, attempts) = columns(leases);
+    read(&sqlx::query(statement).bind(versions).bind(attempts).fetch_all(db).await?)
+}
+
+/// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
+/// aside after too many faults. Returns what becomes of those whose leases still held.
+///
+/// # Errors
+/// If the database fails.
+pub async fn fail(
+    db: impl PgExecutor<'_>,
+    failures: &[Failure],
+    patience: &Patience,
+    now: OffsetDateTime,
+) -> Result<Vec<Failed>, Error> {
+    let leases: Vec<_> = failures.iter().map(|failure| failure.lease).collect();
+    let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
+    let statement = "
+        UPDATE trials AS t
+        SET faults = t.faults + 1,
+            deadline = NULL,
+            verdict = left(u.reason, 4000),
+            state = CASE WHEN t.faults + 1 >= $4::smallint THEN 'aside' ELSE 'waiting' END::trial_state,
+            ended_at = CASE WHEN t.faults + 1 >= $4::smallint THEN $5::timestamptz END,
+            not_before = $5::timestamptz
+                + least($7::interval, $6::interval * power(2, least(t.faults, 30)))
+        FROM unnest($1::int[], $2::smallint[], $3::text[]) AS u (version, attempt, reason)
+        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+        RETURNING t.version, t.attempt, t.state";
+    let (versions, attempts) = columns(&leases);
+    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(reasons);
+    let query = query.bind(patience.faults).bind(now).bind(patience.rest);
+    let rows = query.bind(patience.longest_rest).fetch_all(db).await?;
+    let failed = rows.iter().map(|row| {
+        let state = match row.try_get("state")? {
+            TrialState::Aside => LotState::Aside,
+            _ => LotState::Delayed,
+        };
+        Ok(Failed { lease: lease(row)?, state })
+    });
+    failed.collect()
+}
+
+/// Leases whose deadline has passed, locked until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn expire(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT version, attempt FROM trials WHERE state = 'leased' AND deadline < $1
+        ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
+    read(&sqlx::query(statement).bind(now).fetch_all(db).await?)
+}
+
+/// Stores what a trial came to, if its lease holds; what becomes of the report.
+///
+/// # Errors
+/// If it makes no sense, or the database fails.
+pub async fn finish(
+    db: &mut sqlx::PgConnection,
+    outcome: &Outcome,
+    now: OffsetDateTime,
+) -> Result<Verdict, Error> {
+    let Some(version) = outcome.lease.version() else { return Ok(Verdict::Malformed) };
+    let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };
+    let statement = "
+        UPDATE trials
+        SET state = $3, deadline = NULL, ended_at = $4, worker = $5, verdict = $6, evidence = $7,
+            log = $8, figures = $9, warnings = $10, program = $11
+        WHERE version = $1 AND attempt = $2 AND state = 'leased'";
+    let done = sqlx::query(statement)
+        .bind(version.0)
+        .bind(outcome.lease.attempt.0)
+        .bind(state)
+        .bind(now)
+        .bind(outcome.worker.0)
+        .bind(&outcome.verdict)
+        .bind(&outcome.evidence)
+        .bind(&outcome.log)
+        .bind(&outcome.figures)
+        .bind(&outcome.warnings)
+        .bind(outcome.program.as_ref().map(<[u8; 32]>::as_slice))
+        .execute(&mut *db)
+        .await?;
+    if done.rows_affected() == 1 {
+        return Ok(Verdict::Accepted);
+    }
+    let statement = "
+        SELECT EXISTS (SELECT FROM trials
+            WHERE version = $1 AND attempt = $2 AND state IN ('passed', 'failed'))";
+    let query = sqlx::query_scalar(statement).bind(version.0).bind(outcome.lease.attempt.0);
+    Ok(if query.fetch_one(db).await? { Verdict::Repeated } else { Verdict::Late })
+}
+
+/// Tries a version again that could not be tried, its faults forgotten; whether it was aside.
+///
+/// # Errors
+/// If the database fails.
+pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool, Error> {
+    let statement = "
+        UPDATE trials SET state = 'waiting', faults = 0, ended_at = NULL, not_before = NULL
+        WHERE version = $1 AND state = 'aside'";
+    Ok(sqlx::query(statement).bind(version.0).execute(db).await?.rows_affected() == 1)
+}
+
+/// The columns of leases, all of them of trials.
+fn columns(leases: &[Lease]) -> (Vec<i32>, Vec<i16>) {
+    let trials = leases.iter().filter_map(|lease| Some((lease.version()?.0, lease.attempt.0)));
+    trials.unzip()
+}
+
+fn read(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Lease>, Error> {
+    rows.iter().map(lease).collect()
+}
+
+fn lease(row: &sqlx::postgres::PgRow) -> Result<Lease, Error> {
+    let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
+    Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
+}

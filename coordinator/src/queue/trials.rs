@@ -1,0 +1,57 @@
+//! Trials in the queue: leased beside lots, and ended by one report.
+
+use arbiter_proto::ids::{Lease, VersionId};
+use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
+
+use super::{Queue, Verdict, again};
+use crate::db::trials::{self, Outcome};
+use crate::db::{bots, tournaments, versions};
+
+/// Those things whose leases are of trials, and those whose are of lots.
+pub(super) fn split<T: Clone>(things: &[T], lease: impl Fn(&T) -> Lease) -> (Vec<T>, Vec<T>) {
+    things.iter().cloned().partition(|thing| lease(thing).version().is_some())
+}
+
+impl Queue {
+    /// Stores what a trial came to, with the bundle that it built, and says what became of the
+    /// report. A version that passed has entered from now on.
+    ///
+    /// # Errors
+    /// If it makes no sense, or the database fails.
+    pub async fn end_trial(
+        &self,
+        outcome: &Outcome,
+        program: &[u8],
+        now: OffsetDateTime,
+    ) -> Result<Verdict, Error> {
+        again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            if let Some(digest) = &outcome.program {
+                versions::store_bundle(&mut *transaction, digest, program).await?;
+            }
+            let verdict = trials::finish(&mut transaction, outcome, now).await?;
+            if verdict != Verdict::Accepted {
+                return Ok(verdict);
+            }
+            if let (None, Some(version)) = (&outcome.verdict, outcome.lease.version()) {
+                enter(&mut transaction, version, now).await?;
+            }
+            transaction.commit().await?;
+            Ok(verdict)
+        })
+        .await
+    }
+}
+
+/// Takes note that a version has entered its tournament.
+async fn enter(
+    db: &mut PgConnection,
+    version: VersionId,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    if let Some(tournament) = bots::tournament_of(&mut *db, version).await? {
+        tournaments::changed(&mut *db, tournament, now).await?;
+    }
+    Ok(())
+}

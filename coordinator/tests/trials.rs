@@ -1,0 +1,185 @@
+//! Trials in the database: leased once, ended once, tried again, given up, and what enters by them.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::db::entrants::Named;
+use arbiter_coordinator::db::lots::LotState;
+use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
+use arbiter_coordinator::db::{bots, tournaments, versions};
+use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
+use serde_json::json;
+use support::{Database, START};
+use time::Duration;
+
+/// A tournament with one bot, whose versions are tried.
+struct Stage {
+    database: Database,
+    cup: TournamentId,
+    owner: TokenId,
+    worker: WorkerId,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let database = Database::new().await;
+        let cup = database.tournament("cup", GameName::Gomoku).await;
+        let made = access::create(&database.pool, Role::Player, "ada", START).await;
+        let owner = made.unwrap().0;
+        bots::create(&database.pool, cup, Some(owner), "mine", START).await.unwrap();
+        let worker = database.worker("it").await;
+        Self { database, cup, owner, worker }
+    }
+
+    fn queue(&self) -> Queue {
+        self.database.queue()
+    }
+
+    /// A version that waits for its trial, submitted as so many bytes of the same.
+    async fn submit(&self, byte: u8) -> VersionId {
+        let pool = &self.database.pool;
+        let digest = [byte; 32];
+        versions::store_bundle(pool, &digest, &[byte]).await.unwrap();
+        let bot = bots::find(pool, self.cup, "mine").await.unwrap().unwrap();
+        let version = versions::submit(pool, bot.id, &digest, START).await.unwrap();
+        trials::queue(pool, version, START).await.unwrap();
+        version
+    }
+
+    async fn claim(&self) -> Option<Lease> {
+        trials::claim(&self.database.pool, START, START + Duration::MINUTE).await.unwrap()
+    }
+
+    async fn state(&self, version: VersionId) -> TrialState {
+        trials::get(&self.database.pool, version).await.unwrap().unwrap().state
+    }
+
+    fn outcome(&self, lease: Lease, verdict: Option<&str>) -> Outcome {
+        Outcome {
+            lease,
+            worker: self.worker,
+            verdict: verdict.map(str::to_owned),
+            evidence: "evidence".to_owned(),
+            log: String::new(),
+            figures: json!({}),
+            warnings: vec!["warning".to_owned()],
+            program: verdict.is_none().then_some([9; 32]),
+        }
+    }
+
+    /// The versions that would be played now.
+    async fn entered(&self) -> Vec<VersionId> {
+        let newest = versions::newest(&self.database.pool, self.cup).await.unwrap();
+        newest.into_iter().map(|version| version.id).collect()
+    }
+
+    async fn is_due(&self) -> bool {
+        self.database.number("SELECT count(changed_at) FROM tournaments").await == 1
+    }
+}
+
+#[tokio::test]
+async fn what_passes_enters_and_what_fails_does_not() {
+    let stage = Stage::new().await;
+    let (pool, queue) = (&stage.database.pool, stage.queue());
+    let first = stage.submit(1).await;
+    assert_eq!((stage.entered().await, stage.is_due().await), (vec![], false));
+    let lease = stage.claim().await.unwrap();
+    assert_eq!((lease.version(), stage.claim().await), (Some(first), None));
+    let outcome = stage.outcome(lease, None);
+    let end = |outcome| {
+        let queue = &queue;
+        async move { queue.end_trial(&outcome, b"built", START).await.unwrap() }
+    };
+    assert_eq!(end(outcome.clone()).await, Verdict::Accepted);
+    assert_eq!(end(outcome).await, Verdict::Repeated);
+    assert_eq!((stage.entered().await, stage.is_due().await), (vec![first], true));
+    let named = Named::of_version(pool, first).await.unwrap();
+    assert_eq!((named.digest, named.program), (vec![1; 32], vec![9; 32]));
+    assert_eq!(versions::bundle(pool, &[9; 32]).await.unwrap(), Some(b"built".to_vec()));
+
+    let second = stage.submit(2).await;
+    let lease = stage.claim().await.unwrap();
+    assert_eq!(end(stage.outcome(lease, Some("it forfeits"))).await, Verdict::Accepted);
+    assert_eq!(stage.state(second).await, TrialState::Failed);
+    assert_eq!(stage.entered().await, [first], "its former version stays in play");
+    let trial = trials::get(pool, second).await.unwrap().unwrap();
+    assert_eq!(trial.verdict.as_deref(), Some("it forfeits"));
+    assert_eq!(trial.warnings, Some(vec!["warning".to_owned()]));
+    // A verdict that comes too late changes nothing.
+    let third = stage.submit(3).await;
+    let old = stage.claim().await.unwrap();
+    assert_eq!(queue.give_back(&[old]).await.unwrap(), [old]);
+    let lease = stage.claim().await.unwrap();
+    assert_eq!(lease.version(), Some(third));
+    assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
+    assert_eq!(queue.renew(&[old, lease], START).await.unwrap(), [lease]);
+    assert_eq!(end(stage.outcome(lease, None)).await, Verdict::Accepted);
+    assert_eq!(stage.entered().await, [third]);
+}
+
+#[tokio::test]
+async fn a_fault_is_never_the_bots() {
+    let stage = Stage::new().await;
+    let (pool, queue) = (&stage.database.pool, stage.queue());
+    let version = stage.submit(1).await;
+    let patience = Terms::USUAL.patience;
+    let mut now = START;
+    for fault in 1..=patience.faults {
+        let deadline = now + Duration::MINUTE;
+        let lease = trials::claim(pool, now, deadline).await.unwrap().unwrap();
+        let failed = if fault == 2 {
+            // Nothing was heard of it.
+            now = deadline + Duration::SECOND;
+            queue.expire(now).await.unwrap().failed
+        } else {
+            let failure = Failure { lease, reason: "no room on the disk".to_owned() };
+            queue.fail(&[failure], now).await.unwrap()
+        };
+        let last = fault == patience.faults;
+        let due = if last { LotState::Aside } else { LotState::Delayed };
+        assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
+        assert_eq!(trials::claim(pool, now, deadline).await.unwrap(), None, "it rests");
+        now += patience.longest_rest;
+    }
+    assert_eq!(stage.state(version).await, TrialState::Aside);
+    let trial = trials::get(pool, version).await.unwrap().unwrap();
+    assert_eq!(trial.verdict.as_deref(), Some("no room on the disk"));
+    assert_eq!(stage.entered().await, []);
+    assert_eq!(trials::pending(pool, stage.owner).await.unwrap(), 0);
+    assert!(trials::retry(pool, version).await.unwrap());
+    assert!(!trials::retry(pool, version).await.unwrap(), "it waits already");
+    assert_eq!(stage.claim().await.and_then(|lease| lease.version()), Some(version));
+}
+
+#[tokio::test]
+async fn the_oldest_comes_first_and_those_who_left_do_not() {
+    let stage = Stage::new().await;
+    let pool = &stage.database.pool;
+    let (one, two) = (stage.submit(1).await, stage.submit(2).await);
+    assert_eq!(trials::pending(pool, stage.owner).await.unwrap(), 2);
+    assert_eq!(
+        (trials::ahead(pool, one).await.unwrap(), trials::ahead(pool, two).await.unwrap()),
+        (0, 1)
+    );
+    let (dispatcher, allocator) = Dispatcher::new(stage.queue(), || START);
+    let allocating = tokio::spawn(allocator.run(|error| panic!("{error}")));
+    for version in [one, two] {
+        let task = dispatcher.next().await.unwrap();
+        assert_eq!(task.lease().version(), Some(version));
+        assert_eq!(task.into_work(), None);
+    }
+    allocating.abort();
+    assert_eq!(trials::pending(pool, stage.owner).await.unwrap(), 2, "being tried is not over");
+    stage.submit(3).await;
+    let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
+    bots::withdraw(pool, bot.id, START).await.unwrap();
+    assert_eq!((stage.claim().await, trials::pending(pool, stage.owner).await.unwrap()), (None, 0));
+    let state = tournaments::TournamentState::Closed;
+    assert!(tournaments::end(pool, stage.cup, state, START).await.unwrap());
+    assert_eq!(stage.claim().await, None);
+}

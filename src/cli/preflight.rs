@@ -1,0 +1,148 @@
+//! `arbiter preflight GAME PATH`: on one's own machine what a worker does before a version enters.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arbiter_games::{ClockRules, GameName, Seed};
+use arbiter_worker::bundle::Submission;
+use arbiter_worker::fault::Fault;
+use arbiter_worker::sandbox::{Host, Limits, Policy, Ponder};
+use arbiter_worker::trial::{Failing, Player, Stage, Trial, Tried};
+use clap::{ArgAction, Args};
+use serde_json::json;
+
+use super::output::Output;
+use super::play::{interruptible, scratch};
+use super::{Failure, tell, trial};
+use crate::play::{entries, settings};
+
+/// Try a bot on this machine as it is tried before it enters: built, and played from every seat.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It is packed, built in a sandbox without a network, and plays short matches from \
+every seat
+against --against BOT, or against itself. It passes if it forfeits none; what a referee puts up
+with is a warning. Exit code 0 if it passes, 1 if not.
+
+Examples:
+  arbiter preflight gomoku mybot/
+  arbiter preflight wojna mybot.zip --against bots/wojna/house --against bots/wojna/caller
+  arbiter preflight bitwa mybot/ --set board=twierdze --json"
+)]
+pub(super) struct Preflight {
+    /// wojna, bitwa, tricks, blackjack or gomoku.
+    game: String,
+    /// A directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz, .tar.zst,
+    /// .zip), or an executable file.
+    path: PathBuf,
+    /// Whom it plays against; may be given again for others.
+    #[arg(long, value_name = "BOT", action = ArgAction::Append)]
+    against: Vec<PathBuf>,
+    /// A parameter of the game; may be given again for others.
+    #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
+    set: Vec<String>,
+    /// Any text: the same seed and the same bots give the same matches.
+    #[arg(long, value_name = "S", default_value = "preflight")]
+    seed: String,
+    /// How the bot is isolated: auto, strict or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
+    sandbox: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// So many sit at a table where the game leaves it open, as in official tournaments.
+const SEATS: usize = 4;
+
+impl Preflight {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let game: GameName = self.game.parse().map_err(Failure::usage)?;
+        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
+        let params = settings::params(game, &self.set, SEATS)?;
+        let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
+        let host =
+            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let scratch = scratch()?;
+        let (snapshots, place) = (scratch.path().join("others"), scratch.path().join("trial"));
+        for directory in [&snapshots, &place] {
+            fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
+        }
+        let others = entries::load(game, &self.against, &snapshots)?.into_iter();
+        let opponents =
+            others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
+        let trial = Trial {
+            params,
+            seed: Seed::of_text(&self.seed),
+            clock: ClockRules::OFFICIAL,
+            limits: Limits::OFFICIAL,
+            ponder: Ponder::default(),
+            cores: Vec::new(),
+            name: name.clone(),
+            opponents: opponents.collect(),
+        };
+        if !self.json {
+            tell(&host.announcement());
+        }
+        let mut stage = |stage| {
+            if !self.json {
+                tell(&match stage {
+                    Stage::Building => format!("{name}: building"),
+                    Stage::Played(played, all) => {
+                        format!("{name}: {played} of {all} matches played")
+                    }
+                });
+            }
+        };
+        let stop = interruptible()?;
+        let tried = trial.examine(&host, &stop, bundle.bytes(), &place, &mut stage);
+        let tried = tried.map_err(|fault| match fault {
+            Fault::Abandoned => Failure::Negative("interrupted: nothing is known yet".to_owned()),
+            fault => Failure::Negative(format!(
+                "{fault}; that is no fault of the bot's: see arbiter doctor, and try again"
+            )),
+        })?;
+        self.show(&trial, &bundle.digest().to_string(), &tried)
+    }
+
+    fn show(&self, trial: &Trial, digest: &str, tried: &Tried) -> Result<(), Failure> {
+        let name = &trial.name;
+        let Tried { failing, figures, warnings, log, .. } = tried;
+        let Failing { verdict, evidence } = failing.clone().unwrap_or_default();
+        let mut out = Output::new();
+        if self.json {
+            out.json(&json!({
+                "bot": name,
+                "game": trial.params.game(),
+                "digest": digest,
+                "passed": failing.is_none(),
+                "verdict": failing.as_ref().map(|_| &verdict),
+                "evidence": evidence.lines().collect::<Vec<_>>(),
+                "warnings": warnings,
+                "figures": figures,
+                "build_log": log,
+            }))?;
+        } else {
+            evidence.lines().try_for_each(|line| out.line(line))?;
+            if failing.is_some() && evidence.is_empty() && !log.trim().is_empty() {
+                out.line("its build wrote:")?;
+                trial::log_lines(log, false).iter().try_for_each(|line| out.line(line))?;
+            }
+            for warning in warnings {
+                out.line(&format!("warning: {warning}"))?;
+            }
+            if let Some(line) = trial::figures_line(figures) {
+                out.line(&line)?;
+            }
+            if failing.is_none() {
+                out.line(&format!("{name} passes"))?;
+            }
+        }
+        out.flush()?;
+        match failing {
+            None => Ok(()),
+            Some(_) => Err(Failure::Negative(format!("{name} fails: {verdict}"))),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Trials, as people and programs are told of them.
+
+use std::time::Duration;
+
+use arbiter_proto::trial::{Figures, Replies};
+use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
+use serde_json::{Value, json};
+
+use super::client::Server;
+use super::output::{Output, printable};
+use super::{Failure, tell};
+
+/// How often it is looked how far a trial is.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// How much of what a build wrote is shown unasked, in lines from its end.
+const LOG: usize = 20;
+
+/// Whether a version stands where nothing will change by itself.
+pub(super) fn is_over(version: &Version) -> bool {
+    !matches!(version.state.as_str(), "waiting" | "trying")
+}
+
+/// Where a version stands, in words.
+pub(super) fn standing(version: &Version) -> String {
+    let Version { number, state, verdict, .. } = version;
+    let why = if verdict.is_empty() { String::new() } else { format!(": {verdict}") };
+    match state.as_str() {
+        "waiting" => format!("version {number} waits for its trial"),
+        "trying" => format!("version {number} is being tried"),
+        "failed" => format!("version {number} failed its trial{why}"),
+        "aside" => format!("version {number} could not be tried, through no fault of its own{why}"),
+        _ => String::new(),
+    }
+}
+
+/// Waits until the trial of a version is over, and tells how it goes on.
+///
+/// # Errors
+/// If the coordinator cannot be reached.
+pub(super) async fn wait(
+    server: &Server,
+    tournament: &str,
+    version: &Version,
+) -> Result<TrialStatus, Failure> {
+    let mut told = String::new();
+    loop {
+        let status = get(server, tournament, &version.bot, version.number).await?;
+        let now = status.version.clone().unwrap_or_default();
+        if is_over(&now) {
+            return Ok(status);
+        }
+        let ahead = match status.ahead {
+            0 => String::new(),
+            1 => ", 1 other comes first".to_owned(),
+            several => format!(", {several} others come first"),
+        };
+        let line = format!("{} {}{ahead}", now.bot, standing(&now));
+        if line != told {
+            tell(&line);
+            told = line;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// How the trial of a version goes; of the newest, if its number is 0.
+///
+/// # Errors
+/// If the coordinator cannot be reached, or refuses.
+pub(super) async fn get(
+    server: &Server,
+    tournament: &str,
+    bot: &str,
+    number: i32,
+) -> Result<TrialStatus, Failure> {
+    let (tournament, bot) = (tournament.to_owned(), bot.to_owned());
+    let request = GetTrialRequest { tournament, bot, number };
+    Ok(server.bots().get_trial(request).await?.into_inner())
+}
+
+/// The end of what a build wrote, or all of it.
+pub(super) fn log_lines(log: &str, whole: bool) -> Vec<String> {
+    let lines: Vec<_> = log.lines().collect();
+    let shown = if whole { 0 } else { lines.len().saturating_sub(LOG) };
+    lines[shown..].iter().map(|line| format!("  {}", printable(line))).collect()
+}
+
+/// Tells what is known about a trial besides its verdict: on standard error, beside a result.
+pub(super) fn tell_details(status: &TrialStatus) {
+    details(status, false).iter().for_each(|line| tell(line));
+}
+
+/// Shows all that is known about a trial.
+pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Result<(), Failure> {
+    let version = status.version.clone().unwrap_or_default();
+    let words = standing(&version);
+    if words.is_empty() {
+        out.line(&format!("version {} has entered", version.number))?;
+    } else {
+        out.line(&words)?;
+    }
+    details(status, whole).iter().try_for_each(|line| out.line(line))
+}
+
+/// What is known about a trial besides its verdict.
+fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
+    let mut lines: Vec<String> = status.evidence.lines().map(printable).collect();
+    let failed = status.version.as_ref().is_some_and(|version| version.state == "failed");
+    if !status.log.trim().is_empty() && (whole || (failed && status.evidence.is_empty())) {
+        lines.push("its build wrote:".to_owned());
+        lines.extend(log_lines(&status.log, whole));
+    }
+    lines.extend(status.warnings.iter().map(|line| format!("warning: {}", printable(line))));
+    if let Ok(figures) = serde_json::from_str::<Figures>(&status.figures) {
+        lines.extend(figures_line(&figures));
+    }
+    lines
+}
+
+/// What was measured, in one line; nothing if nothing was.
+pub(super) fn figures_line(figures: &Figures) -> Option<String> {
+    let Figures { build_ms, matches, start_us, replies, memory } = figures;
+    let mut parts = Vec::new();
+    parts.extend(build_ms.map(|ms| format!("built in {ms} ms")));
+    parts.extend((*matches > 0).then(|| match matches {
+        1 => "1 match".to_owned(),
+        several => format!("{several} matches"),
+    }));
+    parts.extend(start_us.map(|us| format!("first answer within {}", span(us))));
+    parts.extend(replies.map(|Replies { count, p50_us, p90_us, p99_us, max_us }| {
+        let times = [p50_us, p90_us, p99_us, max_us].map(span);
+        format!("{count} replies: p50 / p90 / p99 / max {}", times.join(" / "))
+    }));
+    parts.extend(memory.map(|bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20))));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A time in microseconds, for people.
+fn span(micros: u64) -> String {
+    match micros {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        micros => format!("{} ms", micros / 1000),
+    }
+}
+
+/// A trial as one JSON object.
+pub(super) fn status_json(status: &TrialStatus) -> Value {
+    let version = status.version.clone().unwrap_or_default();
+    let figures: Option<Value> = serde_json::from_str(&status.figures).ok();
+    json!({
+        "bot": version.bot,
+        "version": version.number,
+        "state": version.state,
+        "verdict": (!version.verdict.is_empty()).then_some(version.verdict),
+        "evidence": status.evidence.lines().collect::<Vec<_>>(),
+        "build_log": status.log,
+        "warnings": status.warnings,
+        "figures": figures,
+    })
+}

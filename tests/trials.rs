@@ -1,0 +1,289 @@
+//! Submissions as their authors make them, with a real coordinator and a real worker: what passes
+//! its trial enters, what does not is told why, and the former version plays on.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use serde_json::Value;
+use support::service::{Database, Service, done, free_address, wait_until};
+use support::{Bots, arbiter};
+
+/// A coordinator with a worker, and a tournament of gomoku without house bots.
+struct Site {
+    database: Database,
+    coordinator: Service,
+    worker: Option<Service>,
+    server: String,
+    admin: String,
+    player: String,
+    directory: tempfile::TempDir,
+}
+
+impl Site {
+    fn open(tournament: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::start(Durability::Fleeting);
+        let (admin, player) = (database.token("admin"), database.token("player"));
+        let address = free_address();
+        let mut command = database.coordinator(address);
+        command.args(["--lease", "2s"]);
+        let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
+        coordinator.hear("serving");
+        let server = format!("http://{address}");
+        let mut site =
+            Self { database, coordinator, worker: None, server, admin, player, directory };
+        let file = site.directory.path().join("file.toml");
+        fs::write(&file, tournament).unwrap();
+        done(&site.command(&site.admin, "tournament create").arg(&file).output().unwrap());
+        if tournament == CUP {
+            site.start_worker();
+        }
+        site
+    }
+
+    fn start_worker(&mut self) {
+        let token = self.database.token("worker");
+        let mut command = self.command(&token, "worker --slots 1 --name it --spool");
+        command.arg(self.directory.path().join("spool"));
+        self.worker = Some(Service::start(&mut command, &self.directory.path().join("worker")));
+    }
+
+    /// A command of somebody's.
+    fn command(&self, token: &str, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", &self.server);
+        command.env("ARBITER_TOKEN", token);
+        command
+    }
+
+    fn submit(&self, path: &str, more: &[&str]) -> Output {
+        self.command(&self.player, "submit cup").arg(path).args(more).output().unwrap()
+    }
+
+    /// A bot as `bots` shows it to somebody.
+    fn bot(&self, token: &str, name: &str) -> Value {
+        let shown = done(&self.command(token, "bots cup --json").output().unwrap());
+        let bots = shown.lines().map(|line| serde_json::from_str(line).unwrap());
+        bots.into_iter().find(|bot: &Value| bot["bot"] == name).unwrap_or_default()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let worker = self.worker.as_ref().map(Service::said).unwrap_or_default();
+            eprintln!("{}\n{worker}", self.coordinator.said());
+        }
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const CUP: &str = "name = \"cup\"\ngame = \"gomoku\"\n\n[params]\nmove_limit = \"10s\"\n";
+
+#[test]
+fn what_passes_enters_and_what_fails_is_told_why() {
+    let site = Site::open(CUP);
+    let bots = Bots::new();
+    let good = bots.rascal("mine", "honest", 0, "");
+    let output = site.submit(&good, &[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("mine version 1 is in cup"));
+    assert!(said.contains("built in") && said.contains("matches"), "{said}");
+    assert!(!fs::exists(format!("{good}/bot")).unwrap(), "it was not built here");
+    assert_eq!(site.bot(&site.player, "mine")["version"], 1);
+
+    // Its next version does not build, the one after that breaks the rules.
+    fs::write(format!("{good}/rascal.c"), "int main(void) { return nothing; }\n").unwrap();
+    let output = site.submit(&good, &[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["mine version 2 failed its trial", "cc -o bot rascal.c", "exited with code 1"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(said.contains("nothing"), "what the compiler said: {said}");
+    let mine = site.bot(&site.player, "mine");
+    assert_eq!((&mine["version"], &mine["pending"]["state"]), (&1.into(), &"failed".into()));
+    assert!(mine["pending"]["verdict"].as_str().unwrap().contains("its build"), "{mine}");
+    let others = site.bot("", "mine");
+    assert_eq!(others["pending"]["verdict"], Value::Null, "that is its owner's to know");
+
+    fs::remove_dir_all(&good).unwrap();
+    let bad = bots.rascal("mine", "segv", 2, "");
+    let output = site.submit(&bad, &["--json"]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!((&told["version"], &told["state"]), (&3.into(), &"failed".into()), "{told}");
+    assert!(told["verdict"].as_str().unwrap().contains("forfeits, gone"), "{told}");
+    assert!(told["evidence"].as_array().unwrap().len() > 1, "{told}");
+    let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
+    assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");
+    let log = site.command(&site.player, "log cup mine --trial --version 1").output().unwrap();
+    assert!(done(&log).contains("version 1 has entered"));
+
+    // What plays is what was built in the trial.
+    fs::remove_dir_all(&bad).unwrap();
+    let other = bots.rascal("other", "honest", 0, "");
+    done(&site.submit(&other, &[]));
+    done(&site.command(&site.admin, "tournament start cup").output().unwrap());
+    done(&site.command(&site.admin, "tournament watch cup").output().unwrap());
+    let board = done(&site.command("", "ranking cup --json").output().unwrap());
+    for line in board.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        if line["bot"].is_string() {
+            assert!(line["forfeits"].as_object().unwrap().values().all(|n| *n == 0), "{line}");
+        }
+    }
+    done(&site.command(&site.admin, "tournament check cup").output().unwrap());
+    // Records name what was submitted, not what was built from it.
+    let record = done(&site.command(&site.admin, "match 1/0 --record -").output().unwrap());
+    let header: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
+    for seat in header["seats"].as_array().unwrap() {
+        let bot = site.bot("", seat["bot"].as_str().unwrap());
+        assert_eq!(seat["digest"], bot["digest"], "{header}");
+    }
+}
+
+/// Replaces how a bot is built.
+fn build(path: &str, script: &str) {
+    let manifest = fs::read_to_string(format!("{path}/bot.toml")).unwrap();
+    let build = format!("build = {:?}", ["sh", "-c", script]);
+    let lines = manifest.lines().map(|line| if line.starts_with("build") { &build } else { line });
+    fs::write(format!("{path}/bot.toml"), lines.collect::<Vec<_>>().join("\n")).unwrap();
+}
+
+#[test]
+fn a_trial_outlives_its_worker() {
+    let mut site = Site::open(CUP);
+    let bots = Bots::new();
+    let slow = bots.rascal("slow", "honest", 0, "");
+    // Long enough to be killed in the middle, wherever that is.
+    build(&slow, "sleep 3; cc -o bot rascal.c");
+    let sent = site.submit(&slow, &["--no-wait"]);
+    assert!(done(&sent).contains("slow version 1 waits for its trial in cup"), "{sent:?}");
+    let pending = |site: &Site| site.bot("", "slow")["pending"]["state"].clone();
+    wait_until("its trial begins", || pending(&site) == "trying");
+    site.worker.as_mut().unwrap().kill();
+    site.start_worker();
+    wait_until("it enters", || pending(&site) == Value::Null);
+    assert_eq!(site.bot("", "slow")["version"], 1);
+    // A worker that is told to stop gives back what it tries.
+    fs::write(format!("{slow}/more"), "another version").unwrap();
+    done(&site.submit(&slow, &["--no-wait"]));
+    wait_until("its trial begins", || pending(&site) == "trying");
+    let mut worker = site.worker.take().unwrap();
+    worker.signal(rustix::process::Signal::TERM);
+    worker.signal(rustix::process::Signal::INT);
+    assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+    wait_until("it is given back", || pending(&site) == "waiting");
+    // There is an end to how many may wait.
+    for more in 0..7 {
+        fs::write(format!("{slow}/more"), more.to_string()).unwrap();
+        done(&site.submit(&slow, &["--no-wait"]));
+    }
+    fs::write(format!("{slow}/more"), "too many").unwrap();
+    let refused = site.submit(&slow, &["--no-wait"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("8 of your versions wait for their trials"), "{refused:?}");
+}
+
+#[test]
+fn without_trials_workers_build_what_they_play() {
+    let mut site = Site::open(&format!("{CUP}\n[submissions]\npreflight = false\n"));
+    let bots = Bots::new();
+    for name in ["one", "two"] {
+        let path = bots.rascal(name, "honest", 0, "");
+        let told = done(&site.submit(&path, &[]));
+        assert!(told.contains(&format!("{name} version 1 is in cup")), "{told}");
+    }
+    let broken = bots.rascal("broken", "honest", 0, "");
+    build(&broken, "exit 1");
+    done(&site.submit(&broken, &[]));
+    done(&site.command(&site.admin, "tournament start cup").output().unwrap());
+    site.start_worker();
+    done(&site.command(&site.admin, "tournament watch cup").output().unwrap());
+    let board = done(&site.command("", "ranking cup --json").output().unwrap());
+    let lines = board.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let forfeits = |line: &Value| -> i64 {
+        line["forfeits"].as_object().unwrap().values().map(|n| n.as_i64().unwrap()).sum()
+    };
+    let places: Vec<_> = lines.filter(|line| line["bot"].is_string()).collect();
+    for place in &places {
+        assert_eq!(forfeits(place) > 0, place["bot"] == "broken", "{place}");
+    }
+    assert_eq!(places.len(), 3);
+}
+
+/// The verdict of a preflight, and its exit code.
+fn preflight(arguments: &[&str]) -> (Value, i32) {
+    let mut command = arbiter();
+    let output = command.arg("preflight").args(arguments).arg("--json").output().unwrap();
+    let code = output.status.code().unwrap();
+    (serde_json::from_slice(&output.stdout).unwrap_or_else(|_| stderr(&output).into()), code)
+}
+
+#[test]
+fn a_preflight_says_the_same_before() {
+    let bots = Bots::new();
+    let polite = bots.rascal("polite", "honest", 0, "");
+    let (told, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);
+    assert_eq!(
+        (code, &told["passed"], &told["warnings"]),
+        (0, &true.into(), &Value::Array(vec![]))
+    );
+    assert!(told["figures"]["replies"]["p99_us"].is_u64(), "{told}");
+    let sloppy = bots.rascal("sloppy", "crlf", 0, "");
+    let (told, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
+    assert_eq!(code, 0, "{told}");
+    assert!(told["warnings"][0].as_str().unwrap().contains("CR LF"), "{told}");
+    for (mode, says, hint) in [
+        ("twice", "more than one answer", "expected: one answer"),
+        ("garbage", "illegal", "> "),
+        ("segv", "SIGSEGV", "> "),
+        ("silent", "clock", "flush"),
+    ] {
+        let path = bots.rascal(mode, mode, 0, "");
+        let limit = if mode == "silent" { "move_limit=1s" } else { "move_limit=30s" };
+        let (told, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
+        assert_eq!((code, &told["passed"]), (1, &false.into()), "{mode}: {told}");
+        assert!(told["verdict"].as_str().unwrap().contains(says), "{mode}: {told}");
+        let evidence = told["evidence"].to_string();
+        assert!(evidence.contains(hint), "{mode}: {evidence}");
+    }
+    let broken = bots.rascal("broken", "honest", 0, "");
+    build(&broken, "echo too bad; exit 2");
+    let output = arbiter().args(["preflight", "gomoku", &broken]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("  too bad"), "{output:?}");
+    assert!(stderr(&output).contains("broken fails: its build"), "{output:?}");
+    let output = arbiter().args(["preflight", "chess", &broken]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn bots_of_all_games_pass() {
+    for (game, bot) in [
+        ("wojna", "caller"),
+        ("bitwa", "rush"),
+        ("tricks", "lowest"),
+        ("blackjack", "lim17"),
+        ("gomoku", "center"),
+    ] {
+        let path = format!("bots/{game}/{bot}");
+        let limit = match game {
+            "wojna" => "clock=60000/2000/6000/200",
+            "bitwa" => "bank=60min",
+            _ => "move_limit=60s",
+        };
+        let (told, code) = preflight(&[game, &path, "--set", limit]);
+        assert_eq!((code, &told["passed"]), (0, &true.into()), "{game}: {told}");
+        assert_eq!(told["figures"]["matches"], 2, "{game}: {told}");
+    }
+}

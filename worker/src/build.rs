@@ -1,0 +1,205 @@
+//! Builds of submitted bots, in a sandbox.
+//!
+//! A bot is built as its manifest says, in a jail of its own: without a network, with the limits
+//! of [`Limits::BUILD`], and within [`MOST_TIME`]. What the build wrote takes its place among the
+//! files it was made of; whatever it left running is gone. A build that fails is its author's
+//! fault, a jail that cannot be had is ours.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use arbiter_games::Micros;
+
+use crate::bot::{Bot, BotError};
+use crate::fault::{Context as _, Fault};
+use crate::sandbox::{
+    Exit, Home, Host, Jail, Limits, NoStart, Ponder, Process, Source, Stdin, Terms,
+};
+use crate::seat::Stop;
+use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
+
+/// How long a build may take.
+pub const MOST_TIME: Duration = Duration::from_secs(300);
+
+/// What a build may write to its standard output and error, in bytes; the last 64 KiB are kept.
+pub const MOST_OUTPUT: usize = 16 << 20;
+
+/// How builds are held.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What a build may use.
+    pub limits: Limits,
+    /// How long it may take.
+    pub time: Duration,
+    /// The processors it runs on, by number; any if there are none.
+    pub cores: Vec<usize>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { limits: Limits::BUILD, time: MOST_TIME, cores: Vec::new() }
+    }
+}
+
+/// What became of a build.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    /// The end of what it wrote to its standard output and error.
+    pub log: String,
+    /// How long it took.
+    pub time: Duration,
+    /// Why it failed, if it did: one line for the bot's author.
+    pub failure: Option<String>,
+}
+
+/// Builds the bot whose files are in the directory `tree`, if it is to be built; nothing if it is
+/// not.
+///
+/// # Errors
+/// A fault if something of ours failed.
+pub fn build(
+    host: &Host,
+    stop: &Stop,
+    tree: &Path,
+    rules: &Rules,
+) -> Result<Result<Option<Built>, BotError>, Fault> {
+    let argv = match Bot::build_of(tree) {
+        Ok(Some(argv)) => argv,
+        Ok(None) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error)),
+    };
+    let parent = tree.parent().unwrap_or(tree);
+    let kept = tempfile::tempdir_in(parent).fault("cannot make a directory for a build")?;
+    let written = kept.path().join("written");
+    let source = Source::Directory(tree.to_owned());
+    let built = in_jail(host, stop, &source, &written, &argv, rules);
+    host.forget(&source);
+    let built = built?;
+    if built.failure.is_none() {
+        merge(&written, tree).fault("cannot take over what a build wrote")?;
+    }
+    kept.close().fault("cannot remove the directory of a build")?;
+    Ok(Ok(Some(built)))
+}
+
+/// Runs the build, and leaves what it wrote in the directory `written`.
+fn in_jail(
+    host: &Host,
+    stop: &Stop,
+    source: &Source,
+    written: &Path,
+    argv: &[String],
+    rules: &Rules,
+) -> Result<Built, Fault> {
+    let home = Home::kept(source, written.to_owned())?;
+    let Rules { limits, time, cores } = rules.clone();
+    let terms = Terms { limits, ponder: Ponder::Allow, cores };
+    let mut jail = Jail::open_on(host, home, &terms)?;
+    let begun = Instant::now();
+    let mut log = Tail::default();
+    let ran = run(&mut jail, stop, argv, micros(time), &mut log);
+    let failure = match ran {
+        Ok(failure) => failure,
+        Err(fault) => return Err(jail.close_after(fault)),
+    };
+    let time = begun.elapsed();
+    jail.close()?;
+    let (bytes, dropped) = log.finish();
+    let text = String::from_utf8_lossy(&bytes);
+    let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
+    Ok(Built { log: before + &text, time, failure })
+}
+
+/// Runs the build to its end: why it failed, if it did.
+fn run(
+    jail: &mut Jail,
+    stop: &Stop,
+    argv: &[String],
+    limit: Micros,
+    log: &mut Tail,
+) -> Result<Option<String>, Fault> {
+    let shown = argv.join(" ");
+    let mut process = match jail.start(argv, Stdin::Null) {
+        Ok(process) => process,
+        Err(NoStart::Bot(why)) => return Ok(Some(format!("its build cannot run: {why}"))),
+        Err(NoStart::Fault(fault)) => return Err(fault),
+    };
+    let cut_short = listen(&mut process, stop, limit, log)?;
+    let exit = jail.end_process(&mut process);
+    if let Some(why) = cut_short {
+        return Ok(Some(format!("its build `{shown}` {why}")));
+    }
+    Ok(match (jail.cause_of_death()?, exit) {
+        (_, Some(Exit::Code(0))) => None,
+        (Some(cause), exit) => Some(format!("its build `{shown}` {}", Exit::by(&cause, exit))),
+        (None, Some(exit)) => Some(format!("its build `{shown}` {exit}")),
+        (None, None) => Some(format!("its build `{shown}` was ended")),
+    })
+}
+
+/// Takes in what a build writes until it has ended; why it is to be ended, if it is.
+fn listen(
+    process: &mut Process,
+    stop: &Stop,
+    limit: Micros,
+    log: &mut Tail,
+) -> Result<Option<String>, Fault> {
+    let (start, mut buffer) = (Instant::now(), Buffer::new());
+    let mut what = For::Output;
+    loop {
+        let ready = pipes::wait(process, what, stop, start, limit)?;
+        if ready.stderr {
+            log.drain(process, &mut buffer)?;
+        }
+        let mut drained = Drained::Nothing;
+        if ready.stdout {
+            drained = buffer.read(&process.stdout)?;
+            match drained {
+                Drained::Bytes(count) => log.push(buffer.front(count)),
+                Drained::Nothing => {}
+                Drained::End => what = For::End,
+            }
+        }
+        if log.total() > MOST_OUTPUT {
+            return Ok(Some(format!("wrote more than {} MiB", MOST_OUTPUT >> 20)));
+        }
+        if ready.ended && !matches!(drained, Drained::Bytes(_)) && !ready.stderr {
+            return Ok(None);
+        }
+        if ready.waited > limit {
+            return Ok(Some(format!("took longer than {limit}")));
+        }
+    }
+}
+
+/// Moves everything below `from` to its place below `to`. There may be links in the way, which are
+/// replaced and never followed.
+fn merge(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let there = fs::symlink_metadata(&target).ok();
+        if entry.file_type()?.is_dir() {
+            if !there.as_ref().is_some_and(fs::Metadata::is_dir) {
+                clear(&target, there.as_ref())?;
+                fs::create_dir(&target)?;
+            }
+            merge(&source, &target)?;
+        } else {
+            clear(&target, there.as_ref())?;
+            fs::rename(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what is at `path`, if something is.
+fn clear(path: &PathBuf, there: Option<&fs::Metadata>) -> io::Result<()> {
+    match there {
+        Some(there) if there.is_dir() => fs::remove_dir_all(path),
+        Some(_) => fs::remove_file(path),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,423 @@
+//! Trials: a version is unpacked, built and played before it enters, on a worker or on its author's
+//! own machine.
+//!
+//! A trial is a few short matches with the bot in every seat, against house bots or itself. It
+//! fails at the first forfeit, with what led to it; what is only bad manners becomes a warning.
+//! Whatever fails through no fault of the bot's is a fault as everywhere, and no verdict.
+
+mod evidence;
+mod manners;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arbiter_games::{BotName, ClockRules, GameName, Params, Seed};
+use arbiter_proto::trial::{Figures, Replies};
+use serde_json::{Value, json};
+
+use crate::bot::{Bot, Contestant, Protocol};
+use crate::build::{self, Rules};
+use crate::bundle::{self, Bundle, BundleError};
+use crate::fault::{Context as _, Fault};
+use crate::sandbox::{Host, Limits, Ponder, Source, Terms};
+use crate::seat::Stop;
+use crate::table::{Entrant, Match, Outcome, State};
+
+/// How many opponents are met at tables for two.
+const RIVALS: usize = 2;
+
+/// How often a bot meets itself where there is nobody else.
+const MIRRORS: usize = 2;
+
+/// Who takes part in a trial.
+#[derive(Clone, Debug)]
+pub struct Player {
+    /// The name it plays by.
+    pub name: BotName,
+    /// The bot.
+    pub bot: Contestant,
+}
+
+/// How the matches of a trial are played.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The parameters of the tournament's matches; those of a trial are shorter where they can be.
+    pub params: Params,
+    /// What all its chance comes from.
+    pub seed: Seed,
+    /// How time is charged.
+    pub clock: ClockRules,
+    /// What a bot may use.
+    pub limits: Limits,
+    /// What it may do while it owes nothing.
+    pub ponder: Ponder,
+    /// The processors it runs on, by number; any if there are none.
+    pub cores: Vec<usize>,
+    /// The name that the version enters by.
+    pub name: BotName,
+    /// Whom it is tried against; itself if there is nobody.
+    pub opponents: Vec<Player>,
+}
+
+/// What a trial came to.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// Why it failed, if it did.
+    pub failing: Option<Failing>,
+    /// What was measured.
+    pub figures: Figures,
+    /// What is not forbidden and not as it should be, a line each.
+    pub warnings: Vec<String>,
+    /// The end of what its build wrote.
+    pub log: String,
+    /// What was built, if something was and it passed.
+    pub program: Option<Bundle>,
+}
+
+/// Why a trial failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failing {
+    /// One line.
+    pub verdict: String,
+    /// What shows it: lines, perhaps none.
+    pub evidence: String,
+}
+
+/// How far a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It is being built.
+    Building,
+    /// So many matches of so many were played.
+    Played(usize, usize),
+}
+
+impl Tried {
+    fn failed(verdict: impl Into<String>) -> Self {
+        let failing = Failing { verdict: verdict.into(), evidence: String::new() };
+        Self { failing: Some(failing), ..Self::default() }
+    }
+}
+
+impl Trial {
+    /// Tries the version that was submitted as this bundle. `scratch` is an empty directory, which
+    /// is not empty afterwards; `tell` hears how far it is.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed: then nothing is known about the version.
+    pub fn examine(
+        &self,
+        host: &Host,
+        stop: &Arc<Stop>,
+        bytes: &[u8],
+        scratch: &Path,
+        tell: &mut dyn FnMut(Stage),
+    ) -> Result<Tried, Fault> {
+        let tree = scratch.join("bot");
+        fs::create_dir(&tree).fault("cannot make a directory for a bot")?;
+        match bundle::unpack(bytes, &tree) {
+            Ok(()) => {}
+            Err(BundleError::Unfit(why)) => {
+                return Ok(Tried::failed(format!("its bundle cannot be unpacked: {why}")));
+            }
+            Err(error @ BundleError::System { .. }) => {
+                return Err(Fault::new("cannot unpack a bundle", error));
+            }
+        }
+        let digest = blake3::hash(bytes);
+        let played = self.build_and_play(host, stop, &tree, digest, scratch, tell);
+        host.forget(&Source::Directory(tree));
+        played
+    }
+
+    fn build_and_play(
+        &self,
+        host: &Host,
+        stop: &Arc<Stop>,
+        tree: &Path,
+        digest: blake3::Hash,
+        scratch: &Path,
+        tell: &mut dyn FnMut(Stage),
+    ) -> Result<Tried, Fault> {
+        tell(Stage::Building);
+        let rules = Rules { cores: self.cores.clone(), ..Rules::default() };
+        let built = match build::build(host, stop, tree, &rules)? {
+            Ok(built) => built,
+            Err(error) => return Ok(Tried::failed(error.within(tree))),
+        };
+        let log = built.as_ref().map(|built| built.log.clone()).unwrap_or_default();
+        if let Some(why) = built.as_ref().and_then(|built| built.failure.clone()) {
+            return Ok(Tried { log, ..Tried::failed(why) });
+        }
+        let bot = match Bot::unpacked(tree, digest) {
+            Ok(bot) => bot,
+            Err(error) => return Ok(Tried { log, ..Tried::failed(error.within(tree)) }),
+        };
+        if bot.protocol == Some(Protocol::Http) {
+            let why = "bots that speak http are not seated; use stdio or exec";
+            return Ok(Tried { log, ..Tried::failed(why) });
+        }
+        let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
+            Ok(program) => program,
+            Err(BundleError::Unfit(why)) => {
+                let why = format!("what its build made cannot be packed: {why}");
+                return Ok(Tried { log, ..Tried::failed(why) });
+            }
+            Err(error) => return Err(Fault::new("cannot pack what was built", error)),
+        };
+        let bot = Contestant::Bot(Arc::new(bot));
+        let mut tried = self.play(host, stop, &bot, scratch, tell)?;
+        tried.figures.build_ms =
+            built.map(|built| u64::try_from(built.time.as_millis()).unwrap_or(u64::MAX));
+        let program = program.filter(|_| tried.failing.is_none());
+        Ok(Tried { log, program, ..tried })
+    }
+
+    /// Plays the matches of a trial, until the bot forfeits one.
+    fn play(
+        &self,
+        host: &Host,
+        stop: &Arc<Stop>,
+        bot: &Contestant,
+        scratch: &Path,
+        tell: &mut dyn FnMut(Stage),
+    ) -> Result<Tried, Fault> {
+        let tables = self.tables(bot);
+        let mut seen = Seen::default();
+        for (number, table) in tables.iter().enumerate() {
+            tell(Stage::Played(number, tables.len()));
+            let record = scratch.join(format!("trial{number}.jsonl"));
+            let played = Match {
+                params: shortened(&self.params),
+                seed: self.seed.derive(&format!("match {number}")),
+                clock: self.clock,
+                terms: Terms {
+                    limits: self.limits,
+                    ponder: self.ponder,
+                    cores: self.cores.clone(),
+                },
+                entrants: table.iter().map(Sitting::entrant).collect(),
+                record: Some(record.clone()),
+            };
+            let outcome = played.play(host, stop)?;
+            if let Some(failing) = self.look(bot, number, table, &outcome, &record, &mut seen) {
+                let failing = Some(failing);
+                return Ok(Tried { failing, ..seen.into_tried(&self.limits) });
+            }
+        }
+        tell(Stage::Played(tables.len(), tables.len()));
+        Ok(seen.into_tried(&self.limits))
+    }
+
+    /// Takes in what a match showed: why the bot failed, if it did.
+    fn look(
+        &self,
+        bot: &Contestant,
+        number: usize,
+        table: &[Sitting],
+        outcome: &Outcome,
+        record: &PathBuf,
+        seen: &mut Seen,
+    ) -> Option<Failing> {
+        seen.figures.matches += 1;
+        let game = self.params.game();
+        let standing = bot.protocol(game) == Protocol::Stdio;
+        let seats = outcome.standings.iter().zip(&outcome.seats).zip(table);
+        let mut failing = None;
+        for (seat, ((standings, report), sitting)) in (1..).zip(seats) {
+            if !sitting.is_subject {
+                continue;
+            }
+            let times = report.replies.iter().map(|time| u64::try_from(time.0).unwrap_or(0));
+            let mut times = times.peekable();
+            if standing && let Some(first) = times.next() {
+                seen.starts.push(first);
+            }
+            seen.times.extend(times);
+            seen.memory = seen.memory.max(report.remains.memory.map(|peak| peak.0));
+            seen.warn(manners::of(game, standings.bad_answers, report));
+            if let Some(forfeit) = standings.forfeit {
+                let others: Vec<_> =
+                    table.iter().filter(|other| !other.is_subject).map(Sitting::name).collect();
+                let against =
+                    if others.is_empty() { "itself".to_owned() } else { others.join(", ") };
+                let place = format!("match {}, seat {seat}, against {against}", number + 1);
+                failing.get_or_insert_with(|| {
+                    evidence::failing(game, forfeit, &place, seat, report, record)
+                });
+            } else if let Some(detail) = &report.detail {
+                seen.warn(vec![format!("an answer was bad: {detail}")]);
+            }
+        }
+        failing
+    }
+
+    /// Who sits where in each match.
+    fn tables(&self, bot: &Contestant) -> Vec<Vec<Sitting>> {
+        let seats = *self.params.seats().end();
+        let subject =
+            |name: BotName| Sitting { player: Player { name, bot: bot.clone() }, is_subject: true };
+        if self.opponents.is_empty() {
+            let mut table: Vec<Sitting> = Vec::new();
+            for _ in 0..seats {
+                let taken: Vec<_> = table.iter().map(|sitting| &sitting.player.name).collect();
+                let name = distinct(&self.name, &taken);
+                table.push(subject(name));
+            }
+            return vec![table; MIRRORS];
+        }
+        // At tables for two each opponent is a table; at larger ones they sit together.
+        let companies: Vec<Vec<&Player>> = if seats == 2 {
+            self.opponents.iter().take(RIVALS).map(|rival| vec![rival]).collect()
+        } else {
+            vec![self.opponents.iter().cycle().take(seats - 1).collect()]
+        };
+        let mut tables = Vec::new();
+        for company in companies {
+            for place in 0..seats {
+                let mut table: Vec<Sitting> = Vec::new();
+                let mut names = vec![self.name.clone()];
+                for player in &company {
+                    let name = distinct(&player.name, &names.iter().collect::<Vec<_>>());
+                    names.push(name.clone());
+                    let player = Player { name, bot: player.bot.clone() };
+                    table.push(Sitting { player, is_subject: false });
+                }
+                table.insert(place, subject(self.name.clone()));
+                tables.push(table);
+            }
+        }
+        tables
+    }
+}
+
+/// Who sits at a place of a trial.
+#[derive(Clone, Debug)]
+struct Sitting {
+    player: Player,
+    /// Whether it is the version that is tried.
+    is_subject: bool,
+}
+
+impl Sitting {
+    fn entrant(&self) -> Entrant {
+        let Player { name, bot } = self.player.clone();
+        Entrant { bot, name, state: State::Fresh }
+    }
+
+    fn name(&self) -> String {
+        self.player.name.to_string()
+    }
+}
+
+/// A name that none of `taken` is: this one, or one with a number.
+fn distinct(name: &BotName, taken: &[&BotName]) -> BotName {
+    // A name of the longest kind has no room for a number.
+    let stem: String = name.as_str().chars().take(56).collect();
+    let variants = (2..).filter_map(|number| format!("{stem}-{number}").parse().ok());
+    let mut names = std::iter::once(name.clone()).chain(variants);
+    names.find(|name| !taken.contains(&name)).expect("there are more numbers than names")
+}
+
+/// What was seen in the matches so far.
+#[derive(Debug, Default)]
+struct Seen {
+    figures: Figures,
+    /// How long the first answers of processes took, in microseconds, ...
+    starts: Vec<u64>,
+    /// ... and all the others.
+    times: Vec<u64>,
+    /// The most memory in use, in bytes.
+    memory: Option<u64>,
+    warnings: Vec<String>,
+}
+
+impl Seen {
+    /// Adds warnings, each once.
+    fn warn(&mut self, warnings: Vec<String>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+
+    fn into_tried(mut self, limits: &Limits) -> Tried {
+        let start_us = self.starts.iter().max().copied();
+        self.warn(manners::of_figures(start_us, self.memory, limits));
+        let replies = Replies::of(self.times);
+        let figures = Figures { start_us, replies, memory: self.memory, ..self.figures };
+        Tried { figures, warnings: self.warnings, ..Tried::default() }
+    }
+}
+
+/// The parameters of a match that shows the same in less time, where the game has such.
+fn shortened(params: &Params) -> Params {
+    let (key, most) = match params.game() {
+        GameName::Wojna => ("deals", 2),
+        GameName::Tricks => ("tables", 2),
+        GameName::Bitwa => ("rounds", 40),
+        GameName::Blackjack | GameName::Gomoku => return params.clone(),
+    };
+    let Ok(Value::Object(mut keys)) = serde_json::to_value(params) else { return params.clone() };
+    let now = keys.get(key).and_then(Value::as_u64).unwrap_or(u64::MAX);
+    keys.insert(key.to_owned(), json!(now.min(most)));
+    Params::read(params.game(), Value::Object(keys)).unwrap_or_else(|_| params.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_are_shorter_than_matches() {
+        for game in GameName::ALL {
+            let official = Params::official(game);
+            let short = serde_json::to_value(shortened(&official)).unwrap();
+            let due = match game {
+                GameName::Wojna => Some(("deals", 2)),
+                GameName::Tricks => Some(("tables", 2)),
+                GameName::Bitwa => Some(("rounds", 40)),
+                GameName::Blackjack | GameName::Gomoku => None,
+            };
+            match due {
+                Some((key, most)) => assert_eq!(short[key], json!(most), "{game}"),
+                None => assert_eq!(shortened(&official), official),
+            }
+        }
+    }
+
+    #[test]
+    fn the_bot_sits_everywhere() {
+        let name = |name: &str| -> BotName { name.parse().unwrap() };
+        let unfit = Contestant::Unfit { digest: "d".to_owned(), why: "w".to_owned() };
+        let trial = |game, opponents: &[&str]| Trial {
+            params: Params::official(game),
+            seed: Seed([1; 32]),
+            clock: ClockRules::OFFICIAL,
+            limits: Limits::OFFICIAL,
+            ponder: Ponder::Freeze,
+            cores: Vec::new(),
+            name: name("a"),
+            opponents: opponents
+                .iter()
+                .map(|other| Player { name: name(other), bot: unfit.clone() })
+                .collect(),
+        };
+        let seats = |trial: &Trial| -> Vec<String> {
+            let tables = trial.tables(&unfit);
+            let names = |table: &Vec<Sitting>| {
+                table.iter().map(Sitting::name).collect::<Vec<_>>().join(" ")
+            };
+            tables.iter().map(names).collect()
+        };
+        assert_eq!(
+            seats(&trial(GameName::Gomoku, &["a", "b", "c"])),
+            ["a a-2", "a-2 a", "a b", "b a"]
+        );
+        assert_eq!(seats(&trial(GameName::Gomoku, &[])), ["a a-2", "a a-2"]);
+        let four = ["a b c b-2", "b a c b-2", "b c a b-2", "b c b-2 a"];
+        assert_eq!(seats(&trial(GameName::Wojna, &["b", "c"])), four);
+    }
+}

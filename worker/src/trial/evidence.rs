@@ -1,0 +1,107 @@
+//! What led to a forfeit, for the bot's author.
+
+use std::fs;
+use std::path::Path;
+
+use arbiter_games::{Forfeit, GameName};
+use serde::Deserialize;
+
+use super::Failing;
+use crate::seat::Framing;
+use crate::table::{SeatReport, framing};
+
+/// How many lines of the conversation are shown, from its end.
+const TURNS: usize = 8;
+
+/// How many lines of standard error are shown, from its end.
+const STDERR: usize = 12;
+
+/// The longest line that is shown, in characters.
+const LONGEST: usize = 300;
+
+/// What is read of a line of a record.
+#[derive(Debug, Deserialize)]
+struct Line {
+    seat: Option<usize>,
+    send: Option<String>,
+    reply: Option<String>,
+}
+
+/// Why the bot at `seat`, from 1, failed the match at `place`.
+pub(super) fn failing(
+    game: GameName,
+    forfeit: Forfeit,
+    place: &str,
+    seat: usize,
+    report: &SeatReport,
+    record: &Path,
+) -> Failing {
+    let detail = report.detail.clone().unwrap_or_else(|| forfeit.to_string());
+    let turns = conversation(record, seat);
+    let answer = turns.iter().filter(|turn| turn.starts_with('<')).count();
+    let verdict = format!("{place}: it forfeits, {detail}");
+    let mut evidence = vec![format!("{place}, after {answer} answers: {detail}")];
+    let shown = &turns[turns.len().saturating_sub(TURNS)..];
+    evidence.extend(shown.iter().map(|turn| format!("  {turn}")));
+    evidence.extend(expected(game, forfeit, &detail, answer).map(str::to_owned));
+    let stderr = String::from_utf8_lossy(&report.remains.stderr);
+    let lines: Vec<_> = stderr.lines().collect();
+    if !lines.is_empty() {
+        evidence.push("the end of its standard error:".to_owned());
+        let end = &lines[lines.len().saturating_sub(STDERR)..];
+        evidence.extend(end.iter().map(|line| format!("  {}", cut(line))));
+    }
+    Failing { verdict, evidence: evidence.join("\n") }
+}
+
+/// What was said to the bot, `>`, and what it answered, `<`, in order.
+fn conversation(record: &Path, seat: usize) -> Vec<String> {
+    // Without a record there is less to show.
+    let text = fs::read_to_string(record).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let turns = lines.filter(|line| line.seat == Some(seat)).filter_map(|line| {
+        let said = line.send.map(|text| format!("> {}", cut(&text)));
+        said.or_else(|| line.reply.map(|text| format!("< {}", cut(&text))))
+    });
+    turns.collect()
+}
+
+/// The beginning of a text, in one line.
+fn cut(text: &str) -> String {
+    let mut shown: String = text.chars().take(LONGEST).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown.replace('\n', "⏎")
+}
+
+/// What the referee would have expected, where that helps.
+fn expected(
+    game: GameName,
+    forfeit: Forfeit,
+    detail: &str,
+    answers: usize,
+) -> Option<&'static str> {
+    let gtp = framing(game) == Framing::Gtp;
+    match forfeit {
+        Forfeit::Clock if detail.contains("without the end of an answer") && gtp => {
+            Some("expected: an answer that begins with `=` and ends with an empty line")
+        }
+        Forfeit::Clock if detail.contains("without the end of an answer") => {
+            Some("expected: an answer that ends with a newline")
+        }
+        Forfeit::Clock if answers == 0 => Some(
+            "nothing came: if it did answer, its output is buffered; flush it after each answer",
+        ),
+        Forfeit::Illegal if detail.contains("more than one answer") => {
+            Some("expected: one answer to each request, and nothing besides")
+        }
+        Forfeit::Illegal if detail.contains("without being asked") => {
+            Some("expected: nothing on standard output but answers; use standard error")
+        }
+        Forfeit::Gone if answers == 0 => {
+            Some("it ended before its first answer: does it run in an empty environment?")
+        }
+        _ => None,
+    }
+}
