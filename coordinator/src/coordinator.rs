@@ -26,6 +26,7 @@ use crate::rpc::{self, Changes, ServeError, Shared, Tls, Turns};
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
+use crate::web;
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;
@@ -93,6 +94,8 @@ pub struct Coordinator {
     allocator: Allocator,
     collector: Collector,
     config: Config,
+    /// Where pages are served, if they are.
+    web: Option<TcpListener>,
     /// Where the database is, for people.
     database: String,
 }
@@ -121,7 +124,13 @@ impl Coordinator {
             reporter,
             clock,
         };
-        Ok(Self { shared, allocator, collector, config, database })
+        Ok(Self { shared, allocator, collector, config, web: None, database })
+    }
+
+    /// The same, but that it serves web pages too.
+    #[must_use]
+    pub fn with_web(self, listener: TcpListener) -> Self {
+        Self { web: Some(listener), ..self }
     }
 
     /// Whether nobody has been let in yet.
@@ -164,7 +173,7 @@ impl Coordinator {
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { shared, allocator, collector, config, .. } = self;
+        let Self { shared, allocator, collector, config, web, .. } = self;
         let mut background = JoinSet::new();
         background
             .spawn(allocator.run(|error| tracing::warn!(%error, "cannot lease; trying again")));
@@ -180,7 +189,19 @@ impl Coordinator {
         });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
+        let changes = shared.changes.clone();
+        let mut pages = JoinSet::new();
+        if let Some(listener) = web {
+            let shared = shared.clone();
+            pages.spawn(async move {
+                if let Err(error) = web::serve(shared, listener).await {
+                    tracing::error!(%error, "the web server failed");
+                }
+            });
+        }
         let served = rpc::serve(shared, listener, config.tls.as_ref(), stop).await;
+        changes.end();
+        pages.join_all().await;
         background.shutdown().await;
         // Connections that are open still hold reporters, so they would not end by themselves.
         drop(stops);

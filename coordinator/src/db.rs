@@ -182,6 +182,13 @@ pub fn is_duplicate(error: &Error) -> bool {
     matches!(error, Error::Database(error) if error.is_unique_violation())
 }
 
+/// Whether something was refused because no text of a database can be so: it holds a zero.
+pub fn is_unwritable(error: &Error) -> bool {
+    const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+    let Error::Database(error) = error else { return false };
+    error.code().is_some_and(|code| code == CHARACTER_NOT_IN_REPERTOIRE)
+}
+
 /// Whether trying again may help: the database was busy with itself (a deadlock, class 40), or
 /// went away (classes 08 and 57, or the connection broke), and nothing was done.
 ///

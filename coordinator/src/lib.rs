@@ -18,3 +18,4 @@ pub mod schedule;
 pub mod standing_down;
 pub mod tournament;
 pub mod voiding;
+pub mod web;

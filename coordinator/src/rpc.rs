@@ -31,8 +31,10 @@ mod turns;
 mod voiding;
 mod worker;
 
+pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
 pub use turns::Turns;
+pub(crate) use status::database;
 
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
@@ -40,7 +42,7 @@ use crate::db::tournaments::Tournament;
 use crate::db::{audit, bots, tournaments};
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
 use crate::tournament::handout::Handout;
-use status::{database, missing};
+use status::missing;
 
 /// How often those who watch something look at it although nobody has said that it changed:
 /// another coordinator may have changed it.
@@ -76,7 +78,7 @@ pub struct Shared {
 
 /// Which edition is meant where none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+pub(crate) enum Which {
     /// The official one, or the newest if there is none yet.
     Official,
     /// The newest.
@@ -85,7 +87,7 @@ enum Which {
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Who {
+pub(crate) struct Who {
     /// With which token.
     id: TokenId,
     /// What it allows.
@@ -145,12 +147,12 @@ impl Changes {
     }
 
     /// The coordinator stops: streams that have no end of their own end now.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.over.send_replace(true);
     }
 
     /// Waits until the coordinator stops.
-    async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         // Only this may fail: that nobody can say so any more, which is the same.
         drop(self.over.subscribe().wait_for(|over| *over).await);
     }
@@ -188,7 +190,7 @@ impl Shared {
     }
 
     /// Who calls, if that token allows what `role` is needed for.
-    async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Who, Status> {
+    pub(crate) async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Who, Status> {
         let secret = secret(request)
             .ok_or_else(|| Status::unauthenticated(format!("this needs a token of role {role}")))?;
         self.admit_secret(&secret, role).await

@@ -28,7 +28,9 @@ pub use order::{Order, Sign};
 
 use crate::bank::Bank;
 use crate::clock::{Micros, some_time};
-use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::game::{
+    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+};
 use crate::gtp;
 
 /// How many bots play.
@@ -112,6 +114,9 @@ pub struct Match {
     round: u32,
     /// The division that moved last in this round.
     moved: Option<Division>,
+    /// How many orders were carried out, and the last of them.
+    orders: u64,
+    last_order: Option<(Division, Order)>,
     tasks: VecDeque<Task>,
     /// What was said and is not answered yet.
     asked: Option<Task>,
@@ -135,11 +140,43 @@ impl Match {
             players: [player; SEATS],
             round: 1,
             moved: None,
+            orders: 0,
+            last_order: None,
             tasks: Seat::all(SEATS).map(Task::SetGame).collect(),
             asked: None,
             dismissed: None,
             closing: false,
         }
+    }
+
+    /// The board as it was set up.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The battle as it stands.
+    pub fn battle(&self) -> &Battle {
+        &self.battle
+    }
+
+    /// The round being played, from 1.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// How many orders were carried out.
+    pub fn orders(&self) -> u64 {
+        self.orders
+    }
+
+    /// The last order that was carried out, and the division that it was for.
+    pub fn last_order(&self) -> Option<(Division, Order)> {
+        self.last_order
+    }
+
+    /// Whether a seat's bot is still spoken to.
+    pub fn is_alive(&self, seat: Seat) -> bool {
+        self.players[seat.index()].alive
     }
 
     /// The round and the division whose turn comes next, unless the game is over: a player has
@@ -160,7 +197,7 @@ impl Match {
     }
 
     /// Whether the result is fixed: what bots do from here on changes nothing.
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.upcoming().is_none()
     }
 
@@ -223,6 +260,8 @@ impl Match {
         let order = Order::parse(&gtp::words(answer)?, &self.board)?;
         self.battle.carry_out(division, order);
         self.moved = Some(division);
+        self.orders += 1;
+        self.last_order = Some((division, order));
         self.tasks.extend(self.living().map(|seat| Task::Play(seat, division, order)));
         Ok(())
     }
@@ -272,6 +311,10 @@ impl Game for Match {
             Some(task) => Step::Say(self.say(task)),
             None => Step::Over(self.standings()),
         }
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Bitwa(self)
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {

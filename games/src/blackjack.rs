@@ -28,6 +28,7 @@ pub use table::{ANTE, Player, Table};
 use crate::clock::Micros;
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
+    View,
 };
 use crate::seed::Seed;
 
@@ -110,6 +111,26 @@ impl Match {
         &self.table
     }
 
+    /// How many hands have been dealt.
+    pub fn dealt(&self) -> u32 {
+        self.dealt
+    }
+
+    /// How many hands there are to be, if anybody can pay for them.
+    pub fn hands(&self) -> u32 {
+        self.hands
+    }
+
+    /// Whether a hand is being played.
+    pub fn is_in_hand(&self) -> bool {
+        self.in_hand
+    }
+
+    /// How many bad answers a seat has given in this match.
+    pub fn bad_answers(&self, seat: Seat) -> u32 {
+        self.manners[seat.index()].here
+    }
+
     /// Deals the next hand, if there is one and anybody can pay for it.
     fn deal(&mut self) {
         self.in_hand = self.dealt < self.hands && self.table.deal();
@@ -164,6 +185,10 @@ impl Game for Match {
             self.table.act(Action::Stand);
         }
         Step::Note(self.settle())
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Blackjack(self)
     }
 
     /// A bad answer is standing, and is counted.

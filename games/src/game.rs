@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::clock::Micros;
+use crate::{bitwa, blackjack, gomoku, tricks, wojna};
 
 /// A place at the table, numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -202,6 +203,21 @@ pub struct Illegal(pub String);
 #[error("{0}")]
 pub struct StartError(pub String);
 
+/// A match in progress as what it is: read-only, for those who draw it.
+#[derive(Clone, Copy, Debug)]
+pub enum View<'a> {
+    /// Of wojna.
+    Wojna(&'a wojna::Match),
+    /// Of bitwa.
+    Bitwa(&'a bitwa::Match),
+    /// Of tricks.
+    Tricks(&'a tricks::Match),
+    /// Of blackjack.
+    Blackjack(&'a blackjack::Match),
+    /// Of gomoku.
+    Gomoku(&'a gomoku::Match),
+}
+
 /// A match in progress.
 pub trait Game: Send + fmt::Debug {
     /// The next thing to do. After a [`Step::Say`] that owes something, [`Game::heard`] comes
@@ -216,6 +232,9 @@ pub trait Game: Send + fmt::Debug {
     /// # Errors
     /// [`Illegal`] if the answer forfeits the seat. The game has taken it into account already.
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal>;
+
+    /// The match as what it is, for those who draw it.
+    fn view(&self) -> View<'_>;
 
     /// What the program of `seat` is told on its command line, after its own arguments.
     fn launch_arguments(&self, _seat: Seat) -> Vec<String> {

@@ -22,7 +22,9 @@ use thiserror::Error;
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
 
 use crate::clock::{Micros, some_time};
-use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::game::{
+    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+};
 use crate::name::BotName;
 use crate::seed::Seed;
 use syntax::Swap;
@@ -114,8 +116,8 @@ impl From<FirstNumber> for u32 {
 }
 
 /// What is played next.
-#[derive(Clone, Copy, Debug)]
-enum Phase {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
     /// A puts three stones.
     Open,
     /// B answers them.
@@ -148,6 +150,8 @@ pub struct Match {
     /// What the bots are given for their own chance.
     bot_seed: u32,
     board: Board,
+    /// Where the stones were put, in order.
+    placed: Vec<Square>,
     phase: Phase,
     ending: Option<Ending>,
     forfeit: Option<(Seat, Forfeit)>,
@@ -165,6 +169,7 @@ impl Match {
             names: [a.clone(), b.clone()],
             bot_seed: seed.dice(BOT_SEED_STREAM).word(),
             board: Board::default(),
+            placed: Vec::new(),
             phase: Phase::Open,
             ending: None,
             forfeit: None,
@@ -174,6 +179,31 @@ impl Match {
     /// The board as it stands.
     pub fn board(&self) -> &Board {
         &self.board
+    }
+
+    /// Where the stones were put, the first one first.
+    pub fn placed(&self) -> &[Square] {
+        &self.placed
+    }
+
+    /// What is played next, or was to be played when the match ended.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What a row of more than five is worth.
+    pub fn overline(&self) -> Overline {
+        self.params.overline
+    }
+
+    /// Whether nothing is played any more.
+    pub fn is_over(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Who has won, if the match is over and not a tie.
+    pub fn winner(&self) -> Option<Seat> {
+        self.ending.and_then(|ending| ending.winner)
     }
 
     /// Who opens the game.
@@ -186,8 +216,8 @@ impl Match {
         Seat::from_index(SEATS - 1 - seat.index())
     }
 
-    /// Who has to answer.
-    fn to_answer(&self) -> Seat {
+    /// Who has to answer, or had to when the match ended.
+    pub fn to_answer(&self) -> Seat {
         match self.phase {
             Phase::Open | Phase::Choose => Self::opener(),
             Phase::Swap => Self::opponent(Self::opener()),
@@ -278,6 +308,7 @@ impl Match {
         }
         for (square, colour) in stones {
             self.board.place(*square, *colour).expect("the square was seen to be empty");
+            self.placed.push(*square);
         }
         Ok(())
     }
@@ -318,6 +349,10 @@ impl Game for Match {
             return Step::Say(self.farewell(Seat::from_index(told), winner));
         }
         Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Gomoku(self)
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {

@@ -29,6 +29,7 @@ pub mod wojna;
 pub use clock::{Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
 pub use game::{
     Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
+    View,
 };
 pub use name::{BotName, BotNameError};
 pub use params::{GameName, Params, UnknownGame};

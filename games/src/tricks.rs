@@ -22,10 +22,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
-pub use table::{Player, TRICKS, Table};
+pub use table::{Player, TRICKS, Table, Trick};
 
 use crate::clock::{Micros, some_time};
-use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::game::{
+    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+};
 use crate::quote::quote;
 use crate::seed::Seed;
 
@@ -129,7 +131,13 @@ impl Match {
         &self.tables
     }
 
-    fn is_over(&self) -> bool {
+    /// Who is asked, while a table waits for anybody.
+    pub fn turn(&self) -> Player {
+        self.turn
+    }
+
+    /// Whether all tables are over.
+    pub fn is_over(&self) -> bool {
         self.tables.iter().all(|table| table.turn().is_none())
     }
 
@@ -169,7 +177,7 @@ impl Match {
     }
 
     /// A player's tables won minus lost, and its tricks won minus lost.
-    fn result(&self, player: Player) -> (i64, i64) {
+    pub fn result(&self, player: Player) -> (i64, i64) {
         let difference = |table: &Table| {
             i64::from(table.tricks(player)) - i64::from(table.tricks(player.other()))
         };
@@ -241,6 +249,10 @@ impl Game for Match {
             return Step::Say(self.farewell(player));
         }
         Step::Over(Player::ALL.map(|player| self.standing(player)).to_vec())
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Tricks(self)
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {

@@ -26,13 +26,15 @@ use core::fmt::Write as _;
 
 pub use auction::{CannotPay, MOST_SEATS, Move, Raise};
 pub use clock::{TimeSettings, TimeSettingsError};
-pub use deal::Deal;
+pub use deal::{Deal, Outcome};
 pub use deck::{Card, Deck, DeckError};
 pub use params::{PARAMETERS, Params, ParamsError};
 pub use points::{Fate, points};
 
 use crate::clock::Micros;
-use crate::game::{Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step};
+use crate::game::{
+    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+};
 use crate::gtp;
 use crate::seed::Seed;
 use clock::SeatClock;
@@ -137,6 +139,31 @@ impl Match {
     /// The deal as it stands.
     pub fn deal(&self) -> &Deal {
         &self.deal
+    }
+
+    /// How many deals have begun.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many deals there are to be.
+    pub fn deals(&self) -> u32 {
+        self.params.deals()
+    }
+
+    /// The points of a seat in the deals that were counted.
+    pub fn points(&self, seat: Seat) -> i64 {
+        self.players[seat.index()].points
+    }
+
+    /// How a seat has forfeited, if it has.
+    pub fn forfeited(&self, seat: Seat) -> Option<Forfeit> {
+        self.players[seat.index()].forfeit
+    }
+
+    /// Whether the cards of an auction are shown.
+    pub fn is_showdown(&self) -> bool {
+        self.phase == Phase::Showdown
     }
 
     fn seats(&self) -> impl Iterator<Item = Seat> + use<> {
@@ -304,6 +331,10 @@ impl Game for Match {
             }
             self.advance();
         }
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Wojna(self)
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {

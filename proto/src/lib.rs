@@ -7,6 +7,7 @@ pub mod convert;
 pub mod ids;
 pub mod level;
 pub mod limits;
+pub mod protocol;
 pub mod settings;
 pub mod trial;
 

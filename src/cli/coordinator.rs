@@ -27,6 +27,10 @@ pub(super) struct CoordinatorArgs {
     /// Where workers and clients call.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
+    /// Serve web pages there, such as 127.0.0.1:8080. They are not encrypted: put a proxy before
+    /// them that is.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -96,14 +100,22 @@ impl CoordinatorArgs {
         let runtime = super::runtime()?;
         runtime.block_on(async {
             let listener = listen(self.grpc, "--grpc").await?;
-            let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+            let web = match self.http {
+                Some(address) => Some(listen(address, "--http").await?),
+                None => None,
+            };
+            let mut coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
             if coordinator.has_no_tokens().await.map_err(unusable)? {
                 tell(
                     "there are no tokens yet, so nobody but readers may enter; make the first: \
                      arbiter token create --role admin --database-url URL",
                 );
             }
-            tracing::info!(grpc = %self.grpc, "serving");
+            if let Some(web) = web {
+                coordinator = coordinator.with_web(web);
+            }
+            let http = self.http.map(|address| address.to_string());
+            tracing::info!(grpc = %self.grpc, http, "serving");
             let mut signals = signals::Endings::watch()?;
             let served = coordinator.run(listener, signals.next()).await;
             served.map_err(|error| Failure::Refused(error.to_string()))

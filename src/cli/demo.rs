@@ -56,6 +56,10 @@ pub(super) struct Demo {
     /// Where workers and clients may call meanwhile; by default any free port.
     #[arg(long, value_name = "ADDR")]
     grpc: Option<SocketAddr>,
+    /// Where the web pages are meanwhile; by default 127.0.0.1:8080, or another port if that is
+    /// taken.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
     #[command(flatten)]
     slots: SlotArgs,
     #[command(flatten)]
@@ -66,7 +70,7 @@ impl Demo {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start_quietly();
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-        let plan = self.slots.plan(grpc, None, &self.leases)?;
+        let plan = self.slots.plan(grpc, self.http, None, &self.leases)?;
         let presets = self.presets()?;
         tell("building and packing the shipped bots");
         let prepared: Result<Vec<_>, _> = presets.iter().map(|path| Prepared::read(path)).collect();
@@ -81,7 +85,8 @@ impl Demo {
             let mut signals = signals::Endings::watch()?;
             let mut services = Services::start(&data, plan).await?;
             let server = &services.access.server;
-            tell(&format!("coordinator at {server}, data in {}", data.path().display()));
+            let (pages, data) = (services.pages, data.path().display());
+            tell(&format!("coordinator at {server}, pages at http://{pages}, data in {data}"));
             let server = Server::reach(&services.access).await?;
             let shown = tokio::select! {
                 shown = play(&server, &prepared) => shown,

@@ -22,8 +22,9 @@ matches under way end,
 a second one gives them back; the next start goes on where this one stopped.
 
 Examples:
-  arbiter up
+  arbiter up                          # then open http://127.0.0.1:8080
   arbiter up --data tournaments --slots 4
+  arbiter up --http 0.0.0.0:80        # pages for everybody
   arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700"
 )]
 pub(super) struct Up {
@@ -33,6 +34,9 @@ pub(super) struct Up {
     /// Where workers and clients call.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
+    /// Where the web pages are; by default 127.0.0.1:8080, or another port if that is taken.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
     /// Use this database instead of a private one, such as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
@@ -62,13 +66,14 @@ impl SlotArgs {
     pub(super) fn plan(
         &self,
         grpc: SocketAddr,
+        http: Option<SocketAddr>,
         database_url: Option<String>,
         leases: &LeaseArgs,
     ) -> Result<Plan, Failure> {
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         Ok(Plan {
             grpc,
-            option: "--grpc",
+            http,
             database_url,
             terms: leases.terms()?,
             slots: self.slots.map_or_else(default_slots, usize::from),
@@ -81,15 +86,17 @@ impl SlotArgs {
 impl Up {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
-        let plan = self.slots.plan(self.grpc, self.database_url.clone(), &self.leases)?;
+        let plan =
+            self.slots.plan(self.grpc, self.http, self.database_url.clone(), &self.leases)?;
         let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
         super::runtime()?.block_on(async {
             let mut signals = signals::Endings::watch()?;
             let mut services = Services::start(&data, plan).await?;
             tell(&format!(
-                "serving at {server}; data in {data}\nto command it:\n  export \
+                "serving at {server}; pages at http://{pages}; data in {data}\nto command it:\n  export \
                  ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
                 server = services.access.server,
+                pages = services.pages,
                 data = data.path().display(),
                 token = data.token_file(Role::Admin).display(),
             ));

@@ -1,7 +1,7 @@
 //! The services of one machine: started together, stopped in the order in which they lean on each
 //! other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use arbiter_coordinator::queue::Terms;
 use arbiter_worker::client::{Ending, Worker, WorkerConfig};
 use arbiter_worker::connect::Access;
 use arbiter_worker::sandbox::Policy;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -24,6 +25,8 @@ use crate::up::data::DataDirectory;
 const DATABASE: &str = "postgres";
 /// Connections to the database at most.
 const CONNECTIONS: u32 = 16;
+/// Where the web pages are, if nobody says where.
+const PAGES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How often it is looked whether the private Postgres still runs.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -32,8 +35,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Plan {
     /// Where workers and clients call.
     pub(crate) grpc: SocketAddr,
-    /// The option that says so, for errors.
-    pub(crate) option: &'static str,
+    /// Where the web pages are, if somebody says.
+    pub(crate) http: Option<SocketAddr>,
     /// The database, if not a private one.
     pub(crate) database_url: Option<String>,
     /// The rules of leasing.
@@ -51,6 +54,8 @@ pub(crate) struct Plan {
 pub(crate) struct Services {
     /// How clients get in, as administrators.
     pub(crate) access: Access,
+    /// Where the web pages are.
+    pub(crate) pages: SocketAddr,
     keeper: Option<Keeper>,
     coordinator: JoinHandle<Result<(), Failure>>,
     worker: JoinHandle<Result<(), Failure>>,
@@ -64,8 +69,10 @@ impl Services {
     /// # Errors
     /// If something does not start; what had started is stopped.
     pub(crate) async fn start(data: &DataDirectory, plan: Plan) -> Result<Self, Failure> {
-        let listener = listen(plan.grpc, plan.option).await?;
+        let listener = listen(plan.grpc, "--grpc").await?;
         let address = listener.local_addr().map_err(Failure::usage)?;
+        let web = listen_for_pages(plan.http).await?;
+        let pages = web.local_addr().map_err(Failure::usage)?;
         let postgres = match plan.database_url {
             Some(_) => None,
             None => Some(start_postgres(data.part("postgres")).await?),
@@ -77,6 +84,7 @@ impl Services {
         };
         let config = Config { tls: None, terms: plan.terms, connections: CONNECTIONS };
         let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+        let coordinator = coordinator.with_web(web);
         let admin = token(data, &coordinator, Role::Admin).await?;
         let pass = token(data, &coordinator, Role::Worker).await?;
         let access =
@@ -91,7 +99,7 @@ impl Services {
         let worker = start_worker(data, &plan, access(pass), stopped).await?;
         let keeper = postgres.map(Keeper::new);
         let access = access(admin);
-        Ok(Self { access, keeper, coordinator, worker, worker_stops, coordinator_stops })
+        Ok(Self { access, pages, keeper, coordinator, worker, worker_stops, coordinator_stops })
     }
 }
 
@@ -134,6 +142,17 @@ impl Services {
             Err(panicked) => Err(Failure::Negative(format!("something failed: {panicked}"))),
         };
         ended(drained).and(ended(served))
+    }
+}
+
+/// Takes a port for the web pages: the one that is asked for, or else the usual one if it is free.
+async fn listen_for_pages(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    if let Some(address) = asked {
+        return listen(address, "--http").await;
+    }
+    match TcpListener::bind(PAGES).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => listen((PAGES.ip(), 0).into(), "--http").await,
     }
 }
 

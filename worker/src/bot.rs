@@ -14,34 +14,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use arbiter_games::{BotName, GameName};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::sandbox::{Source, search_path};
 
+pub use arbiter_proto::protocol::Protocol;
 pub(crate) use manifest::BOT_TOML;
-
-/// How a bot is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// One process a match, through its standard input and output.
-    Stdio,
-    /// One execution a decision: arguments in, standard output back.
-    Exec,
-    /// A client of the game's HTTP form.
-    Http,
-}
-
-impl Protocol {
-    /// The protocol of a bot whose manifest names none.
-    pub fn default_of(game: GameName) -> Self {
-        match game {
-            GameName::Blackjack => Self::Exec,
-            GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
-        }
-    }
-}
 
 /// A bot as submitted.
 #[derive(Clone, Debug)]

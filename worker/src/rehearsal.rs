@@ -10,12 +10,12 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Game, Owes, Say, Seat as Place, Spent};
+use arbiter_games::{Forfeit, Game, Micros, Say, Seat as Place, Spent};
 use thiserror::Error;
 
 use crate::bot::Bot;
 use crate::fault::Fault;
-use crate::record::{Answered, Audience, Difference, Header, replay};
+use crate::record::{Difference, Follower, Header, Scene, follow};
 use crate::referee::in_time;
 use crate::sandbox::{Host, Terms};
 use crate::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
@@ -94,7 +94,7 @@ impl Rehearsal {
         each: impl FnMut(Ply),
     ) -> Result<Remains, RehearsalError> {
         let mut stage = Stage { rehearsal: self, host, stop, each, part: Part::Waiting, plies: 0 };
-        let replayed = replay(record, &mut stage);
+        let replayed = follow(record, &mut stage);
         let closed = match stage.part {
             Part::Waiting => Ok(Remains::default()),
             Part::Playing { mut seat, .. } => {
@@ -136,8 +136,8 @@ struct Stage<'a, F> {
     plies: usize,
 }
 
-impl<F: FnMut(Ply)> Audience for Stage<'_, F> {
-    fn begins(&mut self, header: &Header, game: &dyn Game) {
+impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
+    fn begin(&mut self, header: &Header, game: &dyn Game) {
         let Rehearsal { place, bot, terms } = self.rehearsal;
         if place.index() >= header.seats.len() {
             return;
@@ -153,15 +153,30 @@ impl<F: FnMut(Ply)> Audience for Stage<'_, F> {
         };
     }
 
-    fn said(&mut self, say: &Say, answer: Option<(Answered<'_>, Spent)>) {
+    fn follow(&mut self, _: Micros, scene: Scene<'_>, _: &dyn Game) {
+        match scene {
+            Scene::Told(say) if say.seat == self.rehearsal.place => {
+                if let Part::Playing { seat, .. } = &mut self.part {
+                    seat.tell(&say.text);
+                }
+            }
+            Scene::Replied { say, reply, spent, .. } => self.ask(say, Ok(reply.to_owned()), spent),
+            Scene::Forfeited { say, forfeit, spent, detail, .. } => {
+                self.ask(say, Err(Failure { forfeit, detail: detail.to_owned() }), spent);
+            }
+            Scene::Dismissed(seat) if seat == self.rehearsal.place => self.dismiss(),
+            _ => {}
+        }
+    }
+}
+
+impl<F: FnMut(Ply)> Stage<'_, F> {
+    /// Asks the bot what its seat was asked, and hands over its answer with that of the record.
+    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, Failure>, spent: Spent) {
         if say.seat != self.rehearsal.place {
             return;
         }
         let Part::Playing { seat, table } = &mut self.part else { return };
-        let Some((then, spent)) = answer.filter(|_| say.owes != Owes::Nothing) else {
-            seat.tell(&say.text);
-            return;
-        };
         self.plies += 1;
         let now = match asked(seat.as_mut(), table, say) {
             Ok(now) => now,
@@ -171,15 +186,9 @@ impl<F: FnMut(Ply)> Audience for Stage<'_, F> {
             }
         };
         let forfeited = now.reply.is_err();
-        let then = Timed { reply: then.into(), spent };
+        let then = Timed { reply, spent };
         (self.each)(Ply { number: self.plies, told: say.text.clone(), then, now });
         if forfeited {
-            self.dismiss();
-        }
-    }
-
-    fn dismissed(&mut self, seat: Place) {
-        if seat == self.rehearsal.place {
             self.dismiss();
         }
     }
@@ -215,17 +224,6 @@ fn asked(seat: &mut dyn Seat, table: &Match, say: &Say) -> Result<Timed, Fault> 
     let Answer { reply, spent } = seat.ask(&say.text, limit)?;
     let late = table.clock.charge(spent, say.allowance, first).late;
     Ok(Timed { reply: in_time(reply, late), spent })
-}
-
-impl From<Answered<'_>> for Result<Vec<u8>, Failure> {
-    fn from(answered: Answered<'_>) -> Self {
-        match answered {
-            Answered::Reply(reply) => Ok(reply.to_owned()),
-            Answered::Forfeit(forfeit, detail) => {
-                Err(Failure { forfeit, detail: detail.to_owned() })
-            }
-        }
-    }
 }
 
 impl Timed {

@@ -166,7 +166,7 @@ impl Shared {
     /// The edition of a leaderboard that is asked for, and the official one, if the viewer may see
     /// it. Where there is no official leaderboard yet, the one that is asked for by default is that
     /// of the newest edition.
-    pub(super) async fn edition_of(
+    pub(crate) async fn edition_of(
         &self,
         board: Option<v1::Board>,
         default: Which,

@@ -25,7 +25,7 @@ const LARGEST_REPORT: usize = 512 << 20;
 const ALIVE: Duration = Duration::from_secs(10);
 
 /// How long calls that are open when the coordinator stops may take to end.
-const LAST_CALLS: Duration = Duration::from_secs(5);
+pub(crate) const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Files with which connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,12 @@ use crate::db;
 /// The database failed. What the caller can do about it is to try again or to ask the operator;
 /// the cause is for the log.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(super) fn database(error: Error) -> Status {
+pub(crate) fn database(error: Error) -> Status {
     if db::is_duplicate(&error) {
         return Status::aborted("somebody else changed the same at this moment; try again");
+    }
+    if db::is_unwritable(&error) {
+        return Status::invalid_argument("a name holds a character that no name can have");
     }
     tracing::error!(%error, "the database failed");
     if db::is_passing(&error) {

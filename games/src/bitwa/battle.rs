@@ -95,6 +95,14 @@ impl Battle {
         }
     }
 
+    /// The unit on a square of the board, if one stands there: its division and its strength.
+    pub fn unit(&self, square: Square) -> Option<(Division, u32)> {
+        match self.cells[self.index(square)] {
+            Cell::Unit { division, strength } => Some((division, strength)),
+            Cell::Blocked | Cell::Free => None,
+        }
+    }
+
     /// Carries out an order: sorts the units of the division once, nearest first, and moves them
     /// in that order ("Ogólny schemat"). It stops when a player has no unit left.
     pub fn carry_out(&mut self, division: Division, order: Order) {

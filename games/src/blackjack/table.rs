@@ -55,6 +55,11 @@ impl Player {
         &self.hand
     }
 
+    /// Whether it has neither stood nor gone bust in this hand.
+    pub fn is_acting(&self) -> bool {
+        self.acting
+    }
+
     /// Begins a hand, if it can pay the ante.
     fn sit_in(&mut self) {
         *self = Self::new(self.chips);

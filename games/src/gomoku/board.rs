@@ -219,15 +219,27 @@ impl Board {
     /// Whether the stone on `square` stands in a row that wins: horizontal, vertical or diagonal,
     /// unbroken, of one colour. An empty square does not.
     pub fn wins(&self, square: Square, overline: Overline) -> bool {
-        let Some(colour) = self.get(square) else { return false };
-        DIRECTIONS.into_iter().any(|(dx, dy)| {
+        self.row(square, overline).is_some()
+    }
+
+    /// The ends of a row that wins by the stone on `square`. It looks no further than five stones
+    /// to each side.
+    pub fn row(&self, square: Square, overline: Overline) -> Option<(Square, Square)> {
+        let colour = self.get(square)?;
+        DIRECTIONS.into_iter().find_map(|(dx, dy)| {
             let forth = self.reach(square, (dx, dy), colour);
             let back = self.reach(square, (-dx, -dy), colour);
             let length = 1 + forth + back;
-            match overline {
+            let wins = match overline {
                 Overline::Wins => length >= ROW,
                 Overline::Ignored => length == ROW,
-            }
+            };
+            let end = |direction, steps| {
+                let squares =
+                    core::iter::successors(Some(square), |at: &Square| at.next(direction));
+                squares.take(steps + 1).last()
+            };
+            if wins { end((-dx, -dy), back).zip(end((dx, dy), forth)) } else { None }
         })
     }
 

@@ -63,6 +63,19 @@ enum Phase {
     Over,
 }
 
+/// A trick that was played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trick {
+    /// Who attacked.
+    pub attacker: Player,
+    /// With which card.
+    pub attack: Card,
+    /// The card of the defence.
+    pub defence: Card,
+    /// Who won it.
+    pub winner: Player,
+}
+
 /// What one player holds, has won, and is still to be told.
 #[derive(Clone, Debug, Default)]
 struct Place {
@@ -90,6 +103,7 @@ pub struct Table {
     /// The next card is the last.
     pack: Vec<Card>,
     phase: Phase,
+    last: Option<Trick>,
 }
 
 impl Table {
@@ -108,6 +122,7 @@ impl Table {
             places: Player::ALL.map(place),
             pack: deal.pack().iter().rev().copied().collect(),
             phase: Phase::Attack(deal.attacker()),
+            last: None,
         }
     }
 
@@ -147,6 +162,11 @@ impl Table {
         self.places[player.index()].tricks
     }
 
+    /// The last trick that was played to its end.
+    pub fn last_trick(&self) -> Option<Trick> {
+        self.last
+    }
+
     /// The cards that the table would take now: the attacker's whole hand; of the defender's the
     /// cards of the attack's suit, or all if there is none. None once the table is over.
     pub fn playable(&self) -> impl Iterator<Item = Card> {
@@ -182,8 +202,12 @@ impl Table {
         other.hears(card);
         match self.attack() {
             None => self.phase = Phase::Defence(player.other(), card),
-            Some(attack) if card.beats(attack, self.trump) => self.score(player),
-            Some(_) => self.score(player.other()),
+            Some(attack) => {
+                let attacker = player.other();
+                let winner = if card.beats(attack, self.trump) { player } else { attacker };
+                self.last = Some(Trick { attacker, attack, defence: card, winner });
+                self.score(winner);
+            }
         }
     }
 

@@ -86,6 +86,11 @@ impl Auction {
         self.bidding[seat.index()]
     }
 
+    /// What `seat` has put into the pot in this auction, in cards.
+    pub(super) fn paid(&self, seat: Seat) -> usize {
+        self.paid[seat.index()]
+    }
+
     /// Makes a move of `seat`, whose turn it is and who has `pile` cards, and says how many of
     /// them it costs.
     pub(super) fn play(

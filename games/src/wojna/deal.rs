@@ -54,6 +54,17 @@ struct Player {
     left: Option<u32>,
 }
 
+/// What becomes of the pot when bidding has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// This seat takes it.
+    Won(Seat),
+    /// It is fought for in a war between these seats, by their index.
+    War([bool; MOST_SEATS]),
+    /// It stays for the next auction.
+    Stays,
+}
+
 /// A deal in progress; one after another with the same cards.
 #[derive(Clone, Debug)]
 pub struct Deal {
@@ -156,6 +167,11 @@ impl Deal {
         self.auction.and_then(|auction| auction.turn())
     }
 
+    /// What a seat has put into the pot in the last auction, in cards.
+    pub fn paid(&self, seat: Seat) -> usize {
+        self.auction.map_or(0, |auction| auction.paid(seat))
+    }
+
     /// The card that `seat` alone sees, or shows in the end, if it takes part in this auction and
     /// has not passed.
     pub fn peeked(&self, seat: Seat) -> Option<Card> {
@@ -237,21 +253,37 @@ impl Deal {
     /// # Panics
     /// If bidding has not ended.
     pub fn settle(&mut self) {
-        assert!(self.turn().is_none(), "bidding has not ended");
-        let best = Seat::all(self.seats()).filter_map(|seat| self.peeked(seat)).max();
-        let tied = self.those(|seat| best.is_some() && self.peeked(seat) == best);
-        let armed = self.those(|seat| tied[seat.index()] && self.pile(seat) > 0);
-        if let Some(winner) = only(tied).or(only(armed)) {
-            self.chance.spoils.shuffle(&mut self.pot);
-            self.players[winner.index()].pile.extend(self.pot.drain(..));
-        } else if armed.contains(&true) {
-            self.war = Some(armed);
+        match self.outcome() {
+            Outcome::Won(winner) => {
+                self.chance.spoils.shuffle(&mut self.pot);
+                self.players[winner.index()].pile.extend(self.pot.drain(..));
+            }
+            Outcome::War(fighters) => self.war = Some(fighters),
+            Outcome::Stays => {}
         }
         self.auction = None;
         for player in &mut self.players {
             if player.pile.is_empty() && player.left.is_none() {
                 player.left = Some(self.number);
             }
+        }
+    }
+
+    /// What becomes of the pot by the cards that are shown.
+    ///
+    /// # Panics
+    /// If bidding has not ended.
+    pub fn outcome(&self) -> Outcome {
+        assert!(self.turn().is_none(), "bidding has not ended");
+        let best = Seat::all(self.seats()).filter_map(|seat| self.peeked(seat)).max();
+        let tied = self.those(|seat| best.is_some() && self.peeked(seat) == best);
+        let armed = self.those(|seat| tied[seat.index()] && self.pile(seat) > 0);
+        if let Some(winner) = only(tied).or(only(armed)) {
+            Outcome::Won(winner)
+        } else if armed.contains(&true) {
+            Outcome::War(armed)
+        } else {
+            Outcome::Stays
         }
     }
 

@@ -1,14 +1,13 @@
 //! Writing a record while its match is played.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use arbiter_games::{Micros, Seat, Standing};
+use arbiter_replay::{Header, Line, Transcript, TranscriptHash, Writer};
 use tempfile::NamedTempFile;
 
-use super::line::{Header, Line, Over};
-use super::transcript::TranscriptHash;
 use crate::fault::{Context as _, Fault};
 use crate::referee::{Event, Witness};
 use crate::sandbox;
@@ -23,10 +22,9 @@ const PREFIX: &str = ".record-";
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    writer: Writer<BufWriter<NamedTempFile>>,
     /// Tells that somebody is at work on it.
     _lock: File,
-    seal: blake3::Hasher,
 }
 
 impl Recorder {
@@ -43,10 +41,8 @@ impl Recorder {
             .fault(FAILED)?;
         let lock = sandbox::hold(file.path()).fault(FAILED)?;
         let lock = lock.ok_or_else(|| Fault::new(FAILED, "another run removed it as it began"))?;
-        let (file, seal) = (BufWriter::new(file), blake3::Hasher::new());
-        let mut recorder = Self { path, file, _lock: lock, seal };
-        recorder.line(&serde_json::to_string(header).fault(FAILED)?)?;
-        Ok(recorder)
+        let writer = Writer::new(BufWriter::new(file), header).fault(FAILED)?;
+        Ok(Self { path, writer, _lock: lock })
     }
 
     /// Removes the beginnings of records in `directory` whose writers were killed.
@@ -74,47 +70,14 @@ impl Recorder {
     ///
     /// # Errors
     /// A fault if the file cannot be written.
-    pub fn finish(
-        mut self,
-        standings: &[Standing],
-        transcript: TranscriptHash,
-    ) -> Result<(), Fault> {
-        let over = Over::new(standings, transcript, self.seal.finalize());
-        self.line(&serde_json::to_string(&over).fault(FAILED)?)?;
-        let file = self.file.into_inner().fault(FAILED)?;
+    pub fn finish(self, standings: &[Standing], transcript: TranscriptHash) -> Result<(), Fault> {
+        let file = self.writer.finish(standings, transcript).fault(FAILED)?;
+        let file = file.into_inner().fault(FAILED)?;
         file.persist(&self.path).fault(FAILED).map(drop::<File>)
     }
 
     fn event(&mut self, line: &Line) -> Result<(), Fault> {
-        let text = line.to_json().fault(FAILED)?;
-        self.line(&text)
-    }
-
-    fn line(&mut self, text: &str) -> Result<(), Fault> {
-        for part in [text.as_bytes(), b"\n"] {
-            self.seal.update(part);
-            self.file.write_all(part).fault(FAILED)?;
-        }
-        Ok(())
-    }
-}
-
-impl Over {
-    /// The last line of a record whose other lines have the hash `seal`.
-    pub(super) fn new(
-        standings: &[Standing],
-        transcript: TranscriptHash,
-        seal: blake3::Hash,
-    ) -> Self {
-        let bad: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
-        Self {
-            over: true,
-            scores: standings.iter().map(|standing| standing.score.clone()).collect(),
-            forfeits: standings.iter().map(|standing| standing.forfeit).collect(),
-            bad_answers: bad.iter().any(|count| *count > 0).then_some(bad),
-            transcript: transcript.to_string(),
-            seal: seal.to_string(),
-        }
+        self.writer.line(line).fault(FAILED)
     }
 }
 
@@ -130,5 +93,17 @@ impl Witness for Recorder {
             }
             Event::Noted(note) => Line::Noted { time, note: note.clone() },
         })
+    }
+}
+
+impl Witness for Transcript {
+    fn witness(&mut self, _time: Micros, event: Event<'_>) -> Result<(), Fault> {
+        match event {
+            Event::Sent { seat, text, tells_time: false } => self.sent(seat, text),
+            Event::Replied { seat, reply, tells_time: false, .. } => self.replied(seat, reply),
+            Event::Forfeited { seat, forfeit, .. } => self.forfeited(seat, forfeit),
+            Event::Sent { .. } | Event::Replied { .. } | Event::Noted(_) => {}
+        }
+        Ok(())
     }
 }

@@ -2,13 +2,15 @@
 
 use arbiter_games::{
     BotName, ClockRules, Forfeit, GameName, Micros, Note, Params, Score, Seat, Seed, Spent,
+    Standing,
 };
 use arbiter_proto::level::Level;
+use arbiter_proto::protocol::Protocol;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use crate::bot::Protocol;
+use crate::transcript::TranscriptHash;
 
 /// The version of the format, in the field `record` of each header.
 pub const RECORD_VERSION: u32 = 1;
@@ -88,14 +90,73 @@ pub struct Over {
     pub seal: String,
 }
 
+impl Over {
+    /// The last line of a record whose other lines have the hash `seal`.
+    pub fn new(standings: &[Standing], transcript: TranscriptHash, seal: blake3::Hash) -> Self {
+        let bad: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
+        Self {
+            over: true,
+            scores: standings.iter().map(|standing| standing.score.clone()).collect(),
+            forfeits: standings.iter().map(|standing| standing.forfeit).collect(),
+            bad_answers: bad.iter().any(|count| *count > 0).then_some(bad),
+            transcript: transcript.to_string(),
+            seal: seal.to_string(),
+        }
+    }
+}
+
 /// Any line between the first and the last.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Line {
-    Sent { time: Micros, seat: Seat, text: String },
-    Replied { time: Micros, seat: Seat, reply: Vec<u8>, spent: Spent },
-    Forfeited { time: Micros, seat: Seat, forfeit: Forfeit, spent: Option<Spent>, detail: String },
-    Noted { time: Micros, note: Note },
-    Stderr { seat: Seat, text: String, dropped: usize },
+pub enum Line {
+    /// A seat was spoken to.
+    Sent {
+        /// So long after the match began.
+        time: Micros,
+        /// Whom.
+        seat: Seat,
+        /// One protocol unit.
+        text: String,
+    },
+    /// A seat answered.
+    Replied {
+        /// So long after the match began.
+        time: Micros,
+        /// Who.
+        seat: Seat,
+        /// The answer without its frame.
+        reply: Vec<u8>,
+        /// What it took.
+        spent: Spent,
+    },
+    /// A seat forfeited.
+    Forfeited {
+        /// So long after the match began.
+        time: Micros,
+        /// Who.
+        seat: Seat,
+        /// What it did.
+        forfeit: Forfeit,
+        /// What it took, unless the answer that it judges stands in the line before.
+        spent: Option<Spent>,
+        /// The evidence, in words for the bot's author.
+        detail: String,
+    },
+    /// The game noted something.
+    Noted {
+        /// So long after the match began.
+        time: Micros,
+        /// What.
+        note: Note,
+    },
+    /// The end of a bot's standard error.
+    Stderr {
+        /// Whose.
+        seat: Seat,
+        /// Its last bytes, as text.
+        text: String,
+        /// How many bytes came before those.
+        dropped: usize,
+    },
 }
 
 /// The members that lines are made of, in the order they are written.
@@ -134,12 +195,15 @@ struct RawLine {
 
 impl Line {
     /// The line as text, without its newline.
-    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&RawLine::from(self))
     }
 
     /// Reads a line: `None` if it is none of a record.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let line = Self::from_raw(serde_json::from_str(text).ok()?)?;
         // One line, one way to write it: nothing can hide in another spelling.
         (line.to_json().ok()? == text).then_some(line)

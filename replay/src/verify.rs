@@ -9,11 +9,11 @@ use std::io::{self, BufRead, Read as _};
 use arbiter_games::{
     ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Seat, Spent, Standing, Step,
 };
+use arbiter_proto::protocol::Protocol;
 use thiserror::Error;
 
-use super::line::{Header, Line, Over, RECORD_VERSION};
-use super::transcript::{Transcript, TranscriptHash};
-use crate::bot::Protocol;
+use crate::line::{Header, Line, Over, RECORD_VERSION};
+use crate::transcript::{Transcript, TranscriptHash};
 
 /// No line of a record is as long as this, in bytes: an answer or an end of standard error has at
 /// most 64 KiB, and a byte takes at most six characters of JSON.
@@ -48,34 +48,67 @@ pub enum Difference {
     Unreadable(#[from] io::Error),
 }
 
-/// What a seat answered, or why it did not, as a record has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered<'a> {
-    /// An answer, which may be illegal.
-    Reply(&'a [u8]),
-    /// None.
-    Forfeit(Forfeit, &'a str),
-}
-
-/// Hears a record while it is replayed.
-pub trait Audience {
-    /// The match begins.
-    fn begins(&mut self, header: &Header, game: &dyn Game);
-
-    /// A seat was told something, and if it owed an answer gave this one.
-    fn said(&mut self, say: &Say, answer: Option<(Answered<'_>, Spent)>);
-
+/// What a match comes to while it is replayed. Borrowed: what is not kept costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Scene<'a> {
+    /// The rules have gone on by themselves, and speak next.
+    Due,
+    /// A seat was told something that asks for no answer.
+    Told(&'a Say),
     /// A seat is never spoken to again.
-    fn dismissed(&mut self, seat: Seat);
+    Dismissed(Seat),
+    /// A seat answered in time, and the rules have heard it.
+    Replied {
+        /// What it was asked.
+        say: &'a Say,
+        /// The answer without its frame.
+        reply: &'a [u8],
+        /// What it took.
+        spent: Spent,
+        /// What it was charged.
+        cost: Micros,
+        /// Why it forfeits, if the rules find it illegal.
+        illegal: Option<&'a str>,
+    },
+    /// A seat forfeited in the place of an answer, and the rules have heard it.
+    Forfeited {
+        /// What it was asked.
+        say: &'a Say,
+        /// What it did.
+        forfeit: Forfeit,
+        /// What it took.
+        spent: Spent,
+        /// What it was charged.
+        cost: Micros,
+        /// The evidence.
+        detail: &'a str,
+    },
+    /// The match is over: every seat's result.
+    Over(&'a [Standing]),
+    /// The end of a bot's standard error, after the match.
+    Stderr {
+        /// Whose.
+        seat: Seat,
+        /// Its last bytes, as text.
+        text: &'a str,
+        /// How many bytes came before those.
+        dropped: usize,
+    },
 }
 
-/// Nobody who listens.
-struct Nobody;
+/// Follows a match as it is replayed.
+pub trait Follower {
+    /// The match begins.
+    fn begin(&mut self, header: &Header, game: &dyn Game);
 
-impl Audience for Nobody {
-    fn begins(&mut self, _header: &Header, _game: &dyn Game) {}
-    fn said(&mut self, _say: &Say, _answer: Option<(Answered<'_>, Spent)>) {}
-    fn dismissed(&mut self, _seat: Seat) {}
+    /// Something happened, so long after the match began.
+    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn Game);
+}
+
+/// Nobody.
+impl Follower for () {
+    fn begin(&mut self, _: &Header, _: &dyn Game) {}
+    fn follow(&mut self, _: Micros, _: Scene<'_>, _: &dyn Game) {}
 }
 
 /// Replays a record, and gives its result.
@@ -83,14 +116,14 @@ impl Audience for Nobody {
 /// # Errors
 /// The first difference.
 pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
-    replay(record, &mut Nobody)
+    follow(record, &mut ())
 }
 
-/// Replays a record before somebody who hears what was said, and gives its result.
+/// Replays a record before the eyes of `follower`, and gives its result.
 ///
 /// # Errors
-/// The first difference.
-pub fn replay(record: impl BufRead, audience: &mut dyn Audience) -> Result<Verified, Difference> {
+/// The first difference; what the follower has seen until then is right.
+pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
     let header = header(&mut lines)?;
     if header.seats.iter().any(|seat| seat.protocol == Protocol::Http) {
@@ -101,19 +134,19 @@ pub fn replay(record: impl BufRead, audience: &mut dyn Audience) -> Result<Verif
         .params
         .start(&names, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
-    audience.begins(&header, game.as_ref());
     let starting_up = header.seats.iter().map(|seat| seat.protocol == Protocol::Stdio).collect();
+    follower.begin(&header, game.as_ref());
     let mut replay = Replay {
         lines,
+        follower,
         clock: header.clock,
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
-        audience,
     };
     let standings = replay.play(game.as_mut())?;
     let transcript = replay.transcript.hash();
-    let lines = replay.finish(&standings, transcript)?;
+    let lines = replay.finish(game.as_ref(), &standings, transcript)?;
     Ok(Verified { header, standings, transcript, lines })
 }
 
@@ -188,22 +221,30 @@ impl<R: BufRead> Lines<R> {
 }
 
 /// A match being replayed.
-struct Replay<'a, R> {
+struct Replay<'a, R, F> {
     lines: Lines<R>,
+    follower: &'a mut F,
     clock: ClockRules,
     /// Which seats have not answered yet and start up free of charge.
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
-    audience: &'a mut dyn Audience,
 }
 
-impl<R: BufRead> Replay<'_, R> {
+impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     fn play(&mut self, game: &mut dyn Game) -> Result<Vec<Standing>, Difference> {
         loop {
-            match game.step() {
+            let step = game.step();
+            let scene = match &step {
+                Step::Over(standings) => Scene::Over(standings),
+                Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => Scene::Due,
+            };
+            self.follower.follow(self.time, scene, game);
+            match step {
                 Step::Say(say) => self.say(game, &say)?,
-                Step::Dismiss(seat) => self.audience.dismissed(seat),
+                Step::Dismiss(seat) => {
+                    self.follower.follow(self.time, Scene::Dismissed(seat), game);
+                }
                 Step::Note(note) => match self.lines.next()? {
                     Line::Noted { time, note: found } if found == note => self.at(time)?,
                     found => return Err(self.unlike(&format!("{note:?}"), &found)),
@@ -228,21 +269,19 @@ impl<R: BufRead> Replay<'_, R> {
             self.transcript.sent(say.seat, &say.text);
         }
         if say.owes == Owes::Nothing {
-            self.audience.said(say, None);
+            self.follower.follow(self.time, Scene::Told(say), game);
             return Ok(());
         }
         match self.lines.next()? {
             Line::Replied { time, seat, reply, spent } if seat == say.seat => {
                 self.at(time)?;
-                self.audience.said(say, Some((Answered::Reply(&reply), spent)));
                 self.replied(game, say, &reply, spent)
             }
             Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
                 if seat == say.seat =>
             {
                 self.at(time)?;
-                self.audience.said(say, Some((Answered::Forfeit(forfeit, &detail), spent)));
-                self.forfeited(game, say, forfeit, spent)
+                self.forfeited(game, say, (forfeit, &detail), spent)
             }
             found => Err(self.unlike(&format!("seat {} answers or forfeits", say.seat), &found)),
         }
@@ -262,12 +301,14 @@ impl<R: BufRead> Replay<'_, R> {
         if !say.tells_time {
             self.transcript.replied(say.seat, reply);
         }
-        let Err(illegal) = game.heard(Ok(&String::from_utf8_lossy(reply)), cost) else {
-            return Ok(());
-        };
+        let verdict = game.heard(Ok(&String::from_utf8_lossy(reply)), cost);
+        let illegal = verdict.as_ref().err().map(ToString::to_string);
+        let scene = Scene::Replied { say, reply, spent, cost, illegal: illegal.as_deref() };
+        self.follower.follow(self.time, scene, game);
+        let Some(illegal) = illegal else { return Ok(()) };
         match self.lines.next()? {
             Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
-                if seat == say.seat && detail == illegal.to_string() =>
+                if seat == say.seat && detail == illegal =>
             {
                 self.transcript.forfeited(seat, Forfeit::Illegal);
                 self.at(time)
@@ -283,7 +324,7 @@ impl<R: BufRead> Replay<'_, R> {
         &mut self,
         game: &mut dyn Game,
         say: &Say,
-        forfeit: Forfeit,
+        (forfeit, detail): (Forfeit, &str),
         spent: Spent,
     ) -> Result<(), Difference> {
         let (cost, late) = self.charge(say, spent)?;
@@ -293,10 +334,12 @@ impl<R: BufRead> Replay<'_, R> {
                 .difference("a forfeit by the clock, in time by its own figures"));
         }
         self.transcript.forfeited(say.seat, forfeit);
-        match game.heard(Err(forfeit), cost) {
-            Ok(()) => Ok(()),
-            Err(illegal) => Err(self.lines.difference(illegal.to_string())),
+        if let Err(illegal) = game.heard(Err(forfeit), cost) {
+            return Err(self.lines.difference(illegal.to_string()));
         }
+        let scene = Scene::Forfeited { say, forfeit, spent, cost, detail };
+        self.follower.follow(self.time, scene, game);
+        Ok(())
     }
 
     /// What an answer costs, by the same sum as in the match.
@@ -327,6 +370,7 @@ impl<R: BufRead> Replay<'_, R> {
     /// Checks what follows the match: standard error, and the last line.
     fn finish(
         mut self,
+        game: &dyn Game,
         standings: &[Standing],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
@@ -335,10 +379,12 @@ impl<R: BufRead> Replay<'_, R> {
             let seal = self.lines.seal.clone();
             let text = self.lines.next_text()?;
             match Line::parse(&text) {
-                Some(Line::Stderr { seat, .. })
+                Some(Line::Stderr { seat, text, dropped })
                     if (told + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {
                     told = usize::from(seat.number());
+                    let scene = Scene::Stderr { seat, text: &text, dropped };
+                    self.follower.follow(self.time, scene, game);
                 }
                 Some(found) => return Err(self.unlike("the match is over", &found)),
                 None => {

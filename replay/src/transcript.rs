@@ -8,10 +8,7 @@
 
 use std::fmt;
 
-use arbiter_games::{Forfeit, Micros, Seat};
-
-use crate::fault::Fault;
-use crate::referee::{Event, Witness};
+use arbiter_games::{Forfeit, Seat};
 
 /// The hash of a transcript; as text 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,15 +44,18 @@ impl Transcript {
         TranscriptHash(self.hasher.clone().update(&self.batch).finalize())
     }
 
-    pub(super) fn sent(&mut self, seat: Seat, text: &str) {
+    /// Adds what a seat was told.
+    pub fn sent(&mut self, seat: Seat, text: &str) {
         self.entry(seat, b'>', text.as_bytes());
     }
 
-    pub(super) fn replied(&mut self, seat: Seat, reply: &[u8]) {
+    /// Adds what a seat answered.
+    pub fn replied(&mut self, seat: Seat, reply: &[u8]) {
         self.entry(seat, b'<', reply);
     }
 
-    pub(super) fn forfeited(&mut self, seat: Seat, forfeit: Forfeit) {
+    /// Adds how a seat forfeited.
+    pub fn forfeited(&mut self, seat: Seat, forfeit: Forfeit) {
         self.entry(seat, b'!', forfeit.word().as_bytes());
     }
 
@@ -68,17 +68,5 @@ impl Transcript {
             self.hasher.update(&self.batch);
             self.batch.clear();
         }
-    }
-}
-
-impl Witness for Transcript {
-    fn witness(&mut self, _time: Micros, event: Event<'_>) -> Result<(), Fault> {
-        match event {
-            Event::Sent { seat, text, tells_time: false } => self.sent(seat, text),
-            Event::Replied { seat, reply, tells_time: false, .. } => self.replied(seat, reply),
-            Event::Forfeited { seat, forfeit, .. } => self.forfeited(seat, forfeit),
-            Event::Sent { .. } | Event::Replied { .. } | Event::Noted(_) => {}
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,135 @@
+//! The web pages: everything the coordinator knows, in a browser.
+//!
+//! A page asks the same services that gRPC offers ([`crate::rpc`]), as a caller in this process and
+//! with the token of whoever looks, and shows the answer: what is on a page and what a command
+//! prints cannot differ, and nobody is shown here what is kept from them there. Pages are made on
+//! the server and work without scripts; the one script brings live numbers and lets replays play.
+//! A page takes nothing from anywhere but this server, and its policy tells the browser so.
+
+mod actions;
+mod assets;
+mod bot;
+mod chart;
+mod error;
+mod live;
+mod matches;
+mod matrix;
+mod page;
+mod queue;
+mod ranking;
+mod replay;
+mod session;
+mod tournament;
+
+use std::io;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::rpc::{LAST_CALLS, Shared};
+use error::WebError;
+
+/// What the browser may do for a page: nothing but what this server itself gives it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The headers of every answer.
+const HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+];
+
+/// Pages that read much are made a few at a time, so that those who look do not keep the queue from
+/// its database.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+/// Waits for one's turn to read much.
+async fn turn() -> SemaphorePermit<'static> {
+    TURNS.acquire().await.expect("the semaphore is never closed")
+}
+
+/// Serves pages until the coordinator stops; then open answers end.
+///
+/// # Errors
+/// If the port fails.
+pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
+    let changes = shared.changes.clone();
+    let stopped = {
+        let changes = changes.clone();
+        async move { changes.ended().await }
+    };
+    let serving = axum::serve(listener, routes(shared)).with_graceful_shutdown(stopped);
+    tokio::select! {
+        served = async { serving.await } => served,
+        () = async { changes.ended().await; tokio::time::sleep(LAST_CALLS).await } => Ok(()),
+    }
+}
+
+/// All pages.
+fn routes(shared: Shared) -> Router {
+    Router::new()
+        .route("/", get(tournament::list))
+        .route("/t/{tournament}", get(tournament::show))
+        .route("/t/{tournament}/live", get(tournament::live))
+        .route("/t/{tournament}/start", post(actions::start))
+        .route("/t/{tournament}/cancel", post(actions::cancel))
+        .route("/t/{tournament}/close", post(actions::close))
+        .route("/t/{tournament}/ranking", get(ranking::show))
+        .route("/t/{tournament}/ranking/live", get(ranking::live))
+        .route("/t/{tournament}/matrix", get(matrix::show))
+        .route("/t/{tournament}/schedule", get(matches::schedule))
+        .route("/t/{tournament}/matches", get(matches::list))
+        .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/matches/{edition}/{number}", get(replay::show))
+        .route("/matches/{edition}/{number}/steps", get(replay::steps))
+        .route("/matches/{edition}/{number}/record", get(replay::record))
+        .route("/matches/{edition}/{number}/retry", post(actions::retry))
+        .route("/queue", get(queue::show))
+        .route("/login", get(session::form).post(session::login))
+        .route("/logout", post(session::logout))
+        .route("/assets/arbiter.css", get(assets::style))
+        .route("/assets/arbiter.js", get(assets::script))
+        .route("/healthz", get(healthy))
+        .route("/readyz", get(ready))
+        .fallback(|| async { WebError::nothing_here() })
+        .layer(middleware::from_fn(add_headers))
+        .with_state(shared)
+}
+
+async fn add_headers(request: Request, next: Next) -> Response {
+    let mut answer = next.run(request).await;
+    for (name, value) in HEADERS {
+        answer.headers_mut().insert(name, value);
+    }
+    // Pages change, and may be for one person alone.
+    let unsaid = answer.headers_mut().entry(header::CACHE_CONTROL);
+    unsaid.or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// The program runs.
+async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+/// The program runs, and its database answers.
+async fn ready(State(shared): State<Shared>) -> Response {
+    match crate::db::server_version(&shared.pool).await {
+        Ok(_) => "ok\n".into_response(),
+        Err(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n").into_response()
+        }
+    }
+}

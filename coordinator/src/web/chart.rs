@@ -1,0 +1,82 @@
+//! Small charts in SVG: intervals, and points over editions.
+
+use maud::{Markup, html};
+
+/// A mean with its 95 % interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    pub(super) mean: f64,
+    /// Half its width, if it is known.
+    pub(super) margin: Option<f64>,
+}
+
+impl Interval {
+    fn ends(self) -> (f64, f64) {
+        let margin = self.margin.unwrap_or(0.0);
+        (self.mean - margin, self.mean + margin)
+    }
+}
+
+/// The least and the most of these intervals, a little apart.
+pub(super) fn range(intervals: impl Iterator<Item = Interval>) -> (f64, f64) {
+    let ends = intervals.map(Interval::ends);
+    let (least, most) = ends
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), (low, high)| {
+            (least.min(low), most.max(high))
+        });
+    if least < most { (least, most) } else { (least - 1.0, least + 1.0) }
+}
+
+/// Where a value lies between the ends of a range, from 0 to 1.
+fn place(value: f64, (least, most): (f64, f64)) -> f64 {
+    ((value - least) / (most - least)).clamp(0.0, 1.0)
+}
+
+/// An interval as a bar with a dot, on the scale of a range.
+pub(super) fn interval(shown: Interval, range: (f64, f64)) -> Markup {
+    let at = |value| format!("{:.2}", 2.0 + 96.0 * place(value, range));
+    let (low, high) = shown.ends();
+    let label = match shown.margin {
+        Some(margin) => format!("{:.3} ± {margin:.3}", shown.mean),
+        None => format!("{:.3}", shown.mean),
+    };
+    html! {
+        svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=(label) {
+            title { (label) }
+            line x1=(at(low)) y1="5" x2=(at(high)) y2="5" {}
+            circle cx=(at(shown.mean)) cy="5" r="2" {}
+        }
+    }
+}
+
+/// Means over editions: a line of dots with their intervals.
+pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
+    let span = range(points.iter().map(|(_, interval)| *interval));
+    let last = points.len().saturating_sub(1).max(1);
+    let x = |index: usize| {
+        let part = f64::from(u32::try_from(index).unwrap_or(u32::MAX))
+            / f64::from(u32::try_from(last).unwrap_or(u32::MAX));
+        format!("{:.1}", 40.0 + 340.0 * part)
+    };
+    let y = |value| format!("{:.1}", 130.0 - 110.0 * place(value, span));
+    let line: Vec<_> =
+        (0..).zip(points).map(|(index, (_, at))| format!("{},{}", x(index), y(at.mean))).collect();
+    html! {
+        svg.plot viewBox="0 0 400 160" role="img" aria-label="mean points over editions" {
+            title { "Mean points over editions, with 95 % intervals" }
+            @for value in [span.0, f64::midpoint(span.0, span.1), span.1] {
+                line.scale x1="36" x2="390" y1=(y(value)) y2=(y(value)) {}
+                text.left x="34" y=(y(value)) { (format!("{value:.2}")) }
+            }
+            polyline points=(line.join(" ")) {}
+            @for (index, (edition, shown)) in points.iter().enumerate() {
+                @let (low, high) = shown.ends();
+                line.error x1=(x(index)) x2=(x(index)) y1=(y(low)) y2=(y(high)) {}
+                circle cx=(x(index)) cy=(y(shown.mean)) r="3.5" {
+                    title { "edition " (edition) ": " (format!("{:.3}", shown.mean)) }
+                }
+                text x=(x(index)) y="150" { (edition) }
+            }
+        }
+    }
+}

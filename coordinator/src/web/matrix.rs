@@ -1,0 +1,91 @@
+//! Head to head: what the best bots of a leaderboard made of each other.
+
+use arbiter_proto::v1::Board;
+use axum::extract::{Path, Query, State};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::error::WebError;
+use super::page;
+use super::session::Session;
+use crate::boards;
+use crate::ranking::{Meeting, Meetings};
+use crate::rpc::{Shared, Which, database};
+use arbiter_proto::ids::Entrant;
+
+/// How many bots are shown at once.
+const BOTS: usize = 50;
+
+/// Which part of which matrix is looked at.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Look {
+    edition: Option<i32>,
+    /// Places to leave out at the top.
+    offset: usize,
+}
+
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(Look { edition, offset }): Query<Look>,
+) -> Result<Markup, WebError> {
+    let asked = Board { tournament: tournament.clone(), edition };
+    let (edition, _) = shared.edition_of(Some(asked), Which::Official).await?;
+    let _turn = super::turn().await;
+    let board = shared.boards.get(&edition).await.map_err(database)?;
+    let meetings = shared.queue.meetings(edition.id).await.map_err(database)?;
+    let title = format!("{tournament}: head to head");
+    let places = board.places.len();
+    let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
+    let body = html! {
+        h1 { (title) }
+        (page::tabs(&tournament, "Head to head"))
+        p {
+            "Edition " (edition.number) ". A cell says how often the bot of the row won, drew and "
+            "lost against that of the column; whoever has the higher score at the table has won."
+        }
+        (page::wide(&matrix(&tournament, &board, &meetings, offset)))
+        nav.paging aria-label="Pages" {
+            @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS))) { "Better places" } }
+            @if offset + BOTS < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
+        }
+    };
+    Ok(page::page(&title, &session, &body))
+}
+
+fn matrix(tournament: &str, board: &boards::Board, meetings: &Meetings, offset: usize) -> Markup {
+    let shown = board.places.iter().skip(offset).take(BOTS);
+    let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
+    let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
+    html! {
+        table.matrix {
+            thead {
+                tr {
+                    td {}
+                    @for other in &shown { th scope="col" { span { (name(other)) } } }
+                }
+            }
+            tbody {
+                @for own in &shown {
+                    tr {
+                        th scope="row" { (page::bot(tournament, name(own))) }
+                        @for other in &shown { (cell(meetings.between(*own, *other).filter(|_| own != other))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Won, drawn and lost; in the colour of whoever has the better of it.
+fn cell(met: Option<Meeting>) -> Markup {
+    let Some(met) = met else { return html! { td.none {} } };
+    let class = match met.won.cmp(&met.lost) {
+        std::cmp::Ordering::Greater => "better",
+        std::cmp::Ordering::Equal => "even",
+        std::cmp::Ordering::Less => "worse",
+    };
+    html! { td class=(class) { (met.won) "–" (met.drawn) "–" (met.lost) } }
+}

@@ -1,0 +1,139 @@
+//! What all pages have in common.
+
+use std::fmt::Write as _;
+
+use arbiter_proto::v1::MatchSeat;
+use maud::{DOCTYPE, Markup, html};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::session::Session;
+
+/// A page for somebody.
+pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
+    let who = html! {
+        @if session.is_somebody() {
+            form.inline method="post" action="/logout" {
+                input type="hidden" name="csrf" value=(session.csrf());
+                button type="submit" { "Log out" }
+            }
+        } @else {
+            a href="/login" { "Log in" }
+        }
+    };
+    framed(title, &who, body)
+}
+
+/// A page that is the same for everybody.
+pub(super) fn plain(title: &str, body: &Markup) -> Markup {
+    framed(title, &html! {}, body)
+}
+
+fn framed(title: &str, who: &Markup, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – Arbiter" }
+                link rel="stylesheet" href="/assets/arbiter.css";
+                script src="/assets/arbiter.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "To the content" }
+                header {
+                    nav aria-label="Arbiter" {
+                        a.home href="/" { "Arbiter" }
+                        a href="/queue" { "Workers and queue" }
+                        (who)
+                    }
+                }
+                main id="main" { (body) }
+            }
+        }
+    }
+}
+
+/// The pages of a tournament; the one that is shown is marked.
+pub(super) fn tabs(tournament: &str, shown: &str) -> Markup {
+    let tabs = [
+        ("Tournament", ""),
+        ("Leaderboard", "/ranking"),
+        ("Head to head", "/matrix"),
+        ("Matches", "/matches"),
+        ("Schedule", "/schedule"),
+    ];
+    html! {
+        nav.tabs aria-label=(tournament) {
+            @for (label, path) in tabs {
+                a href={ "/t/" (tournament) (path) } aria-current=[(label == shown).then_some("page")] {
+                    (label)
+                }
+            }
+        }
+    }
+}
+
+/// A table that may be wider than the screen.
+pub(super) fn wide(table: &Markup) -> Markup {
+    html! { div.wide role="region" tabindex="0" aria-label="table" { (table) } }
+}
+
+/// A link to a bot.
+pub(super) fn bot(tournament: &str, bot: &str) -> Markup {
+    html! { a href={ "/t/" (tournament) "/bots/" (bot) } { (bot) } }
+}
+
+/// A link to a match, by its name.
+pub(super) fn match_link(name: &str) -> Markup {
+    html! { a href={ "/matches/" (name) } { (name) } }
+}
+
+/// Who sat where in a match, and what it brought them.
+pub(super) fn seats(tournament: &str, seats: &[MatchSeat]) -> Markup {
+    html! {
+        ol.seats {
+            @for seat in seats {
+                li {
+                    (bot(tournament, &seat.bot)) " "
+                    @if !seat.score.is_empty() { b { (numbers(&seat.score)) } }
+                    @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
+                    @if seat.bad_answers > 0 { " " em { (seat.bad_answers) " bad answers" } }
+                }
+            }
+        }
+    }
+}
+
+/// Numbers one after the other.
+pub(super) fn numbers(numbers: &[i64]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(" ")
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("a string takes every text");
+        digits
+    })
+}
+
+/// A time, from microseconds since 1970.
+pub(super) fn moment(micros: i64) -> Markup {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
+    let text = time.and_then(|time| time.format(&format).ok());
+    html! { time { (text.unwrap_or_default()) } }
+}
+
+/// Part of a whole, as a bar with its numbers.
+pub(super) fn progress(counted: i64, matches: i64, growing: bool) -> Markup {
+    let more = if growing { "+" } else { "" };
+    html! {
+        progress max=(matches.max(1)) value=(counted) aria-label="matches counted" {}
+        " " (counted) " of " (matches) (more) " matches"
+    }
+}

@@ -1,0 +1,206 @@
+//! Leaderboards: pages of places, searched, with their intervals, live while an edition runs.
+
+use std::fmt::Write as _;
+
+use arbiter_proto::v1::ranking_service_server::RankingService as _;
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use arbiter_proto::v1::{
+    Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, Place, Tournament,
+};
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::chart::{self, Interval};
+use super::error::WebError;
+use super::session::Session;
+use super::{live, page};
+use crate::rpc::Shared;
+
+/// Places on a page.
+const PLACES: u32 = 100;
+
+/// What of a leaderboard is looked at.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Look {
+    /// The edition's number; that of the official leaderboard if it is not given.
+    edition: Option<i32>,
+    /// Only bots whose name holds this.
+    q: String,
+    /// Places to leave out at the top.
+    offset: u32,
+}
+
+impl Look {
+    fn request(&self, tournament: &str) -> GetRankingRequest {
+        let board = Board { tournament: tournament.to_owned(), edition: self.edition };
+        GetRankingRequest {
+            board: Some(board),
+            offset: self.offset,
+            limit: PLACES,
+            name: self.q.clone(),
+        }
+    }
+
+    /// The same look from another place on, as part of an address.
+    fn query(&self, offset: u32) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.edition.map(|edition| format!("edition={edition}")));
+        if !self.q.is_empty() {
+            parts.push(format!("q={}", escape(&self.q)));
+        }
+        if offset > 0 {
+            parts.push(format!("offset={offset}"));
+        }
+        parts.join("&")
+    }
+}
+
+/// A text as part of an address.
+fn escape(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            write!(escaped, "%{byte:02X}").expect("a string takes every text");
+        }
+        escaped
+    })
+}
+
+/// A page of a leaderboard.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(look): Query<Look>,
+) -> Result<Markup, WebError> {
+    let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
+    let found = shared.get_tournament(asked).await?.into_inner();
+    let board = shared.get_ranking(session.ask(look.request(&tournament))).await?.into_inner();
+    let runs = found.editions.iter().any(|edition| {
+        edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
+    });
+    let query = look.query(look.offset);
+    let live = runs.then(|| format!("/t/{tournament}/ranking/live?{query}"));
+    let title = format!("{tournament}: leaderboard");
+    let body = html! {
+        h1 { (title) }
+        (page::tabs(&tournament, "Leaderboard"))
+        (boards(&found, &board))
+        form.search method="get" role="search" {
+            @if let Some(edition) = look.edition {
+                input type="hidden" name="edition" value=(edition);
+            }
+            label for="q" { "Bot" }
+            input #q type="search" name="q" value=(look.q);
+            button type="submit" { "Search" }
+        }
+        section data-live=[live] { (places(&tournament, &board)) }
+        (paging(&look, &board))
+    };
+    Ok(page::page(&title, &session, &body))
+}
+
+/// The same page, whenever it changes.
+pub(super) async fn live(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(look): Query<Look>,
+) -> Result<impl IntoResponse, WebError> {
+    let boards = shared.watch_ranking(session.ask(look.request(&tournament))).await?.into_inner();
+    Ok(live::stream(boards, move |board| places(&tournament, board)))
+}
+
+/// Which leaderboard this is, and which others there are.
+fn boards(found: &Tournament, board: &GetRankingResponse) -> Markup {
+    html! {
+        p {
+            @if board.official { strong { "The official leaderboard" } ", of edition " (board.edition) "." }
+            @else { strong { "Provisional" } ": edition " (board.edition) " is not the official one." }
+            @for edition in &found.editions {
+                @if edition.number != board.edition
+                    && (edition.official || edition.state == "running") {
+                    " " a href={ "/t/" (found.name) "/ranking?edition=" (edition.number) } {
+                        @if edition.official { "The official leaderboard" }
+                        @else { "The provisional one of edition " (edition.number) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The places of a page.
+fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
+    let shown = |place: &Place| Interval { mean: place.mean, margin: place.margin };
+    let range = chart::range(board.places.iter().map(shown));
+    let bad = board.places.iter().any(|place| place.bad_answers > 0);
+    let table = html! {
+        table.ranking data-edition=(board.edition) data-counted=(board.counted) {
+            thead {
+                tr {
+                    th { "Rank" } th { "Bot" } th { "Version" } th { "Matches" }
+                    @for column in &board.columns { th { (column) } }
+                    th { "Mean" } th { "95 % interval" } th { "Forfeits" }
+                    @if bad { th { "Bad answers" } }
+                }
+            }
+            tbody {
+                @for place in &board.places {
+                    tr data-bot=(place.bot) {
+                        td.number { @if place.tied { "=" } (place.rank) }
+                        td { (page::bot(tournament, &place.bot)) }
+                        td.number { (place.version) }
+                        td.number { (place.matches) }
+                        @for (number, _) in score(place, board.columns.len()) { td.number.score { (number) } }
+                        td.number { (mean(place)) }
+                        td { (chart::interval(shown(place), range)) }
+                        td.number { (forfeits(place)) }
+                        @if bad { td.number { (place.bad_answers) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        p { (page::progress(board.counted, board.matches, false)) "; " (board.bots) " bots." }
+        (page::wide(&table))
+    }
+}
+
+/// One number for each column: who has not played has nothing.
+fn score(place: &Place, columns: usize) -> impl Iterator<Item = (&str, usize)> {
+    (0..columns).map(|column| (place.score.get(column).map_or("0", String::as_str), column))
+}
+
+/// A mean with half the width of its interval.
+pub(super) fn mean(place: &Place) -> String {
+    match place.margin {
+        Some(margin) => format!("{:.3} ± {margin:.3}", place.mean),
+        None => format!("{:.3}", place.mean),
+    }
+}
+
+/// Forfeits by kind, those that there were.
+pub(super) fn forfeits(place: &Place) -> String {
+    let kinds = arbiter_games::Forfeit::ALL.iter().zip(&place.forfeits);
+    let counts = kinds.filter(|(_, count)| **count > 0);
+    let counts: Vec<_> = counts.map(|(kind, count)| format!("{kind} {count}")).collect();
+    counts.join(", ")
+}
+
+fn paging(look: &Look, board: &GetRankingResponse) -> Markup {
+    let next = look.offset.saturating_add(PLACES);
+    html! {
+        nav.paging aria-label="Pages" {
+            @if look.offset > 0 {
+                a rel="prev" href={ "?" (look.query(look.offset.saturating_sub(PLACES))) } { "Better places" }
+            }
+            @if next < board.bots { a rel="next" href={ "?" (look.query(next)) } { "Further places" } }
+        }
+    }
+}

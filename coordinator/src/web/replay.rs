@@ -1,0 +1,207 @@
+//! A match: where it stands, and its replay, step by step.
+//!
+//! The record is replayed through the rules for every page, and the steps that are asked for are
+//! drawn from them ([`arbiter_replay::steps`]). Without scripts a step is a page; with them the
+//! script fetches the steps ahead and plays.
+
+use std::io::BufReader;
+
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use arbiter_proto::v1::{GetMatchRequest, GetRecordRequest, MatchStatus};
+use arbiter_replay::{Difference, Steps};
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use tokio_stream::StreamExt as _;
+use tonic::Status;
+
+use super::error::WebError;
+use super::session::Session;
+use super::{actions, page};
+use crate::rpc::Shared;
+
+/// Steps that are given at a time, at most.
+const STEPS: usize = 50;
+
+/// Which step is looked at.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Look {
+    step: usize,
+}
+
+/// Which steps are asked for.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    from: usize,
+    count: usize,
+}
+
+/// The page of a match.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Path((edition, number)): Path<(i32, i64)>,
+    Query(Look { step }): Query<Look>,
+) -> Result<Markup, WebError> {
+    let id = name(edition, number);
+    let asked = session.ask(GetMatchRequest { r#match: id.clone() });
+    let status = shared.get_match(asked).await?.into_inner();
+    let title = format!("Match {id}");
+    let replay = match record_of(&shared, &session, &id).await {
+        Ok(record) => replay(&id, &replayed(record, step, 1).await?, step),
+        Err(status) => html! {
+            p { "No replay: " (status.message()) "." }
+            @if !session.is_somebody() { p { a href="/login" { "Log in" } " to see it." } }
+        },
+    };
+    let organiser = status.state == "aside" && actions::is_organiser(&shared, &session).await;
+    let body = html! {
+        h1 { (title) }
+        (page::tabs(&status.tournament, ""))
+        (standing(&status))
+        @if organiser {
+            form.action method="post" action={ "/matches/" (id) "/retry" } {
+                input type="hidden" name="csrf" value=(session.csrf());
+                button type="submit" { "Let it be played again" }
+            }
+        }
+        (replay)
+    };
+    Ok(page::page(&title, &session, &body))
+}
+
+/// Some steps of a match, one article each.
+pub(super) async fn steps(
+    State(shared): State<Shared>,
+    session: Session,
+    Path((edition, number)): Path<(i32, i64)>,
+    Query(Part { from, count }): Query<Part>,
+) -> Result<Markup, WebError> {
+    let record = record_of(&shared, &session, &name(edition, number)).await?;
+    let found = replayed(record, from, count.clamp(1, STEPS)).await?;
+    let names = found.names();
+    Ok(html! { @for step in &found.drawn { (step.render(&names)) } })
+}
+
+/// The record itself, compressed.
+pub(super) async fn record(
+    State(shared): State<Shared>,
+    session: Session,
+    Path((edition, number)): Path<(i32, i64)>,
+) -> Result<Response, WebError> {
+    let record = record_of(&shared, &session, &name(edition, number)).await?;
+    let file = format!("attachment; filename=\"match-{edition}-{number}.jsonl.zst\"");
+    let headers = [
+        (header::CONTENT_TYPE, "application/zstd".to_owned()),
+        (header::CONTENT_DISPOSITION, file),
+    ];
+    Ok((headers, record).into_response())
+}
+
+fn name(edition: i32, number: i64) -> String {
+    MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
+}
+
+/// The record of a match as it was compressed, if whoever looks may see it.
+async fn record_of(shared: &Shared, session: &Session, id: &str) -> Result<Vec<u8>, Status> {
+    let asked = session.ask(GetRecordRequest { r#match: id.to_owned() });
+    let mut pieces = shared.get_record(asked).await?.into_inner();
+    let mut record = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        record.extend(piece?.bytes);
+    }
+    Ok(record)
+}
+
+/// Replays a record, and draws some of its steps.
+async fn replayed(record: Vec<u8>, from: usize, count: usize) -> Result<Steps, WebError> {
+    let _turn = super::turn().await;
+    let found = tokio::task::spawn_blocking(move || {
+        let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;
+        arbiter_replay::steps(BufReader::new(text), from..from.saturating_add(count))
+    });
+    let failed = |why: String| {
+        tracing::error!(why, "a record cannot be replayed");
+        let why = format!("the record cannot be replayed: {why}");
+        WebError::new(StatusCode::INTERNAL_SERVER_ERROR, why)
+    };
+    let found = found.await.map_err(|error| failed(error.to_string()))?;
+    found.map_err(|difference| failed(difference.to_string()))
+}
+
+/// Where a match stands.
+fn standing(status: &MatchStatus) -> Markup {
+    html! {
+        p {
+            (status.state)
+            @if !status.params.is_empty() { "; " code { (status.params) } }
+            @if !status.transcript.is_empty() {
+                "; " (status.wall_ms) " ms; sandbox " (status.level)
+                "; transcript " code.hash { (page::hex(&status.transcript)) }
+            }
+            @if !status.worker.is_empty() { "; played by " (status.worker) }
+        }
+        (page::seats(&status.tournament, &status.seats))
+        @if !status.faults.is_empty() {
+            details {
+                summary { (status.faults.len()) " attempts failed through no fault of a bot" }
+                ul { @for fault in &status.faults { li { (fault) } } }
+            }
+        }
+    }
+}
+
+/// The replay at a step.
+fn replay(id: &str, found: &Steps, shown: usize) -> Markup {
+    let last = found.total.saturating_sub(1);
+    let shown = shown.min(last);
+    let names = found.names();
+    html! {
+        section #replay data-steps={ "/matches/" (id) "/steps" } data-total=(found.total) {
+            h2 { "Replay" }
+            nav.player aria-label="Steps" {
+                (jump(0, "⏮", "first step"))
+                (jump(shown.saturating_sub(1), "◀", "step back"))
+                button type="button" data-play hidden aria-label="play" { "▶▶" }
+                (jump((shown + 1).min(last), "▶", "step on"))
+                (jump(last, "⏭", "last step"))
+                input type="range" min="0" max=(last) value=(shown) hidden aria-label="step";
+                label.speed hidden {
+                    "Steps a second "
+                    select { @for speed in [1, 2, 5, 10, 25] { option selected[speed == 2] { (speed) } } }
+                }
+                output { (shown) " of " (last) }
+            }
+            div.stage aria-live="polite" {
+                @if let Some(step) = found.drawn.first() { (step.render(&names)) }
+                @else { p { "There is no such step; the last one is " (last) "." } }
+            }
+            @if found.chapters.len() > 1 {
+                details.chapters {
+                    summary { "Jump" }
+                    ul { @for (chapter, first) in &found.chapters { li { (jump(*first, chapter, chapter)) } } }
+                }
+            }
+            @for (name, stderr) in names.iter().zip(&found.stderr) {
+                @if let Some(stderr) = stderr {
+                    details {
+                        summary { "Standard error of " (name) }
+                        @if stderr.dropped > 0 { p { (stderr.dropped) " bytes before these were not kept." } }
+                        pre { (stderr.text) }
+                    }
+                }
+            }
+            p { a href={ "/matches/" (id) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
+        }
+    }
+}
+
+/// A link to a step, which the script takes for a button.
+fn jump(step: usize, text: &str, label: &str) -> Markup {
+    html! { a href={ "?step=" (step) "#replay" } data-step=(step) aria-label=(label) { (text) } }
+}

@@ -1,0 +1,171 @@
+//! Who looks at a page: the token that they logged in with, in a cookie.
+//!
+//! The cookie is of no use to scripts (`HttpOnly`) nor to other sites (`SameSite=Strict`), and
+//! what it allows is asked anew for every page. A form carries a hash of the token, which no other
+//! site can know; and whatever changes something must come from a page of this server.
+
+use std::convert::Infallible;
+
+use axum::Form;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use tonic::Request;
+use tonic::metadata::MetadataValue;
+
+use super::actions::Button;
+use super::error::WebError;
+use super::page;
+use crate::access::{self, Secret};
+use crate::rpc::Shared;
+
+/// The name of the cookie.
+const COOKIE: &str = "arbiter";
+/// What the hashes in forms are derived for.
+const FORMS: &str = "arbiter web 1 forms";
+/// How long somebody stays logged in, in seconds: a week.
+const STAY: u32 = 7 * 24 * 60 * 60;
+/// No token is as long as this, in bytes.
+const LONGEST: usize = 200;
+
+/// Who looks.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    token: Option<Secret>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Session {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self { token: cookie(&parts.headers).map(Secret::from) })
+    }
+}
+
+/// The cookie that a browser brings.
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|all| all.to_str().ok());
+    let mut pairs = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
+    let (_, token) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
+    let token = token.trim();
+    (!token.is_empty() && token.len() <= LONGEST).then(|| token.to_owned())
+}
+
+impl Session {
+    /// Whether somebody has logged in.
+    pub(super) fn is_somebody(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// A call of a service by whoever looks.
+    pub(super) fn ask<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        let header = self.token.as_ref().map(|token| format!("Bearer {}", token.text()));
+        if let Some(header) = header
+            && let Ok(value) = MetadataValue::try_from(header)
+        {
+            request.metadata_mut().insert("authorization", value);
+        }
+        request
+    }
+
+    /// What forms of this session carry.
+    pub(super) fn csrf(&self) -> String {
+        let token = self.token.as_ref().map_or("", Secret::text);
+        blake3::Hash::from_bytes(blake3::derive_key(FORMS, token.as_bytes())).to_string()
+    }
+
+    /// Whether a form was filled in on a page of this session.
+    pub(super) fn check(&self, headers: &HeaderMap, csrf: &str) -> Result<(), WebError> {
+        // Hashes are compared in constant time.
+        let own = blake3::Hash::from_hex(self.csrf()).ok();
+        if is_own(headers) && own.is_some() && own == blake3::Hash::from_hex(csrf).ok() {
+            return Ok(());
+        }
+        let why = "the form did not come from a page of yours; go back, reload, and try again";
+        Err(WebError::new(StatusCode::FORBIDDEN, why))
+    }
+}
+
+/// Whether a request was made by a page of this server, as far as the browser says.
+fn is_own(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text("sec-fetch-site") {
+        return site == "same-origin" || site == "none";
+    }
+    match (text("origin"), text("host")) {
+        (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, at)| at == host),
+        _ => true,
+    }
+}
+
+/// The page to log in.
+pub(super) async fn form(session: Session) -> Markup {
+    login_page(&session, None)
+}
+
+fn login_page(session: &Session, refused: Option<&str>) -> Markup {
+    let body = html! {
+        h1 { "Log in" }
+        @if let Some(refused) = refused { p.refused role="alert" { (refused) } }
+        p {
+            "Leaderboards are for everybody. Records, and what a bot wrote, are for organisers and "
+            "for its owner: whoever made your token gave you a text that begins with "
+            code { "arb_" } "."
+        }
+        form method="post" action="/login" {
+            label for="token" { "Token" }
+            input #token type="password" name="token" autocomplete="current-password" required;
+            button type="submit" { "Log in" }
+        }
+    };
+    page::page("Log in", session, &body)
+}
+
+/// What is typed to log in.
+#[derive(Debug, Deserialize)]
+pub(super) struct Login {
+    token: String,
+}
+
+pub(super) async fn login(
+    State(shared): State<Shared>,
+    session: Session,
+    headers: HeaderMap,
+    Form(login): Form<Login>,
+) -> Result<Response, WebError> {
+    if !is_own(&headers) {
+        return Err(WebError::new(StatusCode::FORBIDDEN, "log in on the page for it"));
+    }
+    let token = Secret::from(login.token.trim().to_owned());
+    let found = access::find(&shared.pool, &token).await.map_err(crate::rpc::database)?;
+    let plain = token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if found.is_none() || !plain {
+        let refused = "The token is not known here, or was revoked.";
+        let page = login_page(&session, Some(refused));
+        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+    }
+    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    Ok(with_cookie(token.text(), STAY, secure))
+}
+
+pub(super) async fn logout(
+    session: Session,
+    headers: HeaderMap,
+    Form(button): Form<Button>,
+) -> Result<Response, WebError> {
+    session.check(&headers, &button.csrf)?;
+    Ok(with_cookie("", 0, false))
+}
+
+/// Sends the browser to the first page, with a cookie that lives so many seconds.
+fn with_cookie(token: &str, seconds: u32, secure: bool) -> Response {
+    let secure = if secure { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let cookie = HeaderValue::from_str(&cookie).expect("a token is plain text");
+    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+}

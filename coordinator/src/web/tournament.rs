@@ -1,0 +1,191 @@
+//! Tournaments: all of them, and one with its settings and editions.
+
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use arbiter_proto::v1::{
+    Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, Tournament,
+    WatchEditionRequest,
+};
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::error::WebError;
+use super::session::Session;
+use super::{actions, live, page};
+use crate::rpc::Shared;
+
+/// All tournaments.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    session: Session,
+) -> Result<Markup, WebError> {
+    let asked = session.ask(ListTournamentsRequest {});
+    let tournaments = shared.list_tournaments(asked).await?.into_inner().tournaments;
+    let rows = html! {
+        table {
+            thead { tr { th { "Tournament" } th { "Game" } th { "State" } th { "Made" } } }
+            tbody {
+                @for found in &tournaments {
+                    tr {
+                        td { a href={ "/t/" (found.name) } { (found.name) } }
+                        td { (found.game) }
+                        td { (found.state) }
+                        td { (page::moment(found.created_at_us)) }
+                    }
+                }
+            }
+        }
+    };
+    let body = html! {
+        h1 { "Tournaments" }
+        @if tournaments.is_empty() {
+            p { "There is none yet. An organiser makes one: " code { "arbiter tournament create FILE" } }
+        } @else {
+            (page::wide(&rows))
+        }
+    };
+    Ok(page::page("Tournaments", &session, &body))
+}
+
+/// One tournament.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<Markup, WebError> {
+    let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
+    let found = shared.get_tournament(asked).await?.into_inner();
+    let asked = session.ask(ListAsideRequest { tournament });
+    let aside = shared.list_aside(asked).await?.into_inner().aside;
+    let organiser = actions::is_organiser(&shared, &session).await;
+    let body = html! {
+        h1 { (found.name) }
+        (page::tabs(&found.name, "Tournament"))
+        p { (found.game) ", " (found.state) ", made " (page::moment(found.created_at_us)) }
+        h2 { "Editions" }
+        (editions(&found))
+        (set_aside(&aside))
+        @if organiser { (actions::buttons(&session, &found)) }
+        h2 { "Chance" }
+        dl {
+            dt { "Hash of the seed" } dd { code.hash { (page::hex(&found.seed_hash)) } }
+            dt { "Seed" }
+            dd {
+                @if found.seed.is_empty() { "shown once the tournament is closed" }
+                @else { code.hash { (page::hex(&found.seed)) } }
+            }
+        }
+        h2 { "Settings" }
+        (settings(&found))
+    };
+    Ok(page::page(&found.name, &session, &body))
+}
+
+/// The newest edition of a tournament, whenever something changes, until it is over.
+pub(super) async fn live(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<impl IntoResponse, WebError> {
+    let asked = session.ask(WatchEditionRequest { tournament, edition: None });
+    let states = shared.watch_edition(asked).await?.into_inner();
+    Ok(live::stream(states, state))
+}
+
+fn editions(found: &Tournament) -> Markup {
+    let Some(newest) = found.editions.first() else {
+        return html! {
+            p { "None yet. An organiser starts one: " code { "arbiter tournament start " (found.name) } }
+        };
+    };
+    let runs = newest.state == "running" || newest.state == "planning";
+    let live = runs.then(|| format!("/t/{}/live", found.name));
+    let table = html! {
+        table {
+            thead { tr { th { "Edition" } th { "State" } th { "Counted" } th { "Matches" } } }
+            tbody {
+                @for edition in &found.editions {
+                    tr {
+                        td {
+                            a href={ "/t/" (found.name) "/ranking?edition=" (edition.number) } {
+                                (edition.number)
+                            }
+                        }
+                        td { (edition.state) @if edition.official { ", " strong { "official" } } }
+                        td.number { (edition.counted) }
+                        td.number { (edition.matches) @if edition.growing { "+" } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section data-live=[live] { (state(newest)) }
+        (page::wide(&table))
+    }
+}
+
+/// How an edition goes on.
+fn state(edition: &Edition) -> Markup {
+    html! {
+        p {
+            "Edition " (edition.number) ", " (edition.state) ": "
+            (page::progress(edition.counted, edition.matches, edition.growing))
+        }
+        @if edition.state == "running" {
+            p.lots {
+                @for lot in &edition.lots {
+                    span.lot { (lot.state) " " b { (lot.matches) } } " "
+                }
+            }
+        }
+    }
+}
+
+/// Matches that were set aside, with what is told of the causes.
+pub(super) fn set_aside(aside: &[Aside]) -> Markup {
+    html! {
+        @if !aside.is_empty() {
+            h2 { "Set aside" }
+            p { "These matches failed too often through no fault of a bot. An organiser looks at them." }
+            ul {
+                @for found in aside {
+                    li {
+                        (page::match_link(&found.r#match))
+                        @if let Some(reason) = found.reasons.first() { ": " (reason) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The settings, key by key.
+fn settings(found: &Tournament) -> Markup {
+    let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
+    let mut flat = Vec::new();
+    flatten("", &settings, &mut flat);
+    let table = html! {
+        table.settings {
+            tbody {
+                @for (key, value) in flat { tr { th scope="row" { code { (key) } } td { (value) } } }
+            }
+        }
+    };
+    page::wide(&table)
+}
+
+/// Sections become keys with dots.
+fn flatten(prefix: &str, value: &Value, flat: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(keys) => {
+            for (key, value) in keys {
+                let dot = if prefix.is_empty() { "" } else { "." };
+                flatten(&format!("{prefix}{dot}{key}"), value, flat);
+            }
+        }
+        Value::String(text) => flat.push((prefix.to_owned(), text.clone())),
+        other => flat.push((prefix.to_owned(), other.to_string())),
+    }
+}

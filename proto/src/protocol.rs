@@ -1,0 +1,26 @@
+//! How bots are spoken to.
+
+use arbiter_games::GameName;
+use serde::{Deserialize, Serialize};
+
+/// How a bot is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// One process a match, through its standard input and output.
+    Stdio,
+    /// One execution a decision: arguments in, standard output back.
+    Exec,
+    /// A client of the game's HTTP form.
+    Http,
+}
+
+impl Protocol {
+    /// The protocol of a bot whose manifest names none.
+    pub fn default_of(game: GameName) -> Self {
+        match game {
+            GameName::Blackjack => Self::Exec,
+            GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A step as a fragment of a page.
+
+use std::fmt::Write as _;
+
+use arbiter_games::{BotName, Micros, Seat, Standing};
+use maud::{Markup, Render, html};
+
+use crate::steps::{Clock, Step, Steps};
+
+/// The style sheet of the pictures. Their colours are the variables `--seat1` to `--seat4`,
+/// `--ink`, `--paper`, `--faint` and `--wood`; the page sets them, for light and for dark.
+pub const STYLE: &str = include_str!("style.css");
+
+impl Steps {
+    /// The names of the bots, seat 1 first.
+    pub fn names(&self) -> Vec<BotName> {
+        self.verified.header.seats.iter().map(|seat| seat.bot.clone()).collect()
+    }
+}
+
+impl Step {
+    /// The step as a fragment of a page, for a match between bots of these names.
+    pub fn render(&self, names: &[BotName]) -> Markup {
+        html! {
+            article.step data-step=(self.index) {
+                p.said {
+                    @if let Some(seat) = self.seat {
+                        span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) }
+                        @if let Some(said) = &self.said { " " code { (said) } }
+                        @if let Some(forfeit) = &self.forfeit {
+                            " " strong.forfeit { "forfeits – " (forfeit) }
+                        }
+                    } @else if self.standings.is_some() {
+                        "The match is over."
+                    } @else {
+                        (self.picture.caption)
+                    }
+                }
+                figure {
+                    (self.picture.markup)
+                    @if self.seat.is_some() { figcaption { (self.picture.caption) } }
+                }
+                @if let Some(standings) = &self.standings { (result(standings, names)) }
+                (clocks(&self.clocks, names, self.time))
+            }
+        }
+    }
+}
+
+fn name(names: &[BotName], seat: Seat) -> &str {
+    names.get(seat.index()).map_or("?", BotName::as_str)
+}
+
+/// What the match came to.
+fn result(standings: &[Standing], names: &[BotName]) -> Markup {
+    html! {
+        table.result {
+            caption { "Result" }
+            thead { tr { th { "Seat" } th { "Bot" } th { "Score" } th { "Forfeit" } } }
+            tbody {
+                @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
+                    tr {
+                        td class={ "seat" (seat) } { (seat) }
+                        td { (name(names, seat)) }
+                        td.number data-score=(score(standing)) { (score(standing)) }
+                        td { @if let Some(forfeit) = standing.forfeit { (forfeit.word()) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A score as it is read: its numbers, the most important first.
+fn score(standing: &Standing) -> String {
+    let numbers: Vec<_> = standing.score.0.iter().map(ToString::to_string).collect();
+    numbers.join(" ")
+}
+
+/// Every seat's clock.
+fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
+    let banks = clocks.iter().any(|clock| clock.left.is_some());
+    html! {
+        table.clocks {
+            caption { "Clocks, " (Seconds(time)) " after the beginning" }
+            thead {
+                tr {
+                    th { "Seat" } th { "Bot" } th { "Last answer" } th { "In all" }
+                    @if banks { th { "Left" } }
+                }
+            }
+            tbody {
+                @for (seat, clock) in Seat::all(clocks.len()).zip(clocks) {
+                    tr {
+                        td class={ "seat" (seat) } { (seat) }
+                        td { (name(names, seat)) }
+                        td.number { @if let Some(last) = clock.last { (Seconds(last.wall)) } }
+                        td.number { (Seconds(clock.used)) }
+                        @if banks {
+                            td.number { @if let Some(left) = clock.left { (Seconds(left)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A time for people: seconds, with milliseconds.
+struct Seconds(Micros);
+
+impl Render for Seconds {
+    fn render_to(&self, buffer: &mut String) {
+        let millis = self.0.floor_millis();
+        let (seconds, rest) = (millis / 1000, millis % 1000);
+        write!(buffer, "{seconds}.{rest:03} s").expect("a string takes every text");
+    }
+}

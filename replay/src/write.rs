@@ -1,0 +1,53 @@
+//! Writing the lines of a record, wherever they go.
+
+use std::io::{self, Write};
+
+use arbiter_games::Standing;
+
+use crate::line::{Header, Line, Over};
+use crate::transcript::TranscriptHash;
+
+/// A record being written, and its seal.
+#[derive(Debug)]
+pub struct Writer<W> {
+    to: W,
+    seal: blake3::Hasher,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a record.
+    ///
+    /// # Errors
+    /// If it cannot be written to.
+    pub fn new(to: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self { to, seal: blake3::Hasher::new() };
+        writer.text(&serde_json::to_string(header)?)?;
+        Ok(writer)
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// If it cannot be written to.
+    pub fn line(&mut self, line: &Line) -> io::Result<()> {
+        self.text(&line.to_json()?)
+    }
+
+    /// Closes the record with the result, and gives back what it was written to.
+    ///
+    /// # Errors
+    /// If it cannot be written to.
+    pub fn finish(mut self, standings: &[Standing], transcript: TranscriptHash) -> io::Result<W> {
+        let over = Over::new(standings, transcript, self.seal.finalize());
+        self.text(&serde_json::to_string(&over)?)?;
+        Ok(self.to)
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        for part in [text.as_bytes(), b"\n"] {
+            self.seal.update(part);
+            self.to.write_all(part)?;
+        }
+        Ok(())
+    }
+}

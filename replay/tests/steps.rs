@@ -1,0 +1,205 @@
+//! Replays cut into steps: every picture comes from the rules, and the last one tells the result.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use arbiter_games::{Forfeit, GameName, Micros, Params, Score, Seat, Seed};
+use arbiter_replay::{Step, Steps, steps, verify};
+use proptest::prelude::{ProptestConfig, any, proptest};
+use support::{SPENT, answer, names, params, play, transcript};
+
+/// Every step of a record.
+fn all(record: &[u8]) -> Steps {
+    steps(record, 0..usize::MAX).unwrap()
+}
+
+/// A step as text.
+fn html(steps: &Steps, step: &Step) -> String {
+    step.render(&steps.names()).into_string()
+}
+
+/// The scores that a step shows.
+fn scores(html: &str) -> Vec<Score> {
+    let cells = html.split("data-score=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+    let numbers = |cell: &str| cell.split(' ').map(|number| number.parse().unwrap()).collect();
+    cells.map(|cell| Score(numbers(cell))).collect()
+}
+
+/// Parameters that make short matches.
+fn short(game: GameName) -> Params {
+    params(
+        game,
+        match game {
+            GameName::Wojna => r#"{"deals":2,"deck":"1-5*4"}"#,
+            GameName::Bitwa => r#"{"board":"przyklad","rounds":12}"#,
+            GameName::Tricks => r#"{"tables":4}"#,
+            GameName::Blackjack | GameName::Gomoku => "{}",
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn the_last_step_shows_the_result_of_the_record(number in any::<u64>()) {
+        for game in GameName::ALL {
+            let seed = Seed::of_text(&format!("{game} {number}"));
+            let mut dice = seed.dice(77);
+            let params = short(game);
+            let names = names(*params.seats().end());
+            let (record, standings) =
+                play(&params, seed, &names, |say, view| answer(&mut dice, say, view));
+            let steps = all(&record);
+            let due: Vec<_> = standings.iter().map(|standing| standing.score.clone()).collect();
+            let last = steps.drawn.last().unwrap();
+            assert_eq!(scores(&html(&steps, last)), due);
+            assert_eq!(steps.verified.standings, standings);
+            assert_eq!(steps.drawn.len(), steps.total);
+            assert!(steps.drawn.iter().enumerate().all(|(index, step)| step.index == index));
+            assert!(steps.drawn.iter().rev().skip(1).all(|step| step.standings.is_none()));
+            let forfeits = steps.drawn.iter().filter(|step| step.forfeit.is_some()).count();
+            let lost = standings.iter().filter(|standing| standing.forfeit.is_some()).count();
+            assert!(forfeits >= lost, "each forfeit is a step");
+            assert!(steps.chapters.iter().all(|(_, first)| *first < steps.total));
+        }
+    }
+}
+
+#[test]
+fn a_few_steps_are_those_of_the_whole() {
+    for game in GameName::ALL {
+        let seed = Seed::of_text(game.word());
+        let mut dice = seed.dice(1);
+        let params = short(game);
+        let names = names(*params.seats().end());
+        let (record, _) = play(&params, seed, &names, |say, view| answer(&mut dice, say, view));
+        let whole = all(&record);
+        let middle = whole.total / 2;
+        let part = steps(&record[..], middle..middle + 3).unwrap();
+        assert_eq!((part.total, &part.chapters), (whole.total, &whole.chapters));
+        let due = whole.drawn.iter().skip(middle).take(3);
+        assert_eq!(part.drawn.len(), due.len());
+        for (found, due) in part.drawn.iter().zip(due) {
+            assert_eq!(html(&part, found), html(&whole, due));
+        }
+    }
+}
+
+#[test]
+fn an_edited_record_has_no_steps() {
+    let (record, _) = transcript("gomoku-example.txt", "");
+    let text = String::from_utf8(record).unwrap();
+    let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
+    assert_ne!(edited, text);
+    let (one, other) =
+        (steps(edited.as_bytes(), 0..9).unwrap_err(), verify(edited.as_bytes()).unwrap_err());
+    assert_eq!(one.to_string(), other.to_string());
+}
+
+#[test]
+fn gomoku_shows_the_stones_in_order() {
+    let (record, standings) = transcript("gomoku-example.txt", "");
+    let steps = all(&record);
+    assert_eq!(standings[0].score, Score(vec![2]));
+    let captions: Vec<_> = steps.drawn.iter().map(|step| &step.picture.caption[..]).collect();
+    assert_eq!(captions[0], "Opening: alpha is to put two black stones and a white one.");
+    assert!(captions[1].starts_with("Swap: beta is to take black"), "{captions:?}");
+    assert_eq!(captions[2], "Swap: alpha is to choose its colour.");
+    assert_eq!(captions[3], "alpha is to move; 5 stones are on the board.");
+    assert_eq!(captions.last(), Some(&"alpha has won."));
+    let said: Vec<_> = steps.drawn.iter().filter_map(|step| step.said.as_deref()).collect();
+    assert_eq!(said[..3], ["(0,0)(14,14)(0,1)", "(1,0) (1,1)", "\"B\""]);
+    let html = html(&steps, steps.drawn.last().unwrap());
+    assert_eq!(html.matches(r#"<g class="stone black">"#).count(), 6);
+    assert_eq!(html.matches(r#"<g class="stone white">"#).count(), 4);
+    assert!(html.contains(r#"<text x="4" y="0">10</text><circle class="last" cx="4" cy="0""#));
+    assert!(html.contains(r#"<line class="row" x1="0" y1="0" x2="4" y2="0">"#), "{html}");
+    assert!(html.contains("alpha plays black"), "{html}");
+    assert!(html.contains(r#"role="img" aria-label="alpha has won."><title>"#), "{html}");
+}
+
+#[test]
+fn bitwa_shows_divisions_and_strengths() {
+    let (record, _) = transcript("bitwa-example.txt", "= 1 0 0 1 1 1");
+    let steps = all(&record);
+    let first = html(&steps, &steps.drawn[0]);
+    assert!(first.contains(r#"viewBox="0 0 8 6""#));
+    // The document's board has five units for each division and side, of strength 2.
+    for (letter, units) in [('A', 3), ('a', 3), ('B', 3), ('b', 3)] {
+        let drawn = format!(r#"<text class="letter" x="0.5" y="0.36">{letter}</text>"#);
+        assert_eq!(first.matches(&drawn).count(), units, "{letter}");
+    }
+    assert_eq!(first.matches(r#"y="0.72">2</text>"#).count(), 12);
+    assert_eq!(first.matches("M0,0h1v1h-1z").count(), 1, "the wall in the corner");
+    let second = &steps.drawn[1];
+    assert_eq!(second.said.as_deref(), Some("= 1 5 1 -1 1 1"));
+    let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking whom it meets.";
+    assert_eq!(second.picture.caption, caption);
+    assert!(html(&steps, second).contains(r#"<circle class="target" cx="5.5" cy="1.5""#));
+    assert_eq!(steps.chapters[1].0, "Round 2");
+    assert!(second.clocks[0].left.unwrap() < Micros::from_millis(180_001));
+}
+
+#[test]
+fn wojna_shows_piles_bids_and_wars() {
+    let (record, _) = transcript("wojna-war.txt", "= pass");
+    let steps = all(&record);
+    let captions = || steps.drawn.iter().map(|step| &step.picture.caption[..]);
+    assert!(captions().any(|caption| caption.contains("war between")), "a war is told");
+    assert!(captions().any(|caption| caption.contains("takes")), "a pot is won");
+    let opened = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
+    let html = html(&steps, opened.unwrap());
+    assert_eq!(html.matches("card peeked").count(), steps.names().len(), "all see a card");
+    assert!(html.contains("<th colspan=\"4\">Pot</th>"), "{html}");
+    assert_eq!(steps.chapters[0], ("Deal 1".to_owned(), 0));
+}
+
+#[test]
+fn tricks_shows_every_table() {
+    let (record, _) = transcript("tricks-whole.txt", "");
+    let steps = all(&record);
+    let names = steps.names();
+    let last = html(&steps, steps.drawn.last().unwrap());
+    assert!(last.contains("are over"), "{last}");
+    assert!(last.contains(&format!("<small>{} won</small>", names[0])), "the last trick is there");
+    let first = html(&steps, &steps.drawn[0]);
+    let tables = first.matches("<td class=\"number\">18</td>").count();
+    assert_eq!(first.matches("class=\"card ").count(), 18 * tables, "two hands of nine");
+}
+
+#[test]
+fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
+    let (record, standings) = transcript("blackjack-official.txt", "");
+    let steps = all(&record);
+    let first = steps.drawn.iter().find(|step| step.picture.caption.contains("to act")).unwrap();
+    assert_eq!(html(&steps, first).matches("face down").count(), 1);
+    let settled = steps.drawn.iter().find(|step| step.picture.caption.contains("is over"));
+    let settled = html(&steps, settled.unwrap());
+    assert_eq!(settled.matches("face down").count(), 0);
+    let dealer = ["2", "3", "7", "T"].map(|card| format!("<span class=\"card \">{card}</span>"));
+    assert!(settled.contains(&dealer.concat()), "{settled}");
+    let chips: Vec<_> = standings.iter().map(|standing| standing.score.0[0]).collect();
+    let last = html(&steps, steps.drawn.last().unwrap());
+    assert!(chips.iter().all(|chips| last.contains(&format!(">{chips}<"))), "{last}");
+    assert_eq!(steps.chapters.len(), 5);
+}
+
+#[test]
+fn clocks_and_forfeits_stand_beside_the_picture() {
+    let names = names(2);
+    let mut asked = 0;
+    let params = params(GameName::Gomoku, "{}");
+    let (record, _) = play(&params, Seed([7; 32]), &names, |_, _| {
+        asked += 1;
+        if asked == 1 { Ok("<b>(7,7)".to_owned()) } else { Err(Forfeit::Gone) }
+    });
+    let steps = all(&record);
+    let step = &steps.drawn[1];
+    assert_eq!(step.seat, Some(Seat::from_index(0)));
+    assert!(step.forfeit.as_deref().unwrap().starts_with("illegal: "), "{step:?}");
+    assert_eq!(step.clocks[0].used, SPENT.wall);
+    let html = html(&steps, step);
+    assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "a bot's words are no markup: {html}");
+    assert!(html.contains("0.002 s"), "{html}");
+}

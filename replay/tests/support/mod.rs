@@ -1,0 +1,185 @@
+//! Matches played without programs, as records.
+
+use std::path::Path;
+
+use arbiter_games::{
+    BotName, ClockRules, Dice, Forfeit, GameName, Micros, Owes, Params, RULES_VERSION, Say, Seat,
+    Seed, Spent, Standing, Step, View,
+};
+use arbiter_proto::level::Level;
+use arbiter_proto::protocol::Protocol;
+use arbiter_replay::{Header, Line, RECORD_VERSION, SeatLine, Transcript, Writer};
+
+/// What every answer takes, on the wall and of the processor.
+pub(crate) const SPENT: Spent = Spent { wall: Micros(2500), cpu: Micros(1500) };
+
+/// Plays a match whose bots answer by `player`, and gives its record and its result.
+pub(crate) fn play(
+    params: &Params,
+    seed: Seed,
+    names: &[BotName],
+    mut player: impl FnMut(&Say, View<'_>) -> Result<String, Forfeit>,
+) -> (Vec<u8>, Vec<Standing>) {
+    let mut game = params.start(names, seed).unwrap();
+    let header = header(params, seed, names);
+    let mut starting_up = vec![true; names.len()];
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let mut transcript = Transcript::default();
+    for time in (0..).map(Micros) {
+        let mut write = |line: Line| writer.line(&line).unwrap();
+        let say = match game.step() {
+            Step::Say(say) => say,
+            Step::Dismiss(_) => continue,
+            Step::Note(note) => {
+                write(Line::Noted { time, note });
+                continue;
+            }
+            Step::Over(standings) => {
+                let hash = transcript.hash();
+                return (writer.finish(&standings, hash).unwrap(), standings);
+            }
+        };
+        let seat = say.seat;
+        write(Line::Sent { time, seat, text: say.text.clone() });
+        if !say.tells_time {
+            transcript.sent(seat, &say.text);
+        }
+        if say.owes == Owes::Nothing {
+            continue;
+        }
+        let first = std::mem::replace(&mut starting_up[seat.index()], false)
+            && header.seats[seat.index()].protocol == Protocol::Stdio;
+        let cost = header.clock.charge(SPENT, say.allowance, first).cost;
+        match player(&say, game.view()) {
+            Ok(reply) => {
+                let bytes = reply.clone().into_bytes();
+                write(Line::Replied { time, seat, reply: bytes, spent: SPENT });
+                if !say.tells_time {
+                    transcript.replied(seat, reply.as_bytes());
+                }
+                if let Err(illegal) = game.heard(Ok(&reply), cost) {
+                    let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
+                    write(Line::Forfeited { time, seat, forfeit, spent: None, detail });
+                    transcript.forfeited(seat, Forfeit::Illegal);
+                }
+            }
+            Err(forfeit) => {
+                let (spent, detail) = (Some(SPENT), "it had enough".to_owned());
+                write(Line::Forfeited { time, seat, forfeit, spent, detail });
+                transcript.forfeited(seat, forfeit);
+                game.heard(Err(forfeit), cost).unwrap();
+            }
+        }
+    }
+    unreachable!("a match ends");
+}
+
+fn header(params: &Params, seed: Seed, names: &[BotName]) -> Header {
+    let seat = |bot: &BotName| SeatLine {
+        bot: bot.clone(),
+        digest: "00".repeat(32),
+        protocol: Protocol::default_of(params.game()),
+    };
+    Header {
+        record: RECORD_VERSION,
+        game: params.game(),
+        rules: RULES_VERSION.to_owned(),
+        params: params.clone(),
+        seed,
+        clock: ClockRules::OFFICIAL,
+        sandbox: Level::A,
+        seats: names.iter().map(seat).collect(),
+    }
+}
+
+/// Names for `count` bots.
+pub(crate) fn names(count: usize) -> Vec<BotName> {
+    (1..=count).map(|number| format!("bot{number}").parse().unwrap()).collect()
+}
+
+/// Parameters of a game, as JSON.
+pub(crate) fn params(game: GameName, json: &str) -> Params {
+    Params::read(game, &mut serde_json::Deserializer::from_str(json)).unwrap()
+}
+
+/// Plays a golden transcript of the rules, and gives its record; what it does not answer any more
+/// is answered `rest`.
+pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("games/tests/transcripts").join(file)).unwrap();
+    let opening = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+    let (game, json) = opening("game ").split_once(' ').unwrap();
+    let params = params(game.parse().unwrap(), json);
+    let names: Vec<BotName> = opening("names ").split(' ').map(|n| n.parse().unwrap()).collect();
+    let mut answers = text.lines().filter_map(|line| {
+        let (seat, answer) = line.split_at_checked(1)?;
+        let seat = Seat::from_index(seat.parse::<usize>().ok()?.checked_sub(1)?);
+        match answer.split_at_checked(2)? {
+            ("< ", said) => {
+                let said = said.split_once(" @ ").map_or(said, |(said, _)| said);
+                Some((seat, Ok(said.replace("\\n", "\n"))))
+            }
+            ("! ", kind) => {
+                let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.word() == kind);
+                Some((seat, Err(kind.unwrap())))
+            }
+            _ => None,
+        }
+    });
+    play(&params, opening("seed ").parse().unwrap(), &names, |say, _| {
+        let Some((seat, answer)) = answers.next() else { return Ok(rest.to_owned()) };
+        assert_eq!(seat, say.seat, "{file}");
+        answer
+    })
+}
+
+/// Answers by chance: mostly as the rules want it, sometimes not, and sometimes not at all.
+pub(crate) fn answer(dice: &mut Dice, say: &Say, view: View<'_>) -> Result<String, Forfeit> {
+    if dice.below(400) == 0 {
+        return Err([Forfeit::Gone, Forfeit::Flood][dice.index(2)]);
+    }
+    if say.owes == Owes::Ack {
+        return Ok("=".to_owned());
+    }
+    if dice.below(200) == 0 {
+        return Ok("nonsense".to_owned());
+    }
+    let mut any = |most: u32| dice.below(most);
+    Ok(match view {
+        View::Gomoku(game) => match game.phase() {
+            arbiter_games::gomoku::Phase::Open => "(7,7)(8,8)(7,9)".to_owned(),
+            arbiter_games::gomoku::Phase::Swap => {
+                ["B", "(6,6)", "(6,6) (5,9)"][any(3) as usize].replace('B', "\"B\"")
+            }
+            arbiter_games::gomoku::Phase::Choose => ["\"B\"", "\"W\""][any(2) as usize].to_owned(),
+            arbiter_games::gomoku::Phase::Play { .. } => {
+                let free: Vec<_> = arbiter_games::gomoku::Square::all()
+                    .filter(|square| game.board().get(*square).is_none())
+                    .collect();
+                free[dice.index(free.len())].to_string()
+            }
+        },
+        View::Bitwa(game) => {
+            let (columns, rows) = (game.board().columns(), game.board().rows());
+            let (x, y) = (dice.index(columns), dice.index(rows));
+            let sign = |dice: &mut Dice| ["-1", "1"][dice.index(2)];
+            let (dx, dy) = (sign(dice), sign(dice));
+            format!("= {} {x} {y} {dx} {dy} {}", dice.below(2), dice.below(2))
+        }
+        View::Tricks(game) => {
+            let words = game.tables().iter().map(|table| {
+                let cards: Vec<_> = table.playable().collect();
+                if table.turn() == Some(game.turn()) {
+                    cards[dice.index(cards.len())].to_string()
+                } else {
+                    ".".to_owned()
+                }
+            });
+            words.collect::<Vec<_>>().join(" ")
+        }
+        View::Wojna(_) => {
+            ["= pass", "= check", "= check", "= raise 1", "= raise 3"][any(5) as usize].to_owned()
+        }
+        View::Blackjack(_) => ["H", "S", "S", "D", "B 5"][any(5) as usize].to_owned(),
+    })
+}

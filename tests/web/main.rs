@@ -1,0 +1,303 @@
+//! The web pages of a running `arbiter up`: what they show is what the commands print.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod browser;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use browser::{Browser, rows, text};
+use serde_json::Value;
+use support::service::{Service, done, free_address, wait_until};
+use support::{Bots, arbiter};
+
+/// Everything on one machine, with a tournament of gomoku.
+struct Home {
+    running: Service,
+    grpc: SocketAddr,
+    data: PathBuf,
+    browser: Browser,
+    _bots: Bots,
+    _directory: tempfile::TempDir,
+}
+
+impl Home {
+    /// Starts everything, and makes a tournament whose first edition is not started yet.
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let grpc = free_address();
+        let mut command = arbiter();
+        command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
+        command.args(["--slots", "1", "--sandbox", "off", "--data"]).arg(&data);
+        let mut running = Service::start(&mut command, &directory.path().join("log"));
+        running.hear("serving at");
+        let said = running.said();
+        let pages = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
+        let browser = Browser::new(pages.parse().unwrap());
+        let bots = Bots::new();
+        let house = [
+            bots.rascal("ada", "honest", 0, "stderr = true\n"),
+            bots.rascal("bob", "honest", 0, ""),
+            bots.rascal("eve", "exit", 2, ""),
+        ];
+        let file = directory.path().join("cup.toml");
+        let text = format!(
+            "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"round_robin\"\n\
+             sides = \"both\"\n[house]\nbots = {house:?}\n"
+        );
+        fs::write(&file, text).unwrap();
+        let home = Self { running, grpc, data, browser, _bots: bots, _directory: directory };
+        done(&home.command("tournament create").arg(&file).output().unwrap());
+        home
+    }
+
+    fn admin(&self) -> String {
+        fs::read_to_string(self.data.join("admin.token")).unwrap().trim().to_owned()
+    }
+
+    /// A command of the administrator's.
+    fn command(&self, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
+        command.env("ARBITER_TOKEN", self.admin());
+        command
+    }
+
+    /// What a command prints, line by line.
+    fn json(&self, words: &str) -> Vec<Value> {
+        let printed = done(&self.command(&format!("{words} --json")).output().unwrap());
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn start(&self) {
+        done(&self.command("tournament start cup").output().unwrap());
+    }
+
+    /// Plays the edition to its end.
+    fn play(&self) {
+        self.start();
+        wait_until("the edition is complete", || {
+            self.json("tournament show cup")[0]["editions"][0]["state"] == "complete"
+        });
+    }
+
+    fn close(mut self) {
+        assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
+    }
+}
+
+/// A number as a page shows it.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A mean with half the width of its interval, as a page shows it.
+fn mean(place: &Value) -> String {
+    let mean = format!("{:.3}", place["mean"].as_f64().unwrap());
+    place["interval95"].as_f64().map_or(mean.clone(), |margin| format!("{mean} ± {margin:.3}"))
+}
+
+#[test]
+fn pages_show_what_commands_print() {
+    let home = Home::open();
+    let browser = &home.browser;
+    assert!(browser.page("/").contains("<a href=\"/t/cup\">cup</a>"));
+    assert!(browser.page("/t/cup").contains("None yet"));
+    assert_eq!(browser.get("/t/cup/ranking").status, 404, "there is no leaderboard yet");
+    home.play();
+
+    let places = home.json("ranking cup");
+    let page = browser.page("/t/cup/ranking");
+    assert!(page.contains("The official leaderboard"), "{page}");
+    let found = rows(&page, "ranking");
+    assert_eq!(found.len(), 3);
+    for (row, place) in found.iter().zip(&places) {
+        let tied = if place["tied"] == true { "=" } else { "" };
+        let due = [
+            format!("{tied}{}", place["rank"]),
+            shown(&place["bot"]),
+            shown(&place["version"]),
+            shown(&place["matches"]),
+            shown(&place["score"][0]),
+            mean(place),
+        ];
+        assert_eq!(row[..due.len()], due);
+        assert!(row[7].contains("gone") || place["bot"] != "eve", "{row:?}");
+    }
+    let searched = rows(&browser.page("/t/cup/ranking?q=EV"), "ranking");
+    assert_eq!(searched.len(), 1);
+    assert_eq!(searched[0][1], "eve");
+    let nobody = browser.page("/t/cup/ranking?q=%22%3E%3Cscript%3E");
+    assert!(
+        nobody.contains("&quot;&gt;&lt;script&gt;") && !nobody.contains("<script>"),
+        "{nobody}"
+    );
+    assert!(rows(&browser.page("/t/cup/ranking?offset=3"), "ranking").is_empty());
+
+    for place in &places {
+        let bot = shown(&place["bot"]);
+        let page = text(&browser.page(&format!("/t/cup/bots/{bot}")));
+        assert!(page.contains(&mean(place)) && page.contains("Opponents"), "{page}");
+    }
+    let matrix = browser.page("/t/cup/matrix");
+    assert_eq!(rows(&matrix, "matrix").len(), 3);
+    assert_eq!(matrix.matches("<td class=\"none\">").count(), 3, "nobody meets itself");
+    let schedule = text(&browser.page("/t/cup/schedule"));
+    assert!(schedule.contains("3 bots, 6 matches of 2"), "{schedule}");
+    assert!(schedule.contains("exactly λ = 2"), "{schedule}");
+    let tournament = text(&browser.page("/t/cup"));
+    let hash = home.json("tournament show cup")[0]["seed_hash"].clone();
+    assert!(tournament.contains(hash.as_str().unwrap()), "{tournament}");
+    assert!(tournament.contains("6 of 6 matches"), "{tournament}");
+    assert!(browser.page("/queue").contains("Nothing is being played."));
+    home.close();
+}
+
+#[test]
+fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
+    let home = Home::open();
+    home.play();
+    let mut browser = home.browser.clone();
+    let id = home.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let name = format!("{id}/0");
+    let address = format!("/matches/{name}");
+    let page = browser.page(&address);
+    assert!(page.contains("No replay: ") && page.contains("href=\"/login\""), "{page}");
+    for part in ["steps", "record"] {
+        assert_eq!(browser.get(&format!("{address}/{part}")).status, 401, "{part}");
+    }
+
+    let refused = browser.log_in("arb_0000");
+    assert_eq!((refused.status, browser.cookie.take()), (401, None));
+    let player = done(&home.command("token create --role player").output().unwrap());
+    browser.log_in(player.trim());
+    assert!(browser.page(&address).contains("no bot of yours plays"), "as gRPC says it");
+
+    let answer = browser.log_in(&home.admin());
+    assert_eq!(answer.status, 303);
+    let cookie = &answer.headers["set-cookie"];
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    for number in 0..6 {
+        let name = format!("{id}/{number}");
+        let result = home.json(&format!("match {name}"))[0]["scores"].clone();
+        let page = browser.page(&format!("/matches/{name}"));
+        let total = page.split("data-total=\"").nth(1).unwrap().split('"').next().unwrap();
+        let last: usize = total.parse::<usize>().unwrap() - 1;
+        let end = browser.page(&format!("/matches/{name}?step={last}"));
+        let scores = end.split("data-score=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let due = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
+        assert_eq!(scores.collect::<Vec<_>>(), due.collect::<Vec<_>>(), "{name}");
+        let part = browser.page(&format!("/matches/{name}/steps?from=0&count=25"));
+        assert_eq!(part.matches("<article").count(), 25.min(last + 1));
+        assert!(part.contains("<svg class=\"board gomoku\""), "{part}");
+    }
+    assert!(browser.page(&address).contains("href=\"?step=1#replay\""));
+    assert!(browser.page(&format!("{address}?step=999999")).contains("no such step"));
+
+    // A form of another site is not obeyed, nor one without the session's own hash.
+    let page = browser.page("/");
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let foreign =
+        browser.post("/logout", &format!("csrf={csrf}"), &["Origin: http://evil.example"]);
+    assert_eq!(foreign.status, 403);
+    let cross = browser.post("/logout", &format!("csrf={csrf}"), &["Sec-Fetch-Site: cross-site"]);
+    assert_eq!(cross.status, 403);
+    assert_eq!(browser.post("/logout", "csrf=", &[]).status, 403);
+    let out = browser.post("/logout", &format!("csrf={csrf}"), &["Sec-Fetch-Site: same-origin"]);
+    assert_eq!(out.status, 303);
+    assert!(out.headers["set-cookie"].contains("Max-Age=0"), "{:?}", out.headers);
+    home.close();
+}
+
+#[test]
+fn organisers_command_from_the_page_of_the_tournament() {
+    let home = Home::open();
+    let mut browser = home.browser.clone();
+    assert!(!browser.page("/t/cup").contains("Start an edition"), "nobody is nobody");
+    assert_eq!(browser.post("/t/cup/start", "csrf=", &[]).status, 403);
+    let player = done(&home.command("token create --role player").output().unwrap());
+    browser.log_in(player.trim());
+    let csrf = |page: &str| page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned();
+    let page = browser.page("/t/cup");
+    assert!(!page.contains("Start an edition"), "a player is no organiser");
+    let form = format!("csrf={}", csrf(&page));
+    assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 403, "as the service says");
+
+    browser.log_in(&home.admin());
+    let page = browser.page("/t/cup");
+    let form = format!("csrf={}", csrf(&page));
+    assert_eq!(browser.post("/t/cup/start", &form, &["Origin: http://evil.example"]).status, 403);
+    assert!(home.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
+    assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 303);
+    assert_eq!(home.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
+    assert_eq!(browser.post("/t/cup/cancel", &form, &[]).status, 400, "is that meant?");
+    let sure = format!("{form}&sure=yes");
+    assert_eq!(browser.post("/t/cup/cancel", &sure, &[]).status, 303);
+    assert_eq!(home.json("tournament show cup")[0]["state"], "cancelled");
+    let page = browser.page("/t/cup");
+    assert!(!page.contains("Start an edition"), "{page}");
+    assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 404, "it is not set aside");
+    home.close();
+}
+
+#[test]
+fn live_pages_change_without_a_reload() {
+    let home = Home::open();
+    home.start();
+    let mut boards = home.browser.events("/t/cup/ranking/live");
+    let last = boards.find(|board| board.contains("data-counted=\"6\""));
+    let due: Vec<_> = home.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
+    let found = rows(&last.unwrap(), "ranking");
+    assert_eq!(found.iter().map(|row| &row[1]).collect::<Vec<_>>(), due.iter().collect::<Vec<_>>());
+    let states: Vec<_> = home.browser.events("/t/cup/live").collect();
+    assert!(states.last().unwrap().contains("complete"), "{states:?}");
+    // Those who watch do not keep it from stopping.
+    home.close();
+}
+
+#[test]
+fn strange_requests_are_refused_and_pages_are_guarded() {
+    let home = Home::open();
+    let browser = &home.browser;
+    for path in ["/", "/t/cup", "/login", "/nowhere", "/assets/arbiter.css", "/healthz"] {
+        let answer = browser.get(path);
+        let policy = &answer.headers["content-security-policy"];
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
+        assert!(!answer.body.contains(" style=") && !answer.body.contains("onclick"), "{path}");
+    }
+    assert_eq!(browser.page("/healthz"), "ok\n");
+    assert_eq!(browser.page("/readyz"), "ok\n");
+    assert!(browser.page("/assets/arbiter.js").contains("EventSource"));
+    let refused = [
+        "/nowhere",
+        "/t/none",
+        "/t/none/ranking",
+        "/t/none/matrix",
+        "/t/none/schedule",
+        "/t/none/matches",
+        "/t/none/bots/x",
+        "/t/cup/bots/none",
+        "/t/%00/ranking",
+        "/t/cup/ranking?edition=99999999999",
+        "/t/cup/ranking?offset=-1",
+        "/t/cup/matches?after=x",
+        "/matches/1/99",
+        "/matches/x/y",
+        "/matches/-1/-1",
+        "/matches/2147483647/9223372036854775807",
+        "/matches/1/0/steps?from=18446744073709551616",
+    ];
+    for path in refused {
+        let status = browser.get(path).status;
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    assert_eq!(browser.post("/t/cup", "", &[]).status, 405);
+    home.close();
+}
