@@ -476,3 +476,37 @@ CREATE TABLE audit (
     detail jsonb
 );
 CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE ON audit EXECUTE FUNCTION refuse_change();
+
+-- Tricks over HTTP: the session of a token, of which it has one at a time. It is over with its last
+-- table, and stays until the next one begins or its day is past.
+CREATE TABLE tricks_sessions (
+    token integer PRIMARY KEY REFERENCES tokens,
+    -- Deals the tables; no other session has it.
+    seed bytea NOT NULL CHECK (octet_length(seed) = 32),
+    started_at timestamptz NOT NULL,
+    -- How many requests with cards were answered. Of two that come at once one is refused.
+    turn integer NOT NULL CHECK (turn >= 0),
+    -- For each table the cards in the order in which they were played.
+    played bytea[] NOT NULL CHECK (cardinality(played) BETWEEN 1 AND 200)
+) WITH (fillfactor = 50);
+CREATE INDEX tricks_sessions_started ON tricks_sessions (started_at);
+
+-- What the finished sessions of a token came to.
+CREATE TABLE tricks_records (
+    token integer PRIMARY KEY REFERENCES tokens,
+    sessions bigint NOT NULL CHECK (sessions > 0),
+    -- The best result, and of how many tables.
+    best integer NOT NULL,
+    best_tables integer NOT NULL CHECK (best_tables BETWEEN 1 AND 200 AND abs(best) <= best_tables),
+    -- The sum of all results.
+    total bigint NOT NULL,
+    victories bigint NOT NULL CHECK (victories BETWEEN 0 AND sessions),
+    last_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- What victory tokens are made with and known by. Shown to nobody.
+CREATE TABLE tricks_key (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    key bytea NOT NULL CHECK (octet_length(key) = 32)
+);
+CREATE TRIGGER tricks_key_stays BEFORE UPDATE ON tricks_key EXECUTE FUNCTION refuse_change();

@@ -41,7 +41,7 @@ impl Secret {
     }
 
     /// What is kept of it.
-    fn hash(&self) -> [u8; 32] {
+    pub(crate) fn hash(&self) -> [u8; 32] {
         blake3::hash(self.0.as_bytes()).into()
     }
 }
@@ -69,6 +69,13 @@ pub fn draw() -> io::Result<[u8; 32]> {
         drawn += getrandom(&mut bytes[drawn..], GetRandomFlags::empty())?;
     }
     Ok(bytes)
+}
+
+/// The secret that somebody typed where only letters and digits are taken: the beginning that all
+/// have may be left out.
+pub(crate) fn typed(text: &str) -> Secret {
+    let bare = text.strip_prefix(PREFIX).unwrap_or(text);
+    Secret(format!("{PREFIX}{bare}"))
 }
 
 /// A word that is no role.

@@ -39,6 +39,7 @@ pub mod takeover;
 pub mod tokens;
 pub mod tournaments;
 pub mod trials;
+pub mod tricks;
 pub mod versions;
 pub mod voids;
 pub mod workers;

@@ -17,5 +17,6 @@ pub mod rpc;
 pub mod schedule;
 pub mod standing_down;
 pub mod tournament;
+pub mod tricks_http;
 pub mod voiding;
 pub mod web;

@@ -108,7 +108,7 @@ impl Who {
 
 /// Who looks at what everybody may look at: somebody with a token, or nobody in particular.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Viewer(Option<Who>);
+pub(crate) struct Viewer(Option<Who>);
 
 impl Viewer {
     /// Whether it is an organiser.
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// Who looks: nobody in particular, if no token comes along or it is not good any more.
-    async fn viewer<T>(&self, request: &Request<T>) -> Result<Viewer, Status> {
+    pub(crate) async fn viewer<T>(&self, request: &Request<T>) -> Result<Viewer, Status> {
         let Some(secret) = secret(request) else { return Ok(Viewer::default()) };
         let found = access::find(&self.pool, &secret).await.map_err(database)?;
         Ok(Viewer(found.map(|token| Who { id: token.id, role: token.role })))

@@ -33,6 +33,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::rpc::{LAST_CALLS, Shared};
+use crate::tricks_http;
 use error::WebError;
 
 /// What the browser may do for a page: nothing but what this server itself gives it.
@@ -79,6 +80,7 @@ pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
 
 /// All pages.
 fn routes(shared: Shared) -> Router {
+    let tricks = tricks_http::router(&shared);
     Router::new()
         .route("/", get(tournament::list))
         .route("/t/{tournament}", get(tournament::show))
@@ -106,6 +108,7 @@ fn routes(shared: Shared) -> Router {
         .fallback(|| async { WebError::nothing_here() })
         .layer(middleware::from_fn(add_headers))
         .with_state(shared)
+        .merge(tricks)
 }
 
 async fn add_headers(request: Request, next: Next) -> Response {

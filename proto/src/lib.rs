@@ -10,6 +10,7 @@ pub mod limits;
 pub mod protocol;
 pub mod settings;
 pub mod trial;
+pub mod tricks;
 
 /// The first version of the protocol, as generated.
 pub mod v1 {

@@ -11,7 +11,7 @@ pub enum Protocol {
     Stdio,
     /// One execution a decision: arguments in, standard output back.
     Exec,
-    /// A client of the game's HTTP form.
+    /// A client of the HTTP form of tricks, the only game that has one.
     Http,
 }
 
@@ -22,5 +22,10 @@ impl Protocol {
             GameName::Blackjack => Self::Exec,
             GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
         }
+    }
+
+    /// Whether a game can be played by it.
+    pub fn is_spoken_at(self, game: GameName) -> bool {
+        self != Self::Http || game == GameName::Tricks
     }
 }

@@ -126,15 +126,15 @@ pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
 pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
     let header = header(&mut lines)?;
-    if header.seats.iter().any(|seat| seat.protocol == Protocol::Http) {
-        return Err(lines.difference("http is no protocol of a seat"));
+    if !header.seats.iter().all(|seat| seat.protocol.is_spoken_at(header.params.game())) {
+        return Err(lines.difference("http is spoken at tricks alone"));
     }
     let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
     let mut game = header
         .params
         .start(&names, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
-    let starting_up = header.seats.iter().map(|seat| seat.protocol == Protocol::Stdio).collect();
+    let starting_up = header.seats.iter().map(|seat| seat.protocol != Protocol::Exec).collect();
     follower.begin(&header, game.as_ref());
     let mut replay = Replay {
         lines,

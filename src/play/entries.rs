@@ -30,9 +30,9 @@ pub(crate) fn load(
     for path in paths {
         let bot = Bot::load(path).map_err(Failure::usage)?;
         let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
-        if protocol == Protocol::Http {
+        if !protocol.is_spoken_at(game) {
             return Err(Failure::usage(format!(
-                "{}: http bots cannot be seated by play; use protocol = \"stdio\" or \"exec\"",
+                "{}: only tricks is played over http; use protocol = \"stdio\" or \"exec\"",
                 path.display()
             )));
         }

@@ -61,13 +61,14 @@ impl Contestant {
         }
     }
 
-    /// How it is spoken to in `game`.
+    /// How it is spoken to in `game`; one that speaks otherwise, and so not at all, by default.
     pub fn protocol(&self, game: GameName) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
             Self::Unfit { .. } => None,
         };
-        named.unwrap_or_else(|| Protocol::default_of(game))
+        let spoken = named.filter(|protocol| protocol.is_spoken_at(game));
+        spoken.unwrap_or_else(|| Protocol::default_of(game))
     }
 
     /// The same by the digest of what was submitted, where what is run was built from that.

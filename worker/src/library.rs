@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 use tonic::{Code, Status};
 use tracing::{info, warn};
 
-use crate::bot::{Bot, Contestant, Protocol};
+use crate::bot::{Bot, Contestant};
 use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::client::Caller;
@@ -267,9 +267,6 @@ fn unpack(
     let unfit = |why| Contestant::Unfit { digest: digest.to_string(), why };
     let contestant = match bundle::unpack(bytes, files.path()) {
         Ok(()) => match built(files.path(), digest, host)? {
-            Ok(bot) if bot.protocol == Some(Protocol::Http) => {
-                unfit("bots that speak http are not seated; use stdio".to_owned())
-            }
             Ok(bot) => Contestant::Bot(Arc::new(bot)),
             Err(why) => unfit(why),
         },

@@ -14,7 +14,10 @@ use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
 use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
-use crate::seat::{AbsentSeat, ExecSeat, Framing, Remains, Seat, StdioSeat, Stop};
+use crate::seat::{AbsentSeat, ExecSeat, Framing, HttpSeat, Remains, Seat, StdioSeat, Stop};
+
+/// Why a bot that speaks HTTP does not play another game.
+const HTTP_IS_FOR_TRICKS: &str = "only tricks is played over http; use protocol = \"stdio\"";
 
 /// What happens to the files that a bot leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,17 +187,22 @@ impl Match {
     ) -> Result<Box<dyn Seat>, Fault> {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
-        if protocol == Protocol::Http {
-            return Err(Fault::new("cannot seat a bot", "http is not a seat's protocol"));
+        if !protocol.is_spoken_at(game) {
+            return Ok(AbsentSeat::boxed(HTTP_IS_FOR_TRICKS));
         }
         let home = match state {
             State::Fresh => Home::fresh(&bot.source)?,
             State::Kept(path) => Home::kept(&bot.source, path.clone())?,
         };
-        let jail = Jail::open_on(host, home, terms)?;
         let mut argv = bot.run.clone();
         argv.extend(arguments);
         let stop = Arc::clone(stop);
+        if protocol == Protocol::Http {
+            let (jail, door) = Jail::open_with_door(host, home, terms)?;
+            let kind = self.clock.kind;
+            return Ok(Box::new(HttpSeat::start(jail, door, &argv, kind, stop)?));
+        }
+        let jail = Jail::open_on(host, home, terms)?;
         if protocol == Protocol::Exec {
             return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
         }

@@ -210,7 +210,7 @@ async fn a_bundle_that_cannot_play_loses() {
         (archive(&[("bot.toml", &run("\"../here\""))]), "lies outside"),
         (
             archive(&[("bot.toml", &format!("{}protocol = \"http\"\n", run("\"sh\"")))]),
-            "http are not seated",
+            "only tricks is played over http",
         ),
     ];
     let center = coordinator.submit(&shipped("gomoku/center"));

@@ -99,7 +99,8 @@ pub(super) async fn schedule(
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = Board { tournament: tournament.clone(), edition: look.edition };
-    let (edition, _) = shared.edition_of(Some(asked), Which::Newest).await?;
+    let viewer = shared.viewer(&session.ask(())).await?;
+    let (edition, _) = shared.edition_of(Some(asked), Which::Newest, &viewer).await?;
     let roster = Roster::of(&shared.pool, edition.id).await.map_err(database)?;
     let first = look.after.map_or(0, |after| after.saturating_add(1)).max(0);
     let shown = i32::try_from(MATCHES).expect("a page is short");

@@ -32,7 +32,8 @@ pub(super) async fn show(
     Query(Look { edition, offset }): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = Board { tournament: tournament.clone(), edition };
-    let (edition, _) = shared.edition_of(Some(asked), Which::Official).await?;
+    let viewer = shared.viewer(&session.ask(())).await?;
+    let (edition, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
     let _turn = super::turn().await;
     let board = shared.boards.get(&edition).await.map_err(database)?;
     let meetings = shared.queue.meetings(edition.id).await.map_err(database)?;

@@ -148,7 +148,7 @@ impl Field {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };
             self.met.entry(edition).or_default().extend(lot.matches.iter().map(names));
-            reports.push(report::read(self.worker, played(&lot, self.leaves)).unwrap());
+            reports.push(report::read(self.worker, played(&lot, self.leaves), self.now).unwrap());
         }
         self.queue.report(&reports).await.unwrap()
     }
@@ -274,7 +274,7 @@ fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game: GameName = lot.game.parse().unwrap();
     let results = lot.matches.iter().map(|planned| one(game, &settings, planned, leaves));
-    v1::Report { lease: lot.lease, results: results.collect(), level: "B".to_owned() }
+    v1::Report { lease: lot.lease, results: results.collect(), level: "B".to_owned(), trial: None }
 }
 
 fn one(
@@ -303,7 +303,7 @@ fn one(
             }
             Leaves::Nothing => Vec::new(),
         };
-        v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files }
+        v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files, evidence: None }
     });
     v1::MatchResult {
         number: planned.number,

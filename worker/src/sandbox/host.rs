@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::canary::{Outcome, Plan};
 use super::cgroup::{Groups, Hierarchies, Version};
+use super::door::Network;
 use super::limits::{Bytes, Limits, Terms};
 use super::places::Place;
 use super::process::{NoStart, Process};
@@ -261,7 +262,7 @@ fn with_plan<T>(act: impl FnOnce(Plan) -> Result<T, Fault>) -> Result<T, Fault> 
 /// Runs a canary in a jail with walls: every attack, then a spin that is stopped, then its death.
 fn prove(walls: &Arc<Walls>, groups: &Groups) -> Result<SandboxReport, Fault> {
     let terms = Terms { limits: CAGE, ..Terms::default() };
-    let mut jail = Jail::wall_in(walls, None, &terms, groups.leaf(&CAGE)?)?;
+    let mut jail = Jail::wall_in(walls, None, &terms, groups.leaf(&CAGE)?, Network::None)?;
     let mut canary = with_plan(|plan| jail.attack(plan))?;
     let outcomes = hear(&mut canary)?;
     let mut findings = outcome_findings(&outcomes, |guarantee| mechanism(guarantee, groups));

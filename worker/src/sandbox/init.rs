@@ -19,7 +19,7 @@ use super::process::Notice;
 use super::sys::{self, Patience};
 use super::watch::{self, Watch};
 use super::wire::{self, Answer, Settlement, Task};
-use super::{canary, filter, root};
+use super::{canary, door, filter, root};
 
 /// Where programs are looked for.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -183,21 +183,23 @@ impl Init {
     /// Builds the walls; afterwards this process, too, is behind them.
     fn settle(&mut self, settlement: &Settlement) -> io::Result<()> {
         let settled = self.build(settlement);
-        let (answer, written) = match settled {
-            Ok((None, written)) => (Answer::Done, written),
-            Ok((Some(without), written)) => (Answer::Without(without), written),
-            Err(error) => (Answer::Failed(error.to_string()), None),
+        let (answer, handed) = match settled {
+            Ok((None, handed)) => (Answer::Done, handed),
+            Ok((Some(without), handed)) => (Answer::Without(without), handed),
+            Err(error) => (Answer::Failed(error.to_string()), Vec::new()),
         };
-        let descriptors: Vec<_> = written.iter().map(AsFd::as_fd).collect();
+        let descriptors: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
         wire::send(&self.socket, &answer, &descriptors)
     }
 
-    fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Option<OwnedFd>)> {
-        let Settlement { program, limits, cores, two_users, lacks, keeps_files } = settlement;
+    fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
+        let Settlement { program, limits, cores, two_users, lacks, keeps_files, has_door } =
+            settlement;
         let builder = if *two_users { BUILDER } else { BOT };
         rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
         rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
         let furniture = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
+        let door = has_door.then(door::make).transpose()?.map(OwnedFd::from);
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root::WORK)?;
         if !cores.is_empty() {
@@ -214,7 +216,7 @@ impl Init {
         self.environment = environment(limits);
         self.user = two_users.then_some(BOT);
         self.settled = true;
-        Ok((furniture.without, furniture.written))
+        Ok((furniture.without, furniture.written.into_iter().chain(door).collect()))
     }
 
     /// Starts a program with the streams given: input unless it has none, output, error, and

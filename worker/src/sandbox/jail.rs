@@ -7,6 +7,7 @@ use arbiter_games::Micros;
 
 use super::bare::{Children, Restraint};
 use super::cgroup::Cgroup;
+use super::door::{Door, Network};
 use super::fence::Fence;
 use super::filter::Lacks;
 use super::host::{Hold, Host};
@@ -69,9 +70,44 @@ impl Jail {
     /// # Errors
     /// A fault if any part of it cannot be made; what was made by then is removed.
     pub fn open_on(host: &Host, home: Home, terms: &Terms) -> Result<Self, Fault> {
+        Self::open_with(host, home, terms, Network::None)
+    }
+
+    /// The same for a bot that reaches us through a door, which is there too.
+    ///
+    /// # Errors
+    /// A fault if any part of it cannot be made, or if this machine has no network to give.
+    pub fn open_with_door(host: &Host, home: Home, terms: &Terms) -> Result<(Self, Door), Fault> {
+        if matches!(host.hold, Hold::Fence) {
+            let cause = "this machine has no network namespaces; see `arbiter doctor`";
+            return Err(Fault::new("cannot seat a bot that speaks http", cause));
+        }
+        let mut jail = Self::open_with(host, home, terms, Network::Door)?;
+        match jail.door() {
+            Ok(door) => Ok((jail, door)),
+            Err(fault) => Err(jail.close_after(fault)),
+        }
+    }
+
+    fn door(&mut self) -> Result<Door, Fault> {
+        match &mut self.inside {
+            Inside::Yard(..) => Door::in_the_open(),
+            Inside::Cell(cell) => {
+                let missing = || Fault::new("cannot build a jail", "its door is missing");
+                Door::of(cell.take_door().ok_or_else(missing)?.into())
+            }
+        }
+    }
+
+    fn open_with(
+        host: &Host,
+        home: Home,
+        terms: &Terms,
+        network: Network,
+    ) -> Result<Self, Fault> {
         let cgroup = host.groups.leaf(&terms.limits)?;
         match &host.hold {
-            Hold::Walls(walls) => Self::wall_in(walls, Some(home), terms, cgroup),
+            Hold::Walls(walls) => Self::wall_in(walls, Some(home), terms, cgroup, network),
             Hold::Fence => Self::fence_in(home, terms, cgroup),
             Hold::Nothing => Self::yard(home, terms, cgroup, |_| Ok(None)),
         }
@@ -107,8 +143,9 @@ impl Jail {
         home: Option<Home>,
         terms: &Terms,
         cgroup: Cgroup,
+        network: Network,
     ) -> Result<Self, Fault> {
-        match Self::cell(walls, home.as_ref(), terms, &cgroup) {
+        match Self::cell(walls, home.as_ref(), terms, &cgroup, network) {
             Ok(cell) => {
                 let mut jail = Self::around(Inside::Cell(cell), home, terms, cgroup);
                 jail.before = jail.cpu();
@@ -124,6 +161,7 @@ impl Jail {
         home: Option<&Home>,
         terms: &Terms,
         cgroup: &Cgroup,
+        network: Network,
     ) -> Result<Cell, Fault> {
         let program = home.map(|home| walls.store().copy_of(home.source())).transpose()?;
         let kept = home.and_then(Home::keeps);
@@ -138,6 +176,7 @@ impl Jail {
                 namespaces: false,
             },
             keeps_files: kept.is_some(),
+            has_door: network == Network::Door,
         };
         let cell = walls.open(cgroup, settlement)?;
         if let (Some(kept), Some((written, user))) = (kept, cell.written()) {

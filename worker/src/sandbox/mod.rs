@@ -34,6 +34,7 @@ mod bare;
 mod canary;
 mod cgroup;
 mod doctor;
+mod door;
 mod fence;
 mod filter;
 mod home;
@@ -64,6 +65,7 @@ use thiserror::Error;
 
 pub use cgroup::Hierarchies;
 pub use doctor::{Checkup, Row};
+pub use door::Door;
 pub use home::{Home, Source};
 pub use host::{Host, Refused};
 pub use jail::Jail;

@@ -418,6 +418,24 @@ pub(super) fn leave_time() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWTIME) }).map(drop)
 }
 
+/// Brings up the loopback of the caller's network namespace.
+pub(super) fn raise_loopback() -> io::Result<()> {
+    // SAFETY: the socket is opened here and closed on every way out; the request is a live value
+    // of this frame, all-zero but for the name and the flags.
+    unsafe {
+        let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        let socket = libc::socket(libc::AF_INET, flags, 0);
+        check(socket)?;
+        let socket = OwnedFd::from_raw_fd(socket);
+        let mut request: libc::ifreq = mem::zeroed();
+        for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+            *place = byte.cast_signed();
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)).map(drop)
+    }
+}
+
 /// Ends the process at once, running nothing that a copy of another's memory holds.
 pub(super) fn exit(code: c_int) -> ! {
     // SAFETY: ends the process.

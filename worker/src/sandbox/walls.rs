@@ -96,7 +96,7 @@ impl Walls {
             .and_then(|()| sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)))
             .fault("cannot set up a socket")?;
         let user = self.two_users.then_some(FIRST_USER + user);
-        let mut cell = Cell { socket, pidfd, written: None, user, _walls: Arc::clone(self) };
+        let mut cell = Cell { socket, pidfd, written: None, door: None, user, _walls: Arc::clone(self) };
         group.enter(pid)?;
         cell.settle(settlement)?;
         Ok(cell)
@@ -202,6 +202,8 @@ pub(super) struct Cell {
     pidfd: OwnedFd,
     /// What the bot writes in its working directory, where the worker keeps it.
     written: Option<OwnedFd>,
+    /// Where the bot reaches the worker, if it may and nobody has taken it yet.
+    door: Option<OwnedFd>,
     /// The user that the bot is to the machine, if not the worker's own.
     user: Option<u32>,
     /// The launcher outlives its jails.
@@ -210,11 +212,14 @@ pub(super) struct Cell {
 
 impl Cell {
     fn settle(&mut self, settlement: Settlement) -> Result<(), Fault> {
+        let (keeps_files, has_door) = (settlement.keeps_files, settlement.has_door);
         let task = Task::Settle(Box::new(settlement));
         wire::send(&self.socket, &task, &[]).fault("cannot build a jail")?;
         match wire::receive(&self.socket).fault("cannot build a jail")? {
-            Some((Answer::Done | Answer::Without(_), written)) => {
-                self.written = written.into_iter().next();
+            Some((Answer::Done | Answer::Without(_), handed)) => {
+                let mut handed = handed.into_iter();
+                self.written = if keeps_files { handed.next() } else { None };
+                self.door = if has_door { handed.next() } else { None };
                 Ok(())
             }
             Some((Answer::Failed(why), _)) => Err(Fault::new("cannot build a jail", why)),
@@ -225,6 +230,11 @@ impl Cell {
     /// The directory with what the bot wrote, if it is kept, and whose it is.
     pub(super) fn written(&self) -> Option<(&OwnedFd, Option<u32>)> {
         Some((self.written.as_ref()?, self.user))
+    }
+
+    /// Takes the socket where the bot reaches the worker.
+    pub(super) fn take_door(&mut self) -> Option<OwnedFd> {
+        self.door.take()
     }
 
     /// Has a task done; none is the answer of a jail that was killed.

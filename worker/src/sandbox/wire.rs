@@ -99,6 +99,9 @@ pub(super) struct Settlement {
     pub(super) lacks: Lacks,
     /// Whether the worker wants to reach what the bot writes.
     pub(super) keeps_files: bool,
+    /// Whether the worker wants to be reached by the bot: a listening socket comes with the answer,
+    /// behind what the line above asks for.
+    pub(super) has_door: bool,
 }
 
 /// What a jail's first process answers.

@@ -7,8 +7,10 @@ mod absent;
 mod cpu;
 mod exec;
 mod framing;
+mod http;
 mod memory;
 pub(crate) mod pipes;
+mod program;
 mod stdio;
 
 use std::time::{Duration, Instant};
@@ -21,6 +23,7 @@ use crate::sandbox::{Bytes, Jail};
 pub use absent::AbsentSeat;
 pub use exec::ExecSeat;
 pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT, Manners};
+pub use http::HttpSeat;
 pub use memory::MemorySeat;
 pub use pipes::{Cord, Stop};
 pub use stdio::StdioSeat;

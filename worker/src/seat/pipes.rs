@@ -24,7 +24,7 @@ const CHUNK: usize = 64 * 1024;
 /// Ends matches early: once its other end is written to or closed, every wait of every seat ends
 /// in [`Fault::Abandoned`].
 #[derive(Debug)]
-pub struct Stop(OwnedFd);
+pub struct Stop(pub(super) OwnedFd);
 
 impl Stop {
     /// Watches the reading end of a pipe.
@@ -120,26 +120,37 @@ pub(crate) fn wait(
         PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
         room.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::OUT)),
     ];
-    loop {
-        // One microsecond more, so that a wait that times out has passed its limit.
-        let left = limit - since(start) + Micros(1);
-        if left <= Micros::ZERO {
-            return Ok(Ready { waited: since(start), ..Ready::default() });
-        }
-        let left = Timespec { tv_sec: left.0 / 1_000_000, tv_nsec: left.0 % 1_000_000 * 1000 };
-        match rustix::event::poll(&mut fds, Some(&left)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => return Err(Fault::new("cannot wait for a bot", error)),
-        }
-    }
-    let waited = since(start);
+    let Some(waited) = poll(&mut fds, start, limit)? else {
+        return Ok(Ready { waited: since(start), ..Ready::default() });
+    };
     let [stopped, stdout, stderr, ended, stdin] = fds.map(|fd| !fd.revents().is_empty());
     if stopped {
         return Err(Fault::Abandoned);
     }
     let (stdout, stderr) = (stdout && what != For::End, stderr && process.stderr.is_some());
     Ok(Ready { waited, stdin: stdin && room.is_some(), stdout, stderr, ended })
+}
+
+/// Waits until one of these is ready, and says how long after `start` that was; none if that was
+/// not before `limit`.
+pub(super) fn poll(
+    fds: &mut [PollFd<'_>],
+    start: Instant,
+    limit: Micros,
+) -> Result<Option<Micros>, Fault> {
+    loop {
+        // One microsecond more, so that a wait that times out has passed its limit.
+        let left = limit - since(start) + Micros(1);
+        if left <= Micros::ZERO {
+            return Ok(None);
+        }
+        let left = Timespec { tv_sec: left.0 / 1_000_000, tv_nsec: left.0 % 1_000_000 * 1000 };
+        match rustix::event::poll(fds, Some(&left)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(Some(since(start))),
+            Err(error) => return Err(Fault::new("cannot wait for a bot", error)),
+        }
+    }
 }
 
 /// What a pipe had to offer.

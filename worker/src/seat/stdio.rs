@@ -20,15 +20,12 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
-use super::cpu::CpuCounter;
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros, since};
+use super::pipes::{self, Drained, For, Stop, Tail, micros, since};
+use super::program::{Outcome, Program};
 use super::{Answer, Failure, Manners, Remains, Seat, remains};
 use crate::fault::Fault;
-use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
-
-/// How long an answer takes before the whole process tree's time is measured.
-const WORTH_MEASURING: Micros = Micros::from_millis(1);
+use crate::sandbox::Jail;
 
 /// How much of what a bot wrote is quoted to its author, in bytes.
 const QUOTED: usize = 60;
@@ -50,21 +47,12 @@ pub enum StdioSeat {
 /// A referee's end of a conversation with a program.
 #[derive(Debug)]
 pub struct Conversation {
-    jail: Jail,
-    process: Process,
+    program: Program,
     frames: Frames,
-    stderr: Tail,
-    buffer: Buffer,
-    stop: Arc<Stop>,
     answered: bool,
-    clock: ClockKind,
-    cpu: CpuCounter,
     /// The request being written, with its newline; kept for its room.
     line: Vec<u8>,
 }
-
-/// Whether a step towards an answer succeeded, or why the bot forfeits.
-type Outcome<T> = Result<Result<T, Failure>, Fault>;
 
 /// An answer or its failure, and how long it was waited for.
 type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
@@ -75,49 +63,28 @@ impl StdioSeat {
     /// # Errors
     /// A fault if something of ours failed.
     pub fn start(
-        mut jail: Jail,
+        jail: Jail,
         argv: &[String],
         framing: Framing,
         clock: ClockKind,
         stop: Arc<Stop>,
     ) -> Result<Self, Fault> {
-        let process = match jail.start(argv, Stdin::Pipe) {
-            Ok(process) => process,
-            Err(NoStart::Bot(reason)) => return Ok(Self::Unstartable { jail, reason }),
-            Err(NoStart::Fault(fault)) => return Err(jail.close_after(fault)),
+        let program = match Program::start(jail, argv, clock, stop)? {
+            Ok(program) => program,
+            Err((jail, reason)) => return Ok(Self::Unstartable { jail, reason }),
         };
-        Ok(Self::Running(Conversation {
-            jail,
-            process,
-            frames: Frames::new(framing),
-            stderr: Tail::default(),
-            buffer: Buffer::new(),
-            stop,
-            answered: false,
-            clock,
-            cpu: CpuCounter::default(),
-            line: Vec::new(),
-        }))
+        let frames = Frames::new(framing);
+        Ok(Self::Running(Conversation { program, frames, answered: false, line: Vec::new() }))
     }
 }
 
 impl Conversation {
-    /// The processor time since it was last measured, of all processes if `whole`. Where it is not
-    /// charged, an answer that was there at once leaves children no time worth that price: theirs
-    /// is found with a later one.
-    fn measure(&mut self, whole: bool) -> Micros {
-        match self.jail.cpu_of_leaders() {
-            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu())),
-            None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu())),
-        }
-    }
-
     /// Reads what was written unasked: nothing but white space may have been.
     fn listen_before(&mut self) -> Outcome<()> {
         let mut closed = false;
         while !self.frames.flooded() {
-            match self.buffer.read(&self.process.stdout)? {
-                Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
+            match self.program.buffer.read(&self.program.process.stdout)? {
+                Drained::Bytes(count) => self.frames.push(self.program.buffer.front(count)),
                 Drained::Nothing => break,
                 Drained::End => {
                     closed = true;
@@ -134,7 +101,7 @@ impl Conversation {
             self.frames.drop_surplus();
             return Ok(Err(Failure { forfeit: Forfeit::Illegal, detail }));
         }
-        if closed { self.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
+        if closed { self.program.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
     }
 
     /// Writes a request; its time has not begun yet, but a bot that reads nothing runs out of it
@@ -146,19 +113,19 @@ impl Conversation {
         let start = Instant::now();
         let mut written = 0;
         loop {
-            let Some(stdin) = &mut self.process.stdin else {
+            let Some(stdin) = &mut self.program.process.stdin else {
                 unreachable!("open until the farewell")
             };
             match stdin.write(&self.line[written..]) {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let ready = pipes::wait(&self.process, For::Room, &self.stop, start, limit)?;
+                    let ready = pipes::wait(&self.program.process, For::Room, &self.program.stop, start, limit)?;
                     if ready.stderr {
-                        self.stderr.drain(&mut self.process, &mut self.buffer)?;
+                        self.program.drain_stderr()?;
                     }
                     if ready.ended {
-                        return self.gone("ended").map(Err);
+                        return self.program.gone("ended").map(Err);
                     }
                     if ready.waited > limit {
                         let all = self.line.len();
@@ -173,7 +140,7 @@ impl Conversation {
                         }
                     }
                 }
-                Err(_) => return self.gone("closed its standard input").map(Err),
+                Err(_) => return self.program.gone("closed its standard input").map(Err),
             }
             if written == self.line.len() {
                 return Ok(Ok(()));
@@ -184,14 +151,14 @@ impl Conversation {
     /// Waits for the answer, and says when its last byte was there.
     fn listen(&mut self, start: Instant, limit: Micros) -> Listened {
         loop {
-            let ready = pipes::wait(&self.process, For::Output, &self.stop, start, limit)?;
+            let ready = pipes::wait(&self.program.process, For::Output, &self.program.stop, start, limit)?;
             if ready.stderr {
-                self.stderr.drain(&mut self.process, &mut self.buffer)?;
+                self.program.drain_stderr()?;
             }
             let mut closed = false;
             if ready.stdout {
-                match self.buffer.read(&self.process.stdout)? {
-                    Drained::Bytes(count) => self.frames.push(self.buffer.front(count)),
+                match self.program.buffer.read(&self.program.process.stdout)? {
+                    Drained::Bytes(count) => self.frames.push(self.program.buffer.front(count)),
                     Drained::Nothing => {}
                     Drained::End => closed = true,
                 }
@@ -203,11 +170,11 @@ impl Conversation {
                 return Ok((ready.waited, Err(self.flood())));
             }
             if closed {
-                return Ok((ready.waited, Err(self.gone("closed its standard output")?)));
+                return Ok((ready.waited, Err(self.program.gone("closed its standard output")?)));
             }
             // Whether it ended is asked last: what it wrote before is read first, all of it.
             if ready.ended && !ready.stdout {
-                return Ok((ready.waited, Err(self.gone("ended")?)));
+                return Ok((ready.waited, Err(self.program.gone("ended")?)));
             }
             if ready.waited > limit {
                 let detail = match self.frames.unfinished() {
@@ -241,84 +208,20 @@ impl Conversation {
         Failure { forfeit: Forfeit::Flood, detail }
     }
 
-    /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
-    fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
-        self.jail.wake()?;
-        let start = Instant::now();
-        let exit = loop {
-            if let Some(exit) = self.process.exit().or_else(|| self.jail.reap(&mut self.process)) {
-                break Some(exit);
-            }
-            let ready = pipes::wait(&self.process, For::End, &self.stop, start, ENDING)?;
-            if ready.stderr {
-                self.stderr.drain(&mut self.process, &mut self.buffer)?;
-            }
-            if ready.waited > ENDING {
-                break None;
-            }
-        };
-        let detail = match (self.jail.cause_of_death()?, exit) {
-            (Some(cause), exit) => Exit::by(&cause, exit),
-            (None, Some(exit)) => exit.to_string(),
-            (None, None) => format!("{seen}, but runs on"),
-        };
-        Ok(Failure { forfeit: Forfeit::Gone, detail })
-    }
-
-    /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
-    /// have answered all the same; but it is not the program any more that its author wrote.
-    fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
-        let Some(cause) = self.jail.lost_a_process()? else { return Ok(reply) };
-        self.jail.end_process(&mut self.process);
-        let detail = Exit::by(&cause, None);
-        Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
-    }
-
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
         self.answered = true;
         if let Err(failure) = self.listen_before()? {
             return Ok(Answer { reply: Err(failure), spent: Spent::default() });
         }
-        if self.clock == ClockKind::Cpu {
-            // What it burnt while it owed nothing is not this answer's to pay.
-            self.measure(true);
-        }
-        self.jail.wake()?;
+        self.program.wake()?;
         let begun = Instant::now();
         let (wall, reply) = match self.deliver(text, limit)? {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
-        self.jail.rest()?;
-        if self.clock == ClockKind::Cpu {
-            // Read while it stands, the account is exact.
-            self.jail.settle()?;
-        }
-        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
-        let cpu = self.measure(whole);
-        let reply = self.whole(reply)?;
+        let cpu = self.program.rest(wall, reply.is_err())?;
+        let reply = self.program.whole(reply)?;
         Ok(Answer { reply, spent: Spent { wall, cpu } })
-    }
-
-    /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
-    /// could not end by itself.
-    fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
-        self.jail.wake()?;
-        let start = Instant::now();
-        let mut what = For::Output;
-        while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {
-            let ready = pipes::wait(&self.process, what, &self.stop, start, limit)?;
-            if ready.waited > limit {
-                break;
-            }
-            if ready.stdout && self.buffer.read(&self.process.stdout)? == Drained::End {
-                what = For::End;
-            }
-            if ready.stderr {
-                self.stderr.drain(&mut self.process, &mut self.buffer)?;
-            }
-        }
-        self.stderr.drain(&mut self.process, &mut self.buffer)
     }
 }
 
@@ -331,8 +234,8 @@ impl Seat for StdioSeat {
     }
 
     fn tell(&mut self, text: &str) {
-        if let Self::Running(Conversation { process, .. }) = self
-            && let Some(stdin) = &mut process.stdin
+        if let Self::Running(Conversation { program, .. }) = self
+            && let Some(stdin) = &mut program.process.stdin
         {
             // A bot that is gone, or whose pipe is full, misses news it does not care for.
             drop(stdin.write(format!("{text}\n").as_bytes()));
@@ -345,29 +248,27 @@ impl Seat for StdioSeat {
 
     fn dismiss(&mut self) {
         if let Self::Running(conversation) = self {
-            conversation.jail.kill();
+            conversation.program.jail.kill();
         }
     }
 
     fn hang_up(&mut self) {
         if let Self::Running(conversation) = self {
-            conversation.process.stdin = None;
+            conversation.program.process.stdin = None;
         }
     }
 
     fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
         let left = deadline.saturating_duration_since(Instant::now());
         match self {
-            Self::Running(conversation) => conversation.farewell(micros(left)),
+            Self::Running(conversation) => conversation.program.farewell(micros(left)),
             Self::Unstartable { .. } => Ok(()),
         }
     }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
         match *self {
-            Self::Running(Conversation { jail, stderr, frames, .. }) => {
-                remains(jail, stderr, frames.manners())
-            }
+            Self::Running(Conversation { program, frames, .. }) => program.close(frames.manners()),
             Self::Unstartable { jail, .. } => remains(jail, Tail::default(), Manners::default()),
         }
     }

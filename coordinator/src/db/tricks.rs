@@ -1,0 +1,208 @@
+//! Sessions of tricks over HTTP, and what they came to.
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::TokenId;
+use sqlx::{Error, FromRow, PgExecutor, PgPool};
+use time::OffsetDateTime;
+
+use super::tokens::Role;
+
+/// Who asks, and where its session stands.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Its token.
+    pub id: TokenId,
+    /// What the token allows.
+    pub role: Role,
+    /// Its session, if it has one that began since it was asked for.
+    pub session: Option<Stored>,
+}
+
+/// A session as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// What deals its tables.
+    pub seed: Seed,
+    /// How many requests with cards were answered.
+    pub turn: i32,
+    /// For each table the cards in the order in which they were played.
+    pub played: Vec<Vec<u8>>,
+}
+
+/// What somebody's finished sessions came to.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Record {
+    /// Whose.
+    pub name: String,
+    /// How many there are.
+    pub sessions: i64,
+    /// The best result.
+    pub best: i32,
+    /// At how many tables that was.
+    pub best_tables: i32,
+    /// The sum of all results.
+    pub total: i64,
+    /// How many of them were victories.
+    pub victories: i64,
+    /// When the last one ended.
+    pub last_at: OffsetDateTime,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Tables won minus tables lost.
+    pub result: i32,
+    /// How many tables there were.
+    pub tables: i32,
+    /// Whether that is a victory.
+    pub victory: bool,
+}
+
+/// A row of [`find`].
+#[derive(FromRow)]
+struct Found {
+    id: i32,
+    role: Role,
+    seed: Option<Vec<u8>>,
+    turn: Option<i32>,
+    played: Option<Vec<Vec<u8>>>,
+}
+
+/// The token with this hash, unless it was revoked, and its session, if that began after `since`.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(
+    db: impl PgExecutor<'_>,
+    hash: &[u8; 32],
+    since: OffsetDateTime,
+) -> Result<Option<Caller>, Error> {
+    let statement = "
+        SELECT t.id, t.role, s.seed, s.turn, s.played FROM tokens t
+        LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
+        WHERE t.hash = $1 AND t.revoked_at IS NULL";
+    let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since);
+    let found: Option<Found> = query.fetch_optional(db).await?;
+    Ok(found.map(|Found { id, role, seed, turn, played }| {
+        let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
+        let session = seed.zip(turn).zip(played);
+        let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
+        Caller { id: TokenId(id), role, session }
+    }))
+}
+
+/// Begins a session, in the place of one that was there.
+///
+/// # Errors
+/// If the database fails.
+pub async fn begin(
+    db: impl PgExecutor<'_>,
+    token: TokenId,
+    session: &Stored,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO tricks_sessions (token, seed, started_at, turn, played)
+        VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (token) DO UPDATE SET seed = excluded.seed, started_at = excluded.started_at,
+            turn = excluded.turn, played = excluded.played";
+    let query = sqlx::query(statement).bind(token.0).bind(session.seed.0.as_slice()).bind(now);
+    query.bind(session.turn).bind(&session.played).execute(db).await.map(drop)
+}
+
+/// Keeps what was played in answer to a request with cards; whether nothing else happened to the
+/// session meanwhile.
+///
+/// # Errors
+/// If the database fails.
+pub async fn go_on(
+    db: impl PgExecutor<'_>,
+    token: TokenId,
+    session: &Stored,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE tricks_sessions SET turn = turn + 1, played = $4
+        WHERE token = $1 AND seed = $2 AND turn = $3";
+    let query = sqlx::query(statement).bind(token.0).bind(session.seed.0.as_slice());
+    let query = query.bind(session.turn).bind(&session.played);
+    Ok(query.execute(db).await?.rows_affected() == 1)
+}
+
+/// The same for the last request of a session, whose end enters its token's record.
+///
+/// # Errors
+/// If the database fails; then nothing was kept.
+pub async fn end(
+    pool: &PgPool,
+    token: TokenId,
+    session: &Stored,
+    ending: Ending,
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let mut transaction = pool.begin().await?;
+    if !go_on(&mut *transaction, token, session).await? {
+        return Ok(false);
+    }
+    let statement = "
+        INSERT INTO tricks_records AS r
+            (token, sessions, best, best_tables, total, victories, last_at)
+        VALUES ($1, 1, $2, $3, $2::integer, $4, $5)
+        ON CONFLICT (token) DO UPDATE SET
+            sessions = r.sessions + 1,
+            best = greatest(r.best, excluded.best),
+            best_tables = CASE WHEN (excluded.best, -excluded.best_tables) > (r.best, -r.best_tables)
+                THEN excluded.best_tables ELSE r.best_tables END,
+            total = r.total + excluded.total,
+            victories = r.victories + excluded.victories,
+            last_at = greatest(r.last_at, excluded.last_at)";
+    let query = sqlx::query(statement).bind(token.0).bind(ending.result).bind(ending.tables);
+    let query = query.bind(i64::from(ending.victory)).bind(now);
+    query.execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Forgets sessions that began before a time.
+///
+/// # Errors
+/// If the database fails.
+pub async fn forget(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64, Error> {
+    let statement = "DELETE FROM tricks_sessions WHERE started_at <= $1";
+    Ok(sqlx::query(statement).bind(before).execute(db).await?.rows_affected())
+}
+
+/// The records of all who have one, the best result first, and of equal ones the best mean.
+///
+/// # Errors
+/// If the database fails.
+pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>, Error> {
+    let statement = "
+        SELECT t.name, r.sessions, r.best, r.best_tables, r.total, r.victories, r.last_at
+        FROM tricks_records r JOIN tokens t ON t.id = r.token
+        ORDER BY r.best DESC, r.total::numeric / r.sessions DESC, t.name, t.id LIMIT 1000";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// What victory tokens are made with: `drawn`, if there was nothing before.
+///
+/// # Errors
+/// If the database fails.
+pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
+    let statement = "INSERT INTO tricks_key (key) VALUES ($1) ON CONFLICT DO NOTHING";
+    sqlx::query(statement).bind(drawn.as_slice()).execute(pool).await?;
+    let key: Vec<u8> = sqlx::query_scalar("SELECT key FROM tricks_key").fetch_one(pool).await?;
+    key.try_into().map_err(|_| Error::Decode("a key has 32 bytes".into()))
+}
+
+/// The name and the hash of a token, also of one that was revoked.
+///
+/// # Errors
+/// If the database fails.
+pub async fn holder(
+    db: impl PgExecutor<'_>,
+    token: TokenId,
+) -> Result<Option<(String, Vec<u8>)>, Error> {
+    let statement = "SELECT name, hash FROM tokens WHERE id = $1";
+    sqlx::query_as(statement).bind(token.0).fetch_optional(db).await
+}

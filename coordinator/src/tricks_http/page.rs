@@ -1,0 +1,114 @@
+//! What people see of tricks over HTTP: everybody's records, and what a victory token proves.
+
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use maud::{DOCTYPE, Markup, html};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::House;
+use crate::db::tricks::{self, Record};
+use crate::queue::again;
+
+/// What a browser may do with these pages: show them.
+const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// The leaderboard.
+pub(super) async fn records(State(house): State<House>) -> Response {
+    match again(|| tricks::records(&house.pool)).await {
+        Ok(records) => page(StatusCode::OK, "Tricks against the house", &board(&records)),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Whose victory a token shows.
+pub(super) async fn victory(State(house): State<House>, Path(token): Path<String>) -> Response {
+    match house.winner(&token).await {
+        Ok(Some((name, victory))) => {
+            let shown = html! {
+                p { b { (name) } " won with a result of " (victory.result) ", " (utc(victory.at)) }
+            };
+            page(StatusCode::OK, "Victory", &shown)
+        }
+        Ok(None) => {
+            let shown = html! { p { "This is no victory token of this server." } };
+            page(StatusCode::NOT_FOUND, "No victory", &shown)
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &sqlx::Error) -> Response {
+    tracing::warn!(%error, "a page of tricks failed");
+    let shown = html! { p { "The database does not answer; try again." } };
+    page(StatusCode::SERVICE_UNAVAILABLE, "Not now", &shown)
+}
+
+fn board(records: &[Record]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th { "Player" } th { "Best" } th { "of tables" } th { "Mean" }
+                    th { "Sessions" } th { "Victories" } th { "Last" }
+                }
+            }
+            tbody {
+                @for record in records {
+                    tr {
+                        td { (record.name) }
+                        td { (record.best) } td { (record.best_tables) } td { (mean(record)) }
+                        td { (record.sessions) } td { (record.victories) }
+                        td { (utc(record.last_at)) }
+                    }
+                }
+            }
+        }
+        @if records.is_empty() { p { "Nobody has finished a session yet." } }
+    }
+}
+
+/// The mean result to two places, rounded to the nearer.
+fn mean(record: &Record) -> String {
+    let (total, sessions) = (i128::from(record.total), i128::from(record.sessions.max(1)));
+    let hundredths = (total.abs() * 200 + sessions) / (2 * sessions);
+    let sign = if total < 0 && hundredths > 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+fn utc(time: OffsetDateTime) -> String {
+    time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
+}
+
+fn page(status: StatusCode, title: &str, shown: &Markup) -> Response {
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                title { (title) }
+            }
+            body { main { h1 { (title) } (shown) } }
+        }
+    };
+    (status, [(header::CONTENT_SECURITY_POLICY, POLICY)], document).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_rounded() {
+        for (total, sessions, shown) in
+            [(0, 1, "0.00"), (1, 3, "0.33"), (-2, 3, "-0.67"), (705, 2, "352.50"), (-1, 900, "0.00")]
+        {
+            let name = "x".to_owned();
+            let (best, best_tables, victories, last_at) = (0, 1, 0, OffsetDateTime::UNIX_EPOCH);
+            let record = Record { name, sessions, best, best_tables, total, victories, last_at };
+            assert_eq!(mean(&record), shown);
+        }
+    }
+}

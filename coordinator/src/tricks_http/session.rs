@@ -1,0 +1,199 @@
+//! A session: tables of one player against the house, rebuilt from the cards played so far.
+//!
+//! What is kept of a session is its seed and, for each table, the cards in the order in which they
+//! were played. Everything else follows from that by the rules, at a price far below that of one
+//! card of the house's. So a session survives whatever the server does not, and a request that
+//! fails on its way has changed nothing.
+
+use arbiter_games::Seed;
+use arbiter_games::tricks::{Card, DECK, Dealer, Player, TRICKS, Table};
+
+use super::player;
+
+/// In how many worlds the house tries each of its cards. Half of what the bot takes: nobody wins
+/// against the one who would not against the other, and more players can play at once.
+const WORLDS: usize = 30;
+
+/// What stands for a mistake in what was played.
+const MISTAKE: u8 = 36;
+const _: () = assert!(MISTAKE as usize == DECK);
+
+/// The player who came to play.
+const CALLER: Player = Player::First;
+/// The house.
+const HOUSE: Player = Player::Second;
+
+/// A table, and all that was played at it.
+#[derive(Debug)]
+struct Seated {
+    table: Table,
+    house: player::Table,
+    played: Vec<u8>,
+}
+
+/// Tables of one player against the house.
+#[derive(Debug)]
+pub(super) struct Session(Vec<Seated>);
+
+/// How many cards there should have been, and were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WrongCount {
+    pub(super) due: usize,
+    pub(super) found: usize,
+}
+
+impl Seated {
+    /// Plays a card that is known by its number.
+    fn play(&mut self, number: u8) {
+        if self.table.turn() == Some(HOUSE) {
+            // What it has heard already is not told again.
+            self.house.hear(&self.table.tell(HOUSE));
+            self.house.lay(1 << number);
+        }
+        self.table.play(Card::all().nth(usize::from(number)));
+        self.played.push(number);
+    }
+
+    /// Has the house play while the table waits for it.
+    fn have_house_play(&mut self) {
+        while self.table.turn() == Some(HOUSE) {
+            self.house.hear(&self.table.tell(HOUSE));
+            self.play(number(&player::name(self.house.choose())));
+        }
+    }
+}
+
+impl Session {
+    /// Deals so many tables. The house attacks where it is to.
+    pub(super) fn start(seed: Seed, tables: usize) -> Self {
+        let mut session = Self::rebuild(seed, &vec![Vec::new(); tables]);
+        session.have_house_play();
+        session
+    }
+
+    /// The session in which this was played.
+    pub(super) fn rebuild(seed: Seed, played: &[Vec<u8>]) -> Self {
+        let mut dealer = Dealer::new(seed);
+        let seated = played.iter().map(|played| {
+            let table = Table::new(&dealer.deal());
+            let house = player::Table::new(WORLDS);
+            let mut seated = Seated { table, house, played: Vec::new() };
+            played.iter().for_each(|number| seated.play(*number));
+            seated
+        });
+        Self(seated.collect())
+    }
+
+    /// What was played at each table.
+    pub(super) fn played(&self) -> Vec<Vec<u8>> {
+        self.0.iter().map(|seated| seated.played.clone()).collect()
+    }
+
+    /// How many tables there are.
+    pub(super) fn tables(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether all tables are over.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.iter().all(|seated| seated.table.turn().is_none())
+    }
+
+    /// Plays a word for each table, and the house's answers. A word that is no card, or a card
+    /// that may not be played, loses its table; what stands for a table that is over is nothing.
+    ///
+    /// # Errors
+    /// If there are more or fewer words than tables. Nothing has changed then.
+    pub(super) fn play(&mut self, words: &str) -> Result<(), WrongCount> {
+        let words: Vec<_> = words.split_ascii_whitespace().collect();
+        if words.len() != self.0.len() {
+            return Err(WrongCount { due: self.0.len(), found: words.len() });
+        }
+        for (seated, word) in self.0.iter_mut().zip(words) {
+            // The news up to here were told with the answer before.
+            let _old = seated.table.tell(CALLER);
+            if seated.table.turn() == Some(CALLER) {
+                seated.play(number(word));
+            }
+        }
+        self.have_house_play();
+        Ok(())
+    }
+
+    fn have_house_play(&mut self) {
+        self.0.iter_mut().for_each(Seated::have_house_play);
+    }
+
+    /// What the player is told: the lines `states` and `scores`, and at the end `result`.
+    pub(super) fn news(&mut self) -> String {
+        let states: Vec<_> = self.0.iter_mut().map(|seated| seated.table.tell(CALLER)).collect();
+        let scores: Vec<_> = self.0.iter().map(|seated| seated.table.score_for(CALLER)).collect();
+        let news = format!("states: {}\nscores: {}", states.join(" "), scores.join(" "));
+        if self.is_over() { format!("{news}\nresult: {}", self.result()) } else { news }
+    }
+
+    /// Tables won minus tables lost.
+    pub(super) fn result(&self) -> i32 {
+        let sign = |seated: &Seated| {
+            let tricks = i32::from(seated.table.tricks(CALLER));
+            (2 * tricks - i32::from(TRICKS)).signum()
+        };
+        self.0.iter().map(sign).sum()
+    }
+}
+
+/// The number of a card, or what stands for a mistake.
+fn number(word: &str) -> u8 {
+    let card = word.parse().ok();
+    let number = card.and_then(|card: Card| Card::all().position(|other| other == card));
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(MISTAKE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first card that each table would take.
+    fn words(session: &Session) -> String {
+        let word = |seated: &Seated| {
+            seated.table.playable().next().map_or_else(|| ".".to_owned(), |card| card.to_string())
+        };
+        session.0.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_session_is_what_was_played() {
+        let seed = Seed::of_text("session");
+        let mut session = Session::start(seed, 3);
+        let mut told = session.news();
+        assert!(told.starts_with("states: ") && told.ends_with("\nscores: 0:0 0:0 0:0"), "{told}");
+        while !session.is_over() {
+            let words = words(&session);
+            let mut again = Session::rebuild(seed, &session.played());
+            session.play(&words).unwrap();
+            again.play(&words).unwrap();
+            told = session.news();
+            assert_eq!(again.news(), told);
+            assert_eq!(again.played(), session.played());
+        }
+        assert!(told.contains(&format!("\nresult: {}", session.result())), "{told}");
+        assert!(session.played().iter().all(|played| played.len() == DECK));
+    }
+
+    #[test]
+    fn mistakes_lose_their_table_and_numbers_are_checked() {
+        let mut session = Session::start(Seed::of_text("mistakes"), 2);
+        session.news();
+        for words in ["", "W0", "W0 W0 W0"] {
+            let found = words.split(' ').filter(|word| !word.is_empty()).count();
+            assert_eq!(session.play(words), Err(WrongCount { due: 2, found }));
+        }
+        session.play("W9 x").unwrap();
+        assert_eq!(session.news(), "states: . .\nscores: 18:0 18:0\nresult: -2");
+        let played = session.played();
+        let mut again = Session::rebuild(Seed::of_text("mistakes"), &played);
+        assert!(again.is_over() && again.result() == -2);
+        again.play("any thing").unwrap();
+        assert_eq!(again.played(), played);
+    }
+}

@@ -1,0 +1,500 @@
+//! Tricks over HTTP: the dialogue of the source with an unmodified curl, sessions that survive
+//! restarts and end with their day, and requests that mean nothing or harm.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arbiter_coordinator::access::{self, Role, Secret};
+use arbiter_coordinator::db::tricks::{self, Stored};
+use arbiter_coordinator::tricks_http::{Mode, router_in};
+use arbiter_games::Seed;
+use arbiter_games::tricks::{Card, Dealer, Player, Table};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use support::{Database, START};
+use time::{Duration, OffsetDateTime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use tokio::task::JoinHandle;
+
+/// Seconds since the start, for the tests that let time pass.
+static PASSED: AtomicI64 = AtomicI64::new(0);
+
+fn clock() -> OffsetDateTime {
+    START
+}
+
+fn passing_clock() -> OffsetDateTime {
+    START + Duration::seconds(PASSED.load(Ordering::Relaxed))
+}
+
+/// A server for a database; it stops when it is dropped.
+struct Server {
+    address: String,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Server {
+    async fn start(database: &Database, mode: Mode) -> Self {
+        Self::with(database, mode, clock).await
+    }
+
+    async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let pages = router_in(database.pool.clone(), clock, mode);
+        let serving = tokio::spawn(async { axum::serve(listener, pages).await.unwrap() });
+        Self { address, serving }
+    }
+
+    /// What comes back for these bytes until the server closes. If they are all that is to come,
+    /// and no whole request, the server is told so.
+    async fn raw(&self, bytes: &[u8], is_whole: bool) -> String {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        // A server may have closed before it has read everything.
+        drop(stream.write_all(bytes).await);
+        if !is_whole {
+            drop(stream.shutdown().await);
+        }
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer).await);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The status and the body for a request with this body.
+    async fn post(&self, body: &str) -> (u16, String) {
+        let length = body.len();
+        let request = format!(
+            "POST /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        split(&self.raw(request.as_bytes(), true).await)
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        split(&self.raw(request.as_bytes(), true).await)
+    }
+
+    /// What an unmodified curl prints with these arguments, the last one behind the address.
+    #[expect(clippy::disallowed_methods, reason = "curl is what this is about")]
+    async fn curl(&self, arguments: &[&str]) -> String {
+        let url = format!("http://{}/tricks.php", self.address);
+        let mut curl: Command = std::process::Command::new("curl").into();
+        let output = curl.arg("-sS").args(arguments).arg(url).output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// The status and the body of a whole answer.
+fn split(answer: &str) -> (u16, String) {
+    let status = answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
+
+/// The words of the line of this name.
+fn line<'a>(answer: &'a str, name: &str) -> Vec<&'a str> {
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.strip_prefix(": ").unwrap_or_default().split(' ').collect()
+}
+
+/// One who plays the first card that it may.
+#[derive(Default)]
+struct Mind(HashMap<usize, (Vec<String>, String)>);
+
+impl Mind {
+    /// A card for each table.
+    fn cards(&mut self, answer: &str) -> String {
+        let states = line(answer, "states");
+        let card = |(table, state)| self.card(table, state);
+        states.into_iter().enumerate().map(card).collect::<Vec<_>>().join(" ")
+    }
+
+    fn card(&mut self, table: usize, state: &str) -> String {
+        if state.ends_with('.') {
+            return ".".to_owned();
+        }
+        let (hand, attack) = self.0.entry(table).or_default();
+        let mut rest = state;
+        while let Some(first) = rest.chars().next() {
+            let (fragment, behind) = rest.split_at(match first {
+                '>' => 3,
+                '+' | '-' => 1,
+                _ => 2,
+            });
+            rest = behind;
+            match first {
+                '>' => fragment[1..].clone_into(attack),
+                '+' | '-' => attack.clear(),
+                ':' => {}
+                _ => hand.push(fragment.to_owned()),
+            }
+        }
+        let follows = |card: &String| !attack.is_empty() && card[..1] == attack[..1];
+        let index = hand.iter().position(follows).unwrap_or(0);
+        attack.clear();
+        hand.remove(index)
+    }
+}
+
+async fn player(database: &Database, name: &str) -> Secret {
+    access::create(&database.pool, Role::Player, name, START).await.unwrap().1
+}
+
+/// The token as players type it: letters and digits.
+fn typed(secret: &Secret) -> &str {
+    secret.text().strip_prefix("arb_").unwrap()
+}
+
+async fn stored(database: &Database, secret: &Secret) -> Option<Stored> {
+    let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
+    let since = START - Duration::days(1);
+    tricks::find(&database.pool, &hash, since).await.unwrap().unwrap().session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curl_plays_the_dialogue_of_the_source() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let token = typed(&secret);
+    assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let server = Server::start(&database, Mode::Official).await;
+    let mut answer = server.curl(&["-d", &format!("token={token}&_games=2")]).await;
+    let states = line(&answer, "states");
+    assert_eq!(states.len(), 2);
+    for state in states {
+        let (hand, trump) = state.split_once(':').unwrap();
+        assert!(hand.len() == 18 && "WXYZN".contains(&trump[..1]), "{state}");
+        assert!(trump.len() == 1 || (trump.len() == 4 && &trump[1..2] == ">"), "{state}");
+    }
+    assert!(answer.ends_with("\nscores: 0:0 0:0\n"), "{answer:?}");
+    let (mut mind, mut turns) = (Mind::default(), 0);
+    while !answer.contains("result: ") {
+        // Every way that curl has of saying the same.
+        let cards = mind.cards(&answer);
+        let form = format!("token={token}&move={cards}");
+        let lines = format!("token: {token}\nmove: {cards}");
+        let (one, two) = (format!("token={token}"), format!("move={cards}"));
+        let arguments: &[&[&str]] = &[
+            &["-d", &form],
+            &["-d", &one, "--data-urlencode", &two],
+            &["-F", &one, "-F", &two],
+            &["-H", "Content-Type: text/plain", "--data-binary", &lines],
+            &["-H", "Content-Type:", "-d", &form],
+            &["-H", "Transfer-Encoding: chunked", "-d", &form],
+            &["--http2", "-d", &form],
+            &["--http1.0", "-d", &form],
+        ];
+        answer = server.curl(arguments[turns % arguments.len()]).await;
+        assert!(answer.starts_with("states: "), "{answer}");
+        turns += 1;
+    }
+    let won = line(&answer, "scores");
+    let won = won.iter().map(|score| {
+        let (theirs, ours) = score.split_once(':').unwrap();
+        ours.parse::<i32>().unwrap().cmp(&theirs.parse().unwrap()) as i32
+    });
+    assert_eq!(line(&answer, "result"), [won.sum::<i32>().to_string()]);
+    let (status, page) = server.get("/tricks").await;
+    assert!(status == 200 && page.contains("<td>Ada</td>"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_answered_in_json() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let server = Server::start(&database, Mode::Official).await;
+    let (status, body) = server.post(&format!("{{\"token\":\"{}\"}}", secret.text())).await;
+    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, answer["scores"].as_str()), (200, Some("0:0 0:0 0:0")));
+    let (status, body) = server.post(r#"{"token":"none"}"#).await;
+    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert!(status == 401 && answer["error"].is_string(), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_tables_survive_restarts() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let token = typed(&secret);
+    let mut server = Server::start(&database, Mode::Official).await;
+    let (mut status, mut answer) = server.post(&format!("token={token}&_games=200")).await;
+    let (mut mind, mut tables) = (Mind::default(), 0);
+    while status == 200 && !answer.contains("result: ") {
+        tables = line(&answer, "states").len();
+        server = Server::start(&database, Mode::Official).await;
+        (status, answer) = server.post(&format!("token={token}&move={}", mind.cards(&answer))).await;
+    }
+    assert_eq!((status, tables), (200, 200), "{answer}");
+    let scores = line(&answer, "scores");
+    let sums = scores.iter().map(|score| score.split(':').map(|n| n.parse::<u8>().unwrap()).sum());
+    assert!(sums.into_iter().all(|sum: u8| sum == 18), "{answer}");
+    // A player so simple is beaten by a house that is worth beating.
+    let result: i32 = line(&answer, "result")[0].parse().unwrap();
+    assert!(result < -35, "{result}");
+    let (status, answer) = server.post(&format!("token={token}&move={}", ". ".repeat(200))).await;
+    assert!(status == 409 && answer.starts_with("error: the session is over"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_and_changes_nothing() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let worker = access::create(&database.pool, Role::Worker, "w", START).await.unwrap().1;
+    let token = typed(&secret);
+    let server = Server::start(&database, Mode::Official).await;
+    let (status, _) = server.post(&format!("token={token}&move=W0")).await;
+    assert_eq!(status, 409, "a move before a start");
+    assert_eq!(server.post(&format!("token={token}&_games=2")).await.0, 200);
+    let before = stored(&database, &secret).await.unwrap();
+    let long = "W0 ".repeat(40_000);
+    for (body, due) in [
+        (String::new(), 400),
+        ("hello".to_owned(), 400),
+        ("_games=2".to_owned(), 401),
+        ("token=unknown".to_owned(), 401),
+        (format!("token={}", worker.text()), 401),
+        (format!("token={token}&_games=0"), 400),
+        (format!("token={token}&_games=201"), 400),
+        (format!("token={token}&_games=-3"), 400),
+        (format!("token={token}&_games=two"), 400),
+        (format!("token={token}&_games="), 400),
+        (format!("token={token}&token={token}"), 400),
+        (format!("token={token}&move="), 400),
+        (format!("token={token}&move=W0"), 400),
+        (format!("token={token}&move=W0 W1 W2&_games=2"), 400),
+        (format!("token={token}&move=%ff W0"), 400),
+        (format!("token={token}&move=W0 W1&move=W0 W1"), 400),
+        (format!("token={token}&move={long}"), 413),
+        (format!("{{\"token\":\"{token}\",\"move\":"), 400),
+    ] {
+        let (status, answer) = server.post(&body).await;
+        let short = &body[..body.len().min(200)];
+        assert_eq!(status, due, "{short}: {answer}");
+        assert!(answer.contains("error") && answer.lines().count() == 1, "{short}: {answer}");
+    }
+    let (status, answer) = server.get("/tricks.php").await;
+    assert!(status == 405 && answer.starts_with("error: "), "{answer}");
+    assert_eq!(server.get("/other.php").await.0, 404);
+    assert_eq!(stored(&database, &secret).await.unwrap(), before);
+    // A move is a move, whatever else it carries.
+    let (status, _) = server.post(&format!("token={token}&_games=9&move=W9 x")).await;
+    assert_eq!((status, stored(&database, &secret).await.unwrap().turn), (200, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offers_of_another_protocol_are_ignored() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let server = Server::start(&database, Mode::Official).await;
+    let body = format!("token={}", typed(&secret));
+    let request = |last: &str| {
+        format!(
+            "POST /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings{last}\r\n\
+             Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nContent-Length: {}\r\n\
+             \r\n{body}",
+            body.len()
+        )
+    };
+    // Two on one connection, the first of which is kept alive.
+    let answer = server.raw((request("") + &request(", close")).as_bytes(), true).await;
+    assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_end_with_their_day() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let token = typed(&secret);
+    let server = Server::with(&database, Mode::Official, passing_clock).await;
+    let begin = format!("token={token}&_games=1");
+    let mistake = format!("token={token}&move=x");
+    server.post(&begin).await;
+    PASSED.store(24 * 3600 - 1, Ordering::Relaxed);
+    assert_eq!(server.post(&mistake).await.0, 200);
+    server.post(&begin).await;
+    PASSED.store(2 * 24 * 3600, Ordering::Relaxed);
+    let (status, answer) = server.post(&mistake).await;
+    assert!(status == 409 && answer.starts_with("error: no session"), "{answer}");
+    assert_eq!(tricks::forget(&database.pool, passing_clock()).await.unwrap(), 1);
+}
+
+/// A session of 40 tables of which the house has lost all but the last, by mistakes of its own.
+fn nearly_won(seed: Seed) -> Stored {
+    const MISTAKE: u8 = 36;
+    let mut dealer = Dealer::new(seed);
+    let lost = (0..40).map(|number| {
+        let table = Table::new(&dealer.deal());
+        match table.turn() {
+            _ if number == 39 => Vec::new(),
+            Some(Player::Second) => vec![MISTAKE],
+            _ => {
+                let first = table.playable().next();
+                let index = Card::all().position(|card| Some(card) == first).unwrap();
+                vec![u8::try_from(index).unwrap(), MISTAKE]
+            }
+        }
+    });
+    Stored { seed, turn: 0, played: lost.collect() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn victories_are_proved_but_not_in_test_mode() {
+    let database = Database::new().await;
+    // In the last table somebody is to move first; it must be the player.
+    let seeds = (0..).map(|number| Seed::of_text(&format!("victory {number}")));
+    let first = |seed: &Seed| {
+        let mut dealer = Dealer::new(*seed);
+        (0..40).map(|_| dealer.deal()).last().unwrap().attacker()
+    };
+    let seed = seeds.into_iter().find(|seed| first(seed) == Player::First).unwrap();
+    for (name, mode) in [("Ada", Mode::Official), ("Bob", Mode::Test)] {
+        let secret = player(&database, name).await;
+        let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
+        let id = tricks::find(&database.pool, &hash, START).await.unwrap().unwrap().id;
+        tricks::begin(&database.pool, id, &nearly_won(seed), START).await.unwrap();
+        let server = Server::start(&database, mode).await;
+        let body = format!("token={}&move={}", typed(&secret), "x ".repeat(40));
+        let (status, answer) = server.post(&body).await;
+        assert_eq!((status, line(&answer, "result")), (200, vec!["38"]), "{answer}");
+        let token = line(&answer, "end")[0];
+        assert_eq!(token.is_empty(), mode == Mode::Test, "{answer}");
+        if mode == Mode::Official {
+            let (status, page) = server.get(&format!("/tricks/victory/{token}")).await;
+            assert!(status == 200 && page.contains("Ada") && page.contains("38"), "{page}");
+            let mut forged = token.to_owned();
+            forged.replace_range(8..10, "c8");
+            assert_eq!(server.get(&format!("/tricks/victory/{forged}")).await.0, 404);
+        }
+        let (_, page) = server.get("/tricks").await;
+        assert!(page.contains(&format!("<td>{name}</td><td>38</td><td>40</td>")), "{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_requests_at_once_each_counts_once() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let token = typed(&secret);
+    // As if by two coordinators: they do not know of each other.
+    let [one, two] =
+        [Server::start(&database, Mode::Official).await, Server::start(&database, Mode::Official).await];
+    one.post(&format!("token={token}&_games=200")).await;
+    let body = format!("token={token}&move={}", "x ".repeat(200));
+    let ((first, _), (second, _)) = tokio::join!(one.post(&body), two.post(&body));
+    let mut statuses = [first, second];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    assert_eq!(stored(&database, &secret).await.unwrap().turn, 1);
+    assert_eq!(database.number("SELECT sessions FROM tricks_records").await, 1);
+}
+
+/// Requests as nobody should send them. None of them brings the token with the right number of
+/// cards, or alone. With each goes whether the server can know that nothing more will come.
+fn hostile(token: &str) -> impl Strategy<Value = (Vec<u8>, bool)> + use<> {
+    let junk = proptest::collection::vec(any::<u8>(), 0..300);
+    let field = prop_oneof![
+        Just(format!("token={token}&move=")),
+        Just(format!("token={token}&move=W0 W1 W2 W3")),
+        Just(format!("token={token}&token={token}&move=W0 W1")),
+        Just(format!("token={token}&_games=999999999999999999999")),
+        Just(format!("token: {token}\nmove: x")),
+        Just(format!("{{\"token\":\"{token}\",\"move\":[[]]}}")),
+        Just(format!("{{\"token\":\"{token}\",\"move\":1e999}}")),
+        Just(format!("--b\r\nContent-Disposition: form-data; name=token\r\n\r\n{token}\r\n--b")),
+        "[a-z_=:&{}\"%+ \r\n-]{0,80}",
+    ];
+    let body = prop_oneof![field.prop_map(String::into_bytes), junk];
+    let method = prop_oneof![4 => Just("POST"), 1 => "[A-Z]{1,9}".prop_map(|m| &*m.leak())];
+    let extra = prop_oneof![
+        Just(""),
+        Just("Content-Type: application/json\r\n"),
+        Just("Content-Type: multipart/form-data; boundary=\r\n"),
+        Just("Content-Encoding: gzip\r\n"),
+        Just("Expect: 100-continue\r\n"),
+        Just("Transfer-Encoding: chunked\r\n"),
+        Just("Transfer-Encoding: gzip\r\n"),
+        Just("Content-Length: -1\r\n"),
+        Just("Content-Length: 99999999999\r\n"),
+        Just("Upgrade: h2c\r\n"),
+    ];
+    (method, body, extra, 0..40_usize).prop_map(|(method, body, extra, more)| {
+        let length = body.len() + if more > 35 { more } else { 0 };
+        let head = format!(
+            "{method} /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{extra}\
+             Content-Length: {length}\r\n\r\n"
+        );
+        let is_whole = length == body.len() && !extra.contains("chunked") && !extra.contains("999");
+        ([head.into_bytes(), body].concat(), is_whole)
+    })
+}
+
+#[test]
+fn no_request_breaks_the_server_or_a_session() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (database, secret, server) = runtime.block_on(async {
+        let database = Database::new().await;
+        let secret = player(&database, "Ada").await;
+        let server = Server::start(&database, Mode::Official).await;
+        assert_eq!(server.post(&format!("token={}&_games=2", typed(&secret))).await.0, 200);
+        (database, secret, server)
+    });
+    let before = runtime.block_on(stored(&database, &secret));
+    let config = Config { cases: 400, failure_persistence: None, ..Config::default() };
+    let tried = TestRunner::new(config).run(&hostile(typed(&secret)), |(request, whole)| {
+        let answer = runtime.block_on(server.raw(&request, whole));
+        prop_assert!(!answer.starts_with("HTTP/1.1 5"), "{answer}");
+        prop_assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+        prop_assert_eq!(&runtime.block_on(stored(&database, &secret)), &before);
+        Ok(())
+    });
+    tried.unwrap();
+    let (status, _) = runtime.block_on(server.post(&format!("token={}&move=W0 W1", typed(&secret))));
+    assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_slow_disturb_nobody() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let server = Server::start(&database, Mode::Official).await;
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(b"POST /tricks.php HTTP/1.1\r\nContent-Length: 9\r\n\r\ntok").await.unwrap();
+        slow.push(stream);
+    }
+    let (status, _) = server.post(&format!("token={}", typed(&secret))).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_hammer_are_told_to_wait() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let server = Server::start(&database, Mode::Official).await;
+    server.post(&format!("token={}&_games=200", typed(&secret))).await;
+    let body = format!("token={}&move=W0", typed(&secret));
+    let mut status = 400;
+    for _ in 0..1000 {
+        let (found, answer) = server.post(&body).await;
+        status = found;
+        if status == 429 {
+            assert!(answer.starts_with("error: too many requests"), "{answer}");
+            break;
+        }
+    }
+    assert_eq!(status, 429);
+}

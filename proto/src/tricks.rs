@@ -1,0 +1,307 @@
+//! Tricks over HTTP: what the bodies of requests say, and how they are answered.
+//!
+//! Clients of the source's server send what comes easiest to their language, so the body itself
+//! decides what it is, and its headers nothing: an object of JSON, `multipart/form-data`, a
+//! url-encoded form, or lines `name: value`. Answers are lines too, and JSON to whoever asked in
+//! it. The house's server and the referee's seat for clients both speak by this module.
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Where the game is played.
+pub const PATH: &str = "/tricks.php";
+/// The longest body that a request may have, in bytes: of 200 cards, written as wastefully as it
+/// goes, there is room for many times over.
+pub const LONGEST_BODY: usize = 64 * 1024;
+
+/// The fields that mean something.
+const TOKEN: &str = "token";
+const GAMES: &str = "_games";
+const MOVE: &str = "move";
+
+/// How a client wants to be answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// In lines.
+    #[default]
+    Lines,
+    /// In an object of JSON.
+    Json,
+}
+
+/// What a request says. No field is looked into yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks.
+    pub token: Option<String>,
+    /// At how many tables it wants to play.
+    pub games: Option<String>,
+    /// Its cards.
+    pub cards: Option<String>,
+}
+
+/// Why a body says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BodyError {
+    /// It is no text.
+    #[error("the request is not UTF-8")]
+    Encoding,
+    /// It has no form that is known.
+    #[error("the request has no fields; send token=… as a form, in lines, or as JSON")]
+    Shapeless,
+    /// It looked like one of the forms.
+    #[error("the request's {0} is broken off or malformed")]
+    Broken(&'static str),
+    /// A field is there more than once.
+    #[error("{0} is given twice")]
+    Doubled(&'static str),
+}
+
+impl Format {
+    /// How the client that sent this body wants to be answered.
+    pub fn of(body: &[u8]) -> Self {
+        if body.trim_ascii_start().starts_with(b"{") { Self::Json } else { Self::Lines }
+    }
+
+    /// The media type of answers.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Lines => "text/plain; charset=utf-8",
+            Self::Json => "application/json",
+        }
+    }
+
+    /// An answer from its lines, each of them `name: value`.
+    pub fn answer(self, lines: &str) -> String {
+        match self {
+            Self::Lines => format!("{lines}\n"),
+            Self::Json => {
+                let fields = lines.lines().filter_map(|line| line.split_once(": "));
+                let value = |text: &str| text.parse().map_or_else(|_| text.into(), number);
+                let object: Map<_, _> =
+                    fields.map(|(name, text)| (name.to_owned(), value(text))).collect();
+                format!("{}\n", Value::Object(object))
+            }
+        }
+    }
+}
+
+fn number(number: i64) -> Value {
+    number.into()
+}
+
+impl Request {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// If it says nothing, or something twice.
+    pub fn read(body: &[u8]) -> Result<Self, BodyError> {
+        let text = str::from_utf8(body).map_err(|_| BodyError::Encoding)?;
+        let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
+        if text.starts_with('{') {
+            return Self::of(json(text)?);
+        }
+        if text.starts_with("--") {
+            return Self::of(multipart(text)?);
+        }
+        match text.find(['=', ':']).map(|at| text.as_bytes()[at]) {
+            Some(b'=') => Self::of(form(text)?),
+            Some(_) => Self::of(lines(text)),
+            None => Err(BodyError::Shapeless),
+        }
+    }
+
+    /// The fields that are known; the others do not matter.
+    fn of(fields: Vec<(String, String)>) -> Result<Self, BodyError> {
+        let mut request = Self::default();
+        for (name, value) in fields {
+            let (field, name) = match name.as_str() {
+                TOKEN => (&mut request.token, TOKEN),
+                GAMES => (&mut request.games, GAMES),
+                MOVE => (&mut request.cards, MOVE),
+                _ => continue,
+            };
+            if field.replace(value.trim_ascii().to_owned()).is_some() {
+                return Err(BodyError::Doubled(name));
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// The fields of a url-encoded form.
+fn form(text: &str) -> Result<Vec<(String, String)>, BodyError> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let decoded = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((decode(name)?, decode(value)?))
+    });
+    decoded.collect()
+}
+
+/// Undoes url-encoding. A percent sign without a number stands for itself.
+fn decode(text: &str) -> Result<String, BodyError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        let digits = behind.first_chunk().and_then(|[high, low]| {
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+        });
+        match (byte, digits) {
+            (b'+', _) => bytes.push(b' '),
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            (byte, _) => bytes.push(*byte),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| BodyError::Encoding)
+}
+
+/// The fields of lines `name: value`.
+fn lines(text: &str) -> Vec<(String, String)> {
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    fields.map(|(name, value)| (name.trim_ascii().to_owned(), value.to_owned())).collect()
+}
+
+/// The fields of `multipart/form-data`, whose first line is the border between its parts.
+fn multipart(text: &str) -> Result<Vec<(String, String)>, BodyError> {
+    let broken = || BodyError::Broken("multipart form");
+    let border = text.lines().next().unwrap_or_default().trim_ascii_end();
+    let mut parts: Vec<_> = text.split(border).skip(1).collect();
+    if !parts.pop().is_some_and(|end| end.starts_with("--")) {
+        return Err(broken());
+    }
+    let field = |part: &str| {
+        let blank = ["\r\n\r\n", "\n\n"].into_iter().filter_map(|blank| part.split_once(blank));
+        let (head, value) = blank.min_by_key(|(head, _)| head.len()).ok_or_else(broken)?;
+        Ok((name(head).ok_or_else(broken)?, value.to_owned()))
+    };
+    parts.into_iter().map(field).collect()
+}
+
+/// The name of a part, from its headers.
+fn name(head: &str) -> Option<String> {
+    let is_named = |line: &&str| {
+        let (header, _) = line.split_once(':').unwrap_or_default();
+        header.trim_ascii().eq_ignore_ascii_case("content-disposition")
+    };
+    let disposition = head.lines().find(is_named)?;
+    let mut parameters = disposition.split(';').map(str::trim_ascii);
+    let name = parameters.find_map(|parameter| parameter.strip_prefix("name="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+/// The fields of an object.
+fn json(text: &str) -> Result<Vec<(String, String)>, BodyError> {
+    let fields: Fields = serde_json::from_str(text).map_err(|_| BodyError::Broken("JSON"))?;
+    Ok(fields.0)
+}
+
+/// All fields of an object, also those that are there twice.
+struct Fields(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    fields.push((name, plain(&value)));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A value as a form would have it: a list of cards is its cards in a row.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(token: &str, games: Option<&str>, cards: Option<&str>) -> Request {
+        let (games, cards) = (games.map(str::to_owned), cards.map(str::to_owned));
+        Request { token: Some(token.to_owned()), games, cards }
+    }
+
+    #[test]
+    fn every_form_says_the_same() {
+        let said = request("abc", None, Some("W6 Z5"));
+        for body in [
+            "token=abc&move=W6 Z5",
+            "token=abc&move=W6+Z5",
+            "token=abc&move=W6%20Z5&",
+            "move=W6%20Z5&token=%61bc&other",
+            "token=abc&move=W6 Z5\n",
+            "token: abc\nmove: W6 Z5",
+            "token: abc\r\nmove: W6 Z5\r\n",
+            "token:abc\nmove:W6 Z5\n\n",
+            r#"{"token":"abc","move":"W6 Z5"}"#,
+            r#" {"move":["W6","Z5"],"token":"abc","x":{"token":1}}"#,
+            "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc\r\n--b\r\n\
+             content-disposition: form-data; name=move\r\nContent-Type: text/plain\r\n\r\n\
+             W6 Z5\r\n--b--\r\n",
+        ] {
+            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&said), "{body}");
+        }
+        let started = request("abc", Some("2"), None);
+        for body in ["token=abc&_games=2", "token: abc\n_games: 2", r#"{"token":"abc","_games":2}"#]
+        {
+            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&started), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_is_refused() {
+        for (body, error) in [
+            (&b""[..], BodyError::Shapeless),
+            (b"token", BodyError::Shapeless),
+            (b"token=\xff", BodyError::Encoding),
+            (b"token=%ff", BodyError::Encoding),
+            (b"token=a&token=a", BodyError::Doubled("token")),
+            (b"token: a\nmove: b\nmove: c", BodyError::Doubled("move")),
+            (br#"{"_games":1,"_games":2}"#, BodyError::Doubled("_games")),
+            (b"{\"token\":", BodyError::Broken("JSON")),
+            (b"--b\r\nname=", BodyError::Broken("multipart form")),
+            (b"--", BodyError::Broken("multipart form")),
+            (b"--b\r\n\r\n\r\n--b--", BodyError::Broken("multipart form")),
+        ] {
+            let found = Request::read(body);
+            assert_eq!(found, Err(error), "{}", String::from_utf8_lossy(body));
+        }
+        assert_eq!(Request::read(b"a=b"), Ok(Request::default()));
+    }
+
+    #[test]
+    fn answers_have_the_same_names() {
+        let lines = "states: +. .\nscores: 0:1 2:0\nresult: -2";
+        assert_eq!(Format::Lines.answer(lines), format!("{lines}\n"));
+        let json = "{\"states\":\"+. .\",\"scores\":\"0:1 2:0\",\"result\":-2}\n";
+        assert_eq!(Format::Json.answer(lines), json);
+        assert_eq!((Format::of(b"\n{}"), Format::of(b"a=b")), (Format::Json, Format::Lines));
+    }
+}

@@ -1,0 +1,156 @@
+//! A program that runs for the whole match, whatever it speaks: how it is started, stopped between
+//! its answers, measured, and how its end is told.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbiter_games::{ClockKind, Forfeit, Micros};
+
+use super::cpu::CpuCounter;
+use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
+use super::{Failure, Manners, Remains, remains};
+use crate::fault::Fault;
+use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
+
+/// How long an answer takes before the whole process tree's time is measured.
+const WORTH_MEASURING: Micros = Micros::from_millis(1);
+
+/// Whether a step towards an answer succeeded, or why the bot forfeits.
+pub(super) type Outcome<T> = Result<Result<T, Failure>, Fault>;
+
+/// A running program of a bot.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) jail: Jail,
+    pub(super) process: Process,
+    pub(super) stderr: Tail,
+    pub(super) buffer: Buffer,
+    pub(super) stop: Arc<Stop>,
+    clock: ClockKind,
+    cpu: CpuCounter,
+}
+
+/// A program, or the jail of one that cannot be run and the reason, for its author.
+pub(super) type Started = Result<Program, (Jail, String)>;
+
+impl Program {
+    /// Starts `argv` in `jail`, to be charged by `clock`.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    pub(super) fn start(
+        mut jail: Jail,
+        argv: &[String],
+        clock: ClockKind,
+        stop: Arc<Stop>,
+    ) -> Result<Started, Fault> {
+        let process = match jail.start(argv, Stdin::Pipe) {
+            Ok(process) => process,
+            Err(NoStart::Bot(reason)) => return Ok(Err((jail, reason))),
+            Err(NoStart::Fault(fault)) => return Err(jail.close_after(fault)),
+        };
+        let (stderr, buffer, cpu) = (Tail::default(), Buffer::new(), CpuCounter::default());
+        Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
+    }
+
+    /// The processor time since it was last measured, of all processes if `whole`. Where it is not
+    /// charged, an answer that was there at once leaves children no time worth that price: theirs
+    /// is found with a later one.
+    fn measure(&mut self, whole: bool) -> Micros {
+        match self.jail.cpu_of_leaders() {
+            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu())),
+            None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu())),
+        }
+    }
+
+    /// Wakes it for an answer.
+    ///
+    /// # Errors
+    /// A fault if it cannot be woken.
+    pub(super) fn wake(&mut self) -> Result<(), Fault> {
+        if self.clock == ClockKind::Cpu {
+            // What it burnt while it owed nothing is not this answer's to pay.
+            self.measure(true);
+        }
+        self.jail.wake()
+    }
+
+    /// Lets it rest after an answer that took so long on the wall, or failed: the processor time
+    /// that the answer took.
+    ///
+    /// # Errors
+    /// A fault if it cannot be stopped.
+    pub(super) fn rest(&mut self, wall: Micros, failed: bool) -> Result<Micros, Fault> {
+        self.jail.rest()?;
+        if self.clock == ClockKind::Cpu {
+            // Read while it stands, the account is exact.
+            self.jail.settle()?;
+        }
+        let whole = self.clock == ClockKind::Cpu || failed || wall >= WORTH_MEASURING;
+        Ok(self.measure(whole))
+    }
+
+    /// Takes in what it wrote to its standard error.
+    pub(super) fn drain_stderr(&mut self) -> Result<(), Fault> {
+        self.stderr.drain(&mut self.process, &mut self.buffer)
+    }
+
+    /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
+    pub(super) fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
+        self.jail.wake()?;
+        let start = Instant::now();
+        let exit = loop {
+            if let Some(exit) = self.process.exit().or_else(|| self.jail.reap(&mut self.process)) {
+                break Some(exit);
+            }
+            let ready = pipes::wait(&self.process, For::End, &self.stop, start, ENDING)?;
+            if ready.stderr {
+                self.drain_stderr()?;
+            }
+            if ready.waited > ENDING {
+                break None;
+            }
+        };
+        let detail = match (self.jail.cause_of_death()?, exit) {
+            (Some(cause), exit) => Exit::by(&cause, exit),
+            (None, Some(exit)) => exit.to_string(),
+            (None, None) => format!("{seen}, but runs on"),
+        };
+        Ok(Failure { forfeit: Forfeit::Gone, detail })
+    }
+
+    /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
+    /// have answered all the same; but it is not the program any more that its author wrote.
+    pub(super) fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
+        let Some(cause) = self.jail.lost_a_process()? else { return Ok(reply) };
+        self.jail.end_process(&mut self.process);
+        let detail = Exit::by(&cause, None);
+        Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
+    }
+
+    /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
+    /// could not end by itself.
+    pub(super) fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
+        self.jail.wake()?;
+        let start = Instant::now();
+        let mut what = For::Output;
+        while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {
+            let ready = pipes::wait(&self.process, what, &self.stop, start, limit)?;
+            if ready.waited > limit {
+                break;
+            }
+            if ready.stdout && self.buffer.read(&self.process.stdout)? == Drained::End {
+                what = For::End;
+            }
+            if ready.stderr {
+                self.drain_stderr()?;
+            }
+        }
+        self.drain_stderr()
+    }
+
+    /// Kills what still runs, and tells what is left.
+    pub(super) fn close(self, manners: Manners) -> Result<Remains, Fault> {
+        remains(self.jail, self.stderr, manners)
+    }
+}
