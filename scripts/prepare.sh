@@ -1,5 +1,6 @@
 # Sourced by ./demo and ./test: installs what is missing where that is allowed, and otherwise
 # says exactly what to install. Needs Rust (https://rustup.rs) and nothing else beforehand.
+# shellcheck shell=bash
 
 # need PROGRAM PACKAGE…: remembers the packages if the program is not there.
 missing=()

@@ -33,8 +33,8 @@ mod worker;
 
 pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
-pub use turns::Turns;
 pub(crate) use status::database;
+pub use turns::Turns;
 
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;

@@ -235,7 +235,8 @@ async fn two_hundred_tables_survive_restarts() {
     while status == 200 && !answer.contains("result: ") {
         tables = line(&answer, "states").len();
         server = Server::start(&database, Mode::Official).await;
-        (status, answer) = server.post(&format!("token={token}&move={}", mind.cards(&answer))).await;
+        (status, answer) =
+            server.post(&format!("token={token}&move={}", mind.cards(&answer))).await;
     }
     assert_eq!((status, tables), (200, 200), "{answer}");
     let scores = line(&answer, "scores");
@@ -389,8 +390,10 @@ async fn of_two_requests_at_once_each_counts_once() {
     let secret = player(&database, "Ada").await;
     let token = typed(&secret);
     // As if by two coordinators: they do not know of each other.
-    let [one, two] =
-        [Server::start(&database, Mode::Official).await, Server::start(&database, Mode::Official).await];
+    let [one, two] = [
+        Server::start(&database, Mode::Official).await,
+        Server::start(&database, Mode::Official).await,
+    ];
     one.post(&format!("token={token}&_games=200")).await;
     let body = format!("token={token}&move={}", "x ".repeat(200));
     let ((first, _), (second, _)) = tokio::join!(one.post(&body), two.post(&body));
@@ -461,7 +464,8 @@ fn no_request_breaks_the_server_or_a_session() {
         Ok(())
     });
     tried.unwrap();
-    let (status, _) = runtime.block_on(server.post(&format!("token={}&move=W0 W1", typed(&secret))));
+    let (status, _) =
+        runtime.block_on(server.post(&format!("token={}&move=W0 W1", typed(&secret))));
     assert_eq!(status, 200);
 }
 
@@ -473,7 +477,10 @@ async fn the_slow_disturb_nobody() {
     let mut slow = Vec::new();
     for _ in 0..100 {
         let mut stream = TcpStream::connect(&server.address).await.unwrap();
-        stream.write_all(b"POST /tricks.php HTTP/1.1\r\nContent-Length: 9\r\n\r\ntok").await.unwrap();
+        stream
+            .write_all(b"POST /tricks.php HTTP/1.1\r\nContent-Length: 9\r\n\r\ntok")
+            .await
+            .unwrap();
         slow.push(stream);
     }
     let (status, _) = server.post(&format!("token={}", typed(&secret))).await;

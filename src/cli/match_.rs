@@ -136,6 +136,7 @@ fn status_json(found: &MatchStatus) -> Value {
     });
     let more = json!({
         "wall_ms": played.then_some(found.wall_ms),
+        "taken_from": (!found.taken_from.is_empty()).then_some(&found.taken_from),
         "worker": (!found.worker.is_empty()).then_some(&found.worker),
         "level": (!found.level.is_empty()).then_some(&found.level),
         "faulty": found.faulty,
@@ -182,6 +183,9 @@ fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
     out.table(&table)?;
     if let Some(transcript) = transcript(found) {
         let seconds = f64::from(*wall_ms) / 1000.0;
+        if !found.taken_from.is_empty() {
+            out.line(&format!("taken over from {}", found.taken_from))?;
+        }
         let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
         out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
         out.line(&format!("transcript {transcript}"))?;

@@ -154,5 +154,6 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         level: "A'".into(),
         faults: vec![],
         faulty: 0,
+        taken_from: String::new(),
     }
 }

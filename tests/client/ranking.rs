@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use arbiter_proto::v1::{GetPlaceResponse, Meeting};
+use arbiter_proto::v1::{GetPlaceResponse, Meeting, Provisional};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -28,6 +28,16 @@ fn a_table_says_which_edition_it_is() {
     );
     let found = succeed(&server, &["ranking", "finals", "--name", "CY"]);
     assert!(found.contains("cyd") && !found.contains("bob"), "{found}");
+}
+
+#[test]
+fn the_edition_that_is_being_played_is_told_of() {
+    let mut script = board();
+    script.board.provisional = Some(Provisional { edition: 2, matches: 400, counted: 120 });
+    let table = succeed(&Server::start(script), &["ranking", "finals"]);
+    let line = table.lines().nth(1).unwrap();
+    let told = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
+    assert_eq!(line, told);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where tournaments are played: a Postgres, a coordinator and workers, each a process of its own.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,6 +143,11 @@ impl Hall {
     pub(crate) fn restart_coordinator(&mut self) {
         let mut command = coordinator(&self.database, self.address, self.lease);
         self.coordinator = Service::start(&mut command, &self.path("log"));
+    }
+
+    /// Waits until it serves: clients that ask earlier are refused.
+    pub(crate) fn expect_serving(&self) {
+        wait_until("the coordinator serves", || TcpStream::connect(self.address).is_ok());
     }
 
     /// Kills the server of the database.

@@ -18,6 +18,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
+mod changes;
 mod contests;
 mod hall;
 mod ledger;

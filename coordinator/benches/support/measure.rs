@@ -49,6 +49,11 @@ impl Latencies {
         self.0.extend(other.0);
     }
 
+    /// How many times.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// What so many parts of a hundred stay below, in milliseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
@@ -61,7 +66,7 @@ impl Latencies {
 impl fmt::Display for Latencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, high, most] = [50, 99, 100].map(|percent| self.percentile(percent));
-        let times = self.0.len();
+        let times = self.count();
         write!(f, "p50 {median:.2} ms, p99 {high:.2} ms, most {most:.1} ms ({times} times)")
     }
 }

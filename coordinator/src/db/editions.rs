@@ -189,6 +189,20 @@ pub async fn running(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
     Ok(ids.into_iter().map(EditionId).collect())
 }
 
+/// The edition of a tournament that is being played.
+///
+/// # Errors
+/// If the database fails.
+pub async fn playing(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Option<Edition>, Error> {
+    let statement = "
+        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
+        WHERE e.tournament = $1 AND e.state = 'running'";
+    sqlx::query_as(statement).bind(tournament.0).fetch_optional(db).await
+}
+
 /// The edition whose leaderboard is the official one.
 ///
 /// # Errors

@@ -37,7 +37,10 @@ impl Shared {
         let planned = planned.map_err(database)?.into_iter().next();
         let planned = planned.ok_or_else(|| missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
-        let mut status = match played::find(&self.pool, id).await.map_err(database)? {
+        let played = played::find(&self.pool, id).await.map_err(database)?;
+        // Whoever played it played it there.
+        let source = played.as_ref().and_then(PlayedMatch::source);
+        let mut status = match played {
             Some(played) => result(id.edition, &roster, &played),
             None => MatchStatus {
                 r#match: id.to_string(),
@@ -57,11 +60,20 @@ impl Shared {
             standing.state.word().clone_into(&mut status.state);
             status.faulty = u32::try_from(failed.len()).unwrap_or(u32::MAX);
             if viewer.organises() {
-                status.worker = standing.worker.unwrap_or_default();
+                status.worker = match source {
+                    Some(source) => self.worker_of(source).await?,
+                    None => standing.worker.unwrap_or_default(),
+                };
                 status.faults = failed.into_iter().map(|fault| fault.reason).collect();
             }
         }
         Ok(status)
+    }
+
+    /// The name of the worker that played a match.
+    async fn worker_of(&self, id: MatchId) -> Result<String, Status> {
+        let standing = played::lot(&self.pool, id).await.map_err(database)?;
+        Ok(standing.and_then(|standing| standing.worker).unwrap_or_default())
     }
 
     /// Says why seats forfeited, to whom that is to be told.
@@ -229,6 +241,7 @@ fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchSta
         transcript: played.transcript.clone(),
         wall_ms: played.wall_ms,
         level: played.level.clone(),
+        taken_from: played.source().map(|source| source.to_string()).unwrap_or_default(),
         ..MatchStatus::default()
     }
 }

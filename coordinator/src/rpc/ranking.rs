@@ -5,6 +5,7 @@ use arbiter_proto::v1::ranking_service_server::RankingService;
 use arbiter_proto::v1::{
     self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
     GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
+    Provisional,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -152,6 +153,8 @@ impl Shared {
             board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
         let limit = if asked.limit == 0 { PLACES.0 } else { asked.limit.min(PLACES.1) };
         let page = shown.iter().skip(asked.offset as usize).take(limit as usize);
+        let playing = editions::playing(&self.pool, edition.tournament).await.map_err(database)?;
+        let provisional = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
@@ -160,6 +163,11 @@ impl Shared {
             columns: ranking::columns(board.game).into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
             places: page.map(|place| message(&board, place)).collect(),
+            provisional: provisional.map(|Edition { number, matches, counted, .. }| Provisional {
+                edition: number,
+                matches,
+                counted,
+            }),
         })
     }
 

@@ -25,6 +25,7 @@ use crate::queue::PlanError;
 use crate::tournament::create::{self, CreateError, StateError};
 use crate::tournament::edition::{self, OpenError, Running};
 use crate::tournament::file::{FileError, TournamentFile};
+use crate::tournament::opener;
 
 #[tonic::async_trait]
 impl TournamentService for Shared {
@@ -243,7 +244,9 @@ impl Shared {
         for edition in editions::of_tournament(&self.pool, found.id).await.map_err(database)? {
             described.push(self.counted(edition, official).await?);
         }
-        Ok(message(found, described))
+        let mut connection = self.pool.acquire().await.map_err(database)?;
+        let due = opener::due(&mut connection, &found).await.map_err(database)?;
+        Ok(Tournament { due_us: due.map_or(0, micros), ..message(found, described) })
     }
 
     /// The newest edition of a tournament.
@@ -328,6 +331,8 @@ fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament
         seed: if over { found.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(found.created_at),
         editions,
+        trouble: found.trouble.unwrap_or_default(),
+        due_us: 0,
     }
 }
 

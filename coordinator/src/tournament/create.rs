@@ -160,9 +160,9 @@ pub(crate) async fn cancel_in(
 ) -> Result<Tournament, StateError> {
     open(&mut *db, id).await?;
     for edition in editions::of_tournament(&mut *db, id).await? {
-        if matches!(edition.state, EditionState::Planning | EditionState::Running)
-            && editions::cancel(&mut *db, edition.id, now).await?
-        {
+        editions::cancel(&mut *db, edition.id, now).await?;
+        // What is still being played of an edition that was replaced is of no use any more, either.
+        if edition.state != EditionState::Complete {
             lots::cancel(&mut *db, edition.id).await?;
         }
     }

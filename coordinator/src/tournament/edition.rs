@@ -16,7 +16,7 @@ use super::episodes::Rounds;
 use super::planner::Planner;
 use super::takeover::{self, To};
 use super::{FileError, TournamentFile};
-use crate::db::editions::{self, Edition, EditionState};
+use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{changes, versions};
@@ -94,7 +94,7 @@ async fn open_here(
     let tournament = create::open(db, tournament).await?;
     // What changes from here on may be missing from the edition, and makes another one due.
     let changes = changes::of_tournament(&mut *db, tournament.id).await?;
-    let before = running_of(db, tournament.id).await?;
+    let before = editions::playing(&mut *db, tournament.id).await?;
     if let (Running::Refuse, Some(before)) = (running, &before) {
         let (name, number) = (tournament.name, before.number);
         return Err(StateError::Runs { name, number }.into());
@@ -103,15 +103,6 @@ async fn open_here(
     changes::forget(&mut *db, &changes).await?;
     transaction.commit().await?;
     Ok(opened)
-}
-
-/// The edition of a tournament that is being played.
-pub(super) async fn running_of(
-    db: &mut PgConnection,
-    tournament: TournamentId,
-) -> Result<Option<Edition>, Error> {
-    let all = editions::of_tournament(&mut *db, tournament).await?;
-    Ok(all.into_iter().find(|edition| edition.state == EditionState::Running))
 }
 
 /// Plans an edition and starts it in the place of the one that runs, in a transaction of the

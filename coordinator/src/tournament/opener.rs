@@ -18,7 +18,7 @@ use super::edition::{self, OpenError};
 use super::{Rerun, StateError, TournamentFile, create};
 use crate::db::changes;
 use crate::db::editions::{self, Edition};
-use crate::db::tournaments::{self, Tournament};
+use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::versions;
 use crate::queue::{Clock, PlanError, Queue};
 
@@ -74,6 +74,29 @@ impl Opener {
     }
 }
 
+/// When an edition of a tournament is opened because something changed, if one is due.
+///
+/// # Errors
+/// If the database fails.
+pub async fn due(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+) -> Result<Option<OffsetDateTime>, Error> {
+    let Some(first) = changes::of_tournament(&mut *db, tournament.id).await?.first().copied()
+    else {
+        return Ok(None);
+    };
+    let began = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
+    let file = TournamentFile::from_json(&tournament.settings);
+    Ok(match file {
+        _ if !began || tournament.state != TournamentState::Open => None,
+        Ok(file) if file.rerun == Rerun::Manual => None,
+        Ok(file) => Some(first.at + window(&file)),
+        // Whoever opens it will say so.
+        Err(_) => Some(first.at),
+    })
+}
+
 /// Opens an edition of a tournament if one is due at this time.
 ///
 /// # Errors
@@ -93,21 +116,13 @@ async fn open_here(
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Option<Outcome>, OpenError> {
-    // Most looks come before the window is over: they lock nothing.
-    let Some(first) = changes::of_tournament(queue.pool(), id).await?.first().copied() else {
-        return Ok(None);
-    };
-    let Some(tournament) = tournaments::get(queue.pool(), id).await? else { return Ok(None) };
-    if editions::of_tournament(queue.pool(), id).await?.is_empty() {
-        // The first one is for the organiser to start.
+    // Most looks come before the time: they lock nothing.
+    let mut connection = queue.pool().acquire().await?;
+    let Some(tournament) = tournaments::get(&mut *connection, id).await? else { return Ok(None) };
+    if due(&mut connection, &tournament).await?.is_none_or(|due| now < due) {
         return Ok(None);
     }
-    let file = edition::read(&tournament.name, &tournament.settings);
-    if let Ok(file) = &file
-        && (file.rerun == Rerun::Manual || now < first.at + window(file))
-    {
-        return Ok(None);
-    }
+    drop(connection);
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     let tournament = match create::open(db, id).await {
@@ -117,15 +132,11 @@ async fn open_here(
         Err(_) => return Ok(None),
     };
     let changes = changes::of_tournament(&mut *db, id).await?;
-    if !changes.iter().any(|change| change.id == first.id) {
-        // Somebody else has opened one that shows it.
+    if due(&mut *db, &tournament).await?.is_none_or(|due| now < due) {
+        // Somebody else has opened one that shows what there was.
         return Ok(None);
     }
-    let opened = match file {
-        Ok(_) => unless_shown(db, &tournament, now).await,
-        Err(error) => Err(error),
-    };
-    match opened {
+    match unless_shown(db, &tournament, now).await {
         Ok(opened) => {
             changes::forget(&mut *db, &changes).await?;
             transaction.commit().await?;
@@ -151,7 +162,7 @@ async fn unless_shown(
     tournament: &Tournament,
     now: OffsetDateTime,
 ) -> Result<Option<Edition>, OpenError> {
-    let before = edition::running_of(db, tournament.id).await?;
+    let before = editions::playing(&mut *db, tournament.id).await?;
     let shown = match &before {
         Some(running) => Some(running.clone()),
         None => last_complete(db, tournament.id).await?,

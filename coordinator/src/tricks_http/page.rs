@@ -102,9 +102,13 @@ mod tests {
 
     #[test]
     fn means_are_rounded() {
-        for (total, sessions, shown) in
-            [(0, 1, "0.00"), (1, 3, "0.33"), (-2, 3, "-0.67"), (705, 2, "352.50"), (-1, 900, "0.00")]
-        {
+        for (total, sessions, shown) in [
+            (0, 1, "0.00"),
+            (1, 3, "0.33"),
+            (-2, 3, "-0.67"),
+            (705, 2, "352.50"),
+            (-1, 900, "0.00"),
+        ] {
             let name = "x".to_owned();
             let (best, best_tables, victories, last_at) = (0, 1, 0, OffsetDateTime::UNIX_EPOCH);
             let record = Record { name, sessions, best, best_tables, total, victories, last_at };

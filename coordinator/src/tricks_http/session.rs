@@ -78,7 +78,9 @@ impl Session {
             let table = Table::new(&dealer.deal());
             let house = player::Table::new(WORLDS);
             let mut seated = Seated { table, house, played: Vec::new() };
-            played.iter().for_each(|number| seated.play(*number));
+            for number in played {
+                seated.play(*number);
+            }
             seated
         });
         Self(seated.collect())

@@ -7,7 +7,7 @@ use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, files, matches, played, standings, tournaments, versions};
-use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
+use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::ranking;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{Handout, Running, TournamentFile, create, edition, report};
@@ -167,8 +167,6 @@ impl Field {
 
     /// Does what a coordinator does besides; whether that edition is complete then.
     pub(crate) async fn tend(&self, edition: &Edition) -> bool {
-        let upkeep = Upkeep::new(self.queue.clone(), || START + Duration::DAY);
-        drop(upkeep);
         let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
         self.queue.weigh(edition.id, state.weighs).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}

@@ -4,6 +4,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::queue::Verdict;
+use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_games::{Dice, GameName, Seed};
 use time::Duration;
@@ -41,8 +42,8 @@ async fn what_comes_together_makes_one_edition() {
         field.change(Submit(bot, 2)).await;
         assert!(open_due(&field.queue, id, field.now).await.unwrap().is_none(), "too early");
     }
-    // Many coordinators look at once.
-    field.now += Duration::SECOND;
+    // Many coordinators look at once, five seconds after the first change.
+    field.now += Duration::seconds(2);
     let (queue, now) = (field.queue.clone(), field.now);
     let looks = [(); 4].map(|()| open_due(&queue, id, now));
     let [a, b, c, d] = looks;
@@ -146,6 +147,20 @@ async fn what_is_being_played_is_waited_for() {
         let scratch = Field::from_scratch(&cup, 12, Leaves::Nothing, &changes).await;
         assert_eq!(field.export(second.id).await, scratch, "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_tournament_that_is_given_up_is_not_played_on() {
+    let mut field = Field::new(&file(GameName::Tricks, ""), 8, Leaves::Nothing).await;
+    let first = field.start().await;
+    let lots = field.lease(&first, 8).await;
+    let second = field.reopen(&[Submit(7, 2)]).await;
+    assert!(matches(&field, &first, LotState::Leased).await > 0);
+    create::cancel(&field.queue, field.tournament.id, field.now).await.unwrap();
+    for edition in [&first, &second] {
+        assert_eq!(matches(&field, edition, LotState::Cancelled).await, edition.matches);
+    }
+    assert!(field.play(&lots).await.iter().all(|verdict| *verdict == Verdict::Late));
 }
 
 /// Where a bot is.

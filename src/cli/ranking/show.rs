@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use arbiter_games::Forfeit;
-use arbiter_proto::v1::{GetRankingResponse, Place};
+use arbiter_proto::v1::{GetRankingResponse, Place, Provisional};
 use serde_json::{Value, json};
 
 use super::Format;
@@ -20,6 +20,7 @@ pub(super) fn page(
     match format {
         Format::Table => {
             out.line(&heading(page))?;
+            provisional(page).map_or(Ok(()), |line| out.line(&line))?;
             out.table(&table(page.places.iter(), &page.columns))?;
             extent(page, offset).map_or(Ok(()), |extent| out.line(&extent))
         }
@@ -54,6 +55,15 @@ fn heading(page: &GetRankingResponse) -> String {
     let official = if page.official { "official" } else { "not official" };
     let (edition, counted) = (page.edition, page.counted);
     format!("edition {edition}, {official}: {counted} of {} counted", matches(page.matches))
+}
+
+/// How far the edition is that is being played, if it is another one.
+fn provisional(page: &GetRankingResponse) -> Option<String> {
+    let Provisional { edition, matches: all, counted } = page.provisional?;
+    let all = matches(all);
+    Some(format!(
+        "edition {edition} is being played, {counted} of {all} counted; --edition {edition} shows it"
+    ))
 }
 
 /// Which places these are, if they are not all.

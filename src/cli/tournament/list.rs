@@ -94,6 +94,12 @@ fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fa
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
     }
+    if !found.trouble.is_empty() {
+        out.line(&format!("no edition could be opened: {}", found.trouble))?;
+    }
+    if found.due_us > 0 {
+        out.line(&format!("something changed: an edition is opened at {}", moment(found.due_us)))?;
+    }
     for (key, value) in settings(found) {
         if !["name", "game"].contains(&key.as_str()) {
             out.line(&format!("{key} = {}", short(&value)))?;
@@ -164,6 +170,8 @@ pub(super) fn tournament_json(found: &Tournament) -> Map<String, Value> {
     put("seed_hash", json!(hex(&found.seed_hash)));
     put("seed", json!((!found.seed.is_empty()).then(|| hex(&found.seed))));
     put("created_at", moment_json(found.created_at_us));
+    put("trouble", json!((!found.trouble.is_empty()).then_some(&found.trouble)));
+    put("due_at", if found.due_us > 0 { moment_json(found.due_us) } else { Value::Null });
     put("settings", settings(found).into());
     put("editions", found.editions.iter().map(edition_json).collect());
     object

@@ -37,7 +37,9 @@ pub struct Checkup {
 impl Checkup {
     /// Looks at the machine, and attacks a jail on it.
     pub fn make() -> Self {
-        let report = Host::prepare(Policy::Auto).map(|host| host.report().clone());
+        let prepared = Host::prepare(Policy::Auto);
+        let doors = prepared.as_ref().is_ok_and(Host::opens_doors);
+        let report = prepared.map(|host| host.report().clone());
         let mut rows = Vec::new();
         match &report {
             Ok(report) => {
@@ -57,6 +59,12 @@ impl Checkup {
                 remedy: None,
             }),
         }
+        rows.push(judged(
+            "bots that speak http",
+            doors.then(|| "allowed, each in a network of its own".to_owned()),
+            "they cannot be seated here: their matches fail, and are left to other workers",
+            "let the worker build walls: see user namespaces",
+        ));
         rows.extend(machine());
         Self { report, rows }
     }

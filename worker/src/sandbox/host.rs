@@ -137,6 +137,14 @@ impl Host {
         &self.report
     }
 
+    /// Whether bots that speak HTTP can be seated: made sure of with a jail that has a door.
+    pub(super) fn opens_doors(&self) -> bool {
+        let Hold::Walls(walls) = &self.hold else { return matches!(self.hold, Hold::Nothing) };
+        let (terms, group) = (Terms::default(), self.groups.leaf(&CAGE));
+        let jail = group.and_then(|group| Jail::wall_in(walls, None, &terms, group, Network::Door));
+        jail.is_ok_and(|mut jail| jail.door().is_ok() && jail.close().is_ok())
+    }
+
     /// Gives up what was copied of the files of `source`, which nobody plays any more.
     pub fn forget(&self, source: &Source) {
         if let Hold::Walls(walls) = &self.hold {

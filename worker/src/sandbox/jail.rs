@@ -89,7 +89,8 @@ impl Jail {
         }
     }
 
-    fn door(&mut self) -> Result<Door, Fault> {
+    /// Takes the door of a jail that was opened with one.
+    pub(super) fn door(&mut self) -> Result<Door, Fault> {
         match &mut self.inside {
             Inside::Yard(..) => Door::in_the_open(),
             Inside::Cell(cell) => {
@@ -99,12 +100,7 @@ impl Jail {
         }
     }
 
-    fn open_with(
-        host: &Host,
-        home: Home,
-        terms: &Terms,
-        network: Network,
-    ) -> Result<Self, Fault> {
+    fn open_with(host: &Host, home: Home, terms: &Terms, network: Network) -> Result<Self, Fault> {
         let cgroup = host.groups.leaf(&terms.limits)?;
         match &host.hold {
             Hold::Walls(walls) => Self::wall_in(walls, Some(home), terms, cgroup, network),

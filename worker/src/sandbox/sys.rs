@@ -431,7 +431,8 @@ pub(super) fn raise_loopback() -> io::Result<()> {
         for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
             *place = byte.cast_signed();
         }
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING);
+        request.ifr_ifru.ifru_flags = flags.expect("two of the low bits");
         check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)).map(drop)
     }
 }

@@ -96,7 +96,8 @@ impl Walls {
             .and_then(|()| sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)))
             .fault("cannot set up a socket")?;
         let user = self.two_users.then_some(FIRST_USER + user);
-        let mut cell = Cell { socket, pidfd, written: None, door: None, user, _walls: Arc::clone(self) };
+        let mut cell =
+            Cell { socket, pidfd, written: None, door: None, user, _walls: Arc::clone(self) };
         group.enter(pid)?;
         cell.settle(settlement)?;
         Ok(cell)

@@ -54,7 +54,7 @@ const CHUNK: usize = 16 * 1024;
 #[derive(Debug)]
 pub enum HttpSeat {
     /// Its program was started.
-    Running(Box<Visit>),
+    Running(Visit),
     /// Its program could not be started.
     Unstartable {
         /// What was opened for it.
@@ -136,7 +136,7 @@ impl HttpSeat {
             // A pipe has room for a line; who does not read it will not find us.
             drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", door.address));
         }
-        Ok(Self::Running(Box::new(Visit {
+        Ok(Self::Running(Visit {
             program,
             door: Some(door),
             connections: Vec::new(),
@@ -147,7 +147,7 @@ impl HttpSeat {
             total: 0,
             speaks: true,
             chunk: vec![0; CHUNK],
-        })))
+        }))
     }
 }
 

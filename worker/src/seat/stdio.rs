@@ -120,7 +120,13 @@ impl Conversation {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let ready = pipes::wait(&self.program.process, For::Room, &self.program.stop, start, limit)?;
+                    let ready = pipes::wait(
+                        &self.program.process,
+                        For::Room,
+                        &self.program.stop,
+                        start,
+                        limit,
+                    )?;
                     if ready.stderr {
                         self.program.drain_stderr()?;
                     }
@@ -151,7 +157,8 @@ impl Conversation {
     /// Waits for the answer, and says when its last byte was there.
     fn listen(&mut self, start: Instant, limit: Micros) -> Listened {
         loop {
-            let ready = pipes::wait(&self.program.process, For::Output, &self.program.stop, start, limit)?;
+            let ready =
+                pipes::wait(&self.program.process, For::Output, &self.program.stop, start, limit)?;
             if ready.stderr {
                 self.program.drain_stderr()?;
             }

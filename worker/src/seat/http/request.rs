@@ -66,16 +66,14 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refused> {
 
 /// The path of what a request asks for.
 fn path(target: &str) -> &str {
-    let behind_host = target.strip_prefix("http://").map(|rest| rest.find('/').map(|at| &rest[at..]));
+    let behind_host =
+        target.strip_prefix("http://").map(|rest| rest.find('/').map(|at| &rest[at..]));
     let path = behind_host.unwrap_or(Some(target)).unwrap_or("/");
     path.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// The values of a header.
-fn values<'a>(
-    headers: &'a [httparse::Header<'a>],
-    name: &'a str,
-) -> impl Iterator<Item = &'a str> {
+fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
     let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
     named.map(|header| str::from_utf8(header.value).unwrap_or_default().trim_ascii())
 }

@@ -1,0 +1,156 @@
+//! From a submission to the leaderboard that shows it, against the playing alone: 100 bots, one of
+//! which submits another version: `cargo bench -p arbiter-coordinator --bench rerun`.
+//!
+//! Workers play nothing: a slot holds a lot as long as its matches would take, and reports it. All
+//! else is what a coordinator does: the edition is opened when it is found to be due, lots go through
+//! the dispatcher and reports through the collector, upkeep counts, and the official leaderboard
+//! changes. What it could take at best follows from the plan: the matches of the bot shared out to
+//! the slots; or, where files pass from match to match, one after the other.
+
+use std::time::{Duration, Instant};
+
+use arbiter_coordinator::db::editions::{self, Edition};
+use arbiter_coordinator::db::{bots, tournaments, versions, workers};
+use arbiter_coordinator::queue::{
+    Dispatcher, Leased, Queue, Report, Reporter, Task, Terms, Upkeep,
+};
+use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
+use arbiter_proto::level::Level;
+use sqlx::PgPool;
+use tokio::task::JoinSet;
+
+use support::{NOW, result};
+
+mod support;
+
+/// Bots of a tournament.
+const BOTS: i32 = 100;
+/// Places to play.
+const SLOTS: u32 = 16;
+
+/// A tournament, how long each match takes, and how many are played one after the other at best.
+struct Case {
+    file: &'static str,
+    each: Duration,
+    chain: u32,
+}
+
+const CASES: [Case; 2] = [
+    // 99 matches of the bot that changed.
+    Case {
+        file: "name = \"tricks\"\ngame = \"tricks\"\n[submissions]\nwindow = \"0s\"",
+        each: Duration::from_millis(2500),
+        chain: 99_u32.div_ceil(SLOTS),
+    },
+    // 198 matches, each of which waits for the one before.
+    Case {
+        file: "name = \"gomoku\"\ngame = \"gomoku\"\n[submissions]\nwindow = \"0s\"",
+        each: Duration::from_millis(300),
+        chain: 198,
+    },
+];
+
+fn main() {
+    support::run(async |_, pool| {
+        let worker = workers::greet(&pool, "bench", "none", "bench", NOW).await.expect("a worker");
+        for case in &CASES {
+            measure(&pool, worker, case).await;
+        }
+    });
+}
+
+async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
+    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let file = TournamentFile::parse(case.file).expect("a tournament file");
+    let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
+    for bot in 0..BOTS {
+        submit(pool, tournament, bot, 1).await;
+    }
+    let first = edition::open(&queue, tournament, Running::Refuse, NOW).await.expect("it opens");
+    serve(&queue, worker, tournament, &first, Duration::ZERO).await;
+
+    submit(pool, tournament, BOTS / 2, 2).await;
+    let begin = Instant::now();
+    let opener = Opener::new(queue.clone(), || NOW);
+    let opened = opener.look().await.expect("it looks");
+    assert_eq!(opened.len(), 1, "one edition is due");
+    let opening = begin.elapsed().as_secs_f64();
+    let all = editions::of_tournament(pool, tournament).await.expect("editions");
+    serve(&queue, worker, tournament, &all[0], case.each).await;
+    let took = begin.elapsed().as_secs_f64();
+    let best = case.each.as_secs_f64() * f64::from(case.chain);
+    println!(
+        "{}: {took:.2} s, of which {opening:.2} s are the opening; {best:.2} s of playing alone: \
+         {:.1} % more, {:.1} ms for each match in a row",
+        file.name,
+        100.0 * (took / best - 1.0),
+        1000.0 * (took - best) / f64::from(case.chain)
+    );
+}
+
+async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, bundle: u8) {
+    let name = format!("bot-{bot}");
+    let digest = [bundle; 32];
+    versions::store_bundle(pool, &digest, &[bundle]).await.expect("a bundle");
+    let found = bots::find(pool, tournament, &name).await.expect("the database answers");
+    let bot = match found {
+        Some(bot) => bot.id,
+        None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
+    };
+    versions::submit(pool, bot, &digest, NOW).await.expect("a version");
+    tournaments::changed(pool, tournament, NOW).await.expect("it is noted");
+}
+
+/// Does what a coordinator and its workers do, until this edition is the official one.
+async fn serve(
+    queue: &Queue,
+    worker: WorkerId,
+    tournament: TournamentId,
+    edition: &Edition,
+    each: Duration,
+) {
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || NOW);
+    let (reporter, collector) = Reporter::new(queue.clone());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    tasks.spawn(collector.run());
+    let (upkeep, news) = (Upkeep::new(queue.clone(), || NOW), dispatcher.clone());
+    tasks.spawn(async move { upkeep.run(|_| news.news()).await });
+    for _ in 0..SLOTS {
+        let (dispatcher, reporter) = (dispatcher.clone(), reporter.clone());
+        tasks.spawn(async move {
+            while let Some(task) = dispatcher.next().await {
+                let Task::Lot(work) = task else { panic!("nobody waits for a trial") };
+                tokio::time::sleep(each * work.lot.count.unsigned_abs()).await;
+                reporter.report(report(&work.lot, worker)).await.expect("a verdict");
+                dispatcher.news();
+            }
+        });
+    }
+    while editions::official(queue.pool(), tournament).await.expect("an answer") != Some(edition.id)
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tasks.shutdown().await;
+}
+
+fn report(lot: &Leased, worker: WorkerId) -> Report {
+    let numbers = (lot.first.0..).take(usize::try_from(lot.count).expect("a small number"));
+    Report {
+        lease: lot.lease,
+        worker,
+        results: numbers
+            .map(|number| {
+                let mut result = result(MatchNumber(number));
+                result.scores.resize(usize::try_from(lot.width).expect("a small number"), 0);
+                result
+            })
+            .collect(),
+        records: Vec::new(),
+        level: Level::A,
+        files: Vec::new(),
+        at: NOW,
+        evidence: Vec::new(),
+    }
+}

@@ -1,0 +1,112 @@
+//! What the files in `deploy/` ask of the database, on the tables as they are.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use arbiter_coordinator::queue::Verdict;
+use sqlx::{AssertSqlSafe, PgConnection};
+use support::{Database, START, plan, report};
+use time::Duration;
+
+/// A file below `deploy/`.
+fn file(name: &str) -> String {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    fs::read_to_string(top.join("deploy").join(name)).unwrap()
+}
+
+/// The question that the autoscaler asks: the lines that stand deeper than their key.
+fn autoscaler_query() -> String {
+    let manifest = file("kubernetes/components/keda/queue.yaml");
+    let mut lines = manifest.lines().skip_while(|line| !line.trim_start().starts_with("query: >-"));
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let depth = indent(lines.next().unwrap());
+    let query: Vec<_> = lines.take_while(|line| indent(line) > depth).map(str::trim).collect();
+    query.join(" ")
+}
+
+async fn execute(connection: &mut PgConnection, statements: &str) {
+    sqlx::raw_sql(AssertSqlSafe(statements)).execute(connection).await.unwrap();
+}
+
+async fn ask(connection: &mut PgConnection, query: &str) -> i64 {
+    sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_autoscaler_counts_lots_that_wait_or_are_played() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let query = autoscaler_query();
+    let mut watcher = database.pool.acquire().await.unwrap();
+    execute(&mut watcher, &file("postgres/watcher.sql").replace(":'password'", "'secret'")).await;
+    execute(&mut watcher, "SET ROLE arbiter_watcher").await;
+    assert_eq!(ask(&mut watcher, &query).await, 0);
+    let edition = database.edition(5).await;
+    queue.plan(edition, plan(10, 2)).await.unwrap();
+    assert_eq!(ask(&mut watcher, &query).await, 0, "nobody plays an edition before it starts");
+    assert!(queue.start(edition).await.unwrap());
+    assert_eq!(ask(&mut watcher, &query).await, 5);
+    let lot = queue.lease(edition, 1, START).await.unwrap().pop().unwrap();
+    assert_eq!(ask(&mut watcher, &query).await, 5, "whoever plays is not sent away");
+    assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
+    assert_eq!(ask(&mut watcher, &query).await, 4);
+    assert!(queue.cancel(edition, START).await.unwrap());
+    assert_eq!(ask(&mut watcher, &query).await, 0);
+    let refused = sqlx::query("SELECT hash FROM tokens").fetch_all(&mut *watcher).await;
+    assert!(refused.unwrap_err().to_string().contains("permission denied"));
+    execute(&mut watcher, "RESET ROLE").await;
+}
+
+#[tokio::test]
+async fn a_restored_database_takes_no_report_of_the_former_one() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(4, 4).await;
+    let before = queue.lease(edition, 1, START).await.unwrap().pop().unwrap();
+    let identity = "SELECT id::text FROM identity";
+    let former: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
+    let mut connection = database.pool.acquire().await.unwrap();
+    execute(&mut connection, &file("postgres/restored.sql")).await;
+    let restored: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
+    assert_ne!(former, restored, "workers know a database by its identity");
+    assert_eq!(queue.report(&[report(&before, worker)]).await.unwrap(), [Verdict::Late]);
+    let later = START + Duration::SECOND;
+    let again = queue.lease(edition, 1, later).await.unwrap().pop().unwrap();
+    assert_eq!(again.lease.lot, before.lease.lot, "nobody waits for a lease that nobody holds");
+    assert_eq!(queue.report(&[report(&again, worker)]).await.unwrap(), [Verdict::Accepted]);
+    assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
+}
+
+/// What sqlx itself asks of a session; poolers know these.
+const DRIVER: [&str; 5] =
+    ["DateStyle", "TimeZone", "application_name", "client_encoding", "extra_float_digits"];
+
+#[tokio::test]
+async fn a_user_behind_a_pooler_has_the_settings_of_a_session() {
+    let database = Database::new().await;
+    let mut connection = database.pool.acquire().await.unwrap();
+    let asked: Vec<String> =
+        sqlx::query_scalar("SELECT name FROM pg_settings WHERE source = 'client'")
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+    let asked: BTreeSet<_> =
+        asked.iter().map(String::as_str).filter(|name| !DRIVER.contains(name)).collect();
+    let text = file("postgres/role.sql");
+    let settings =
+        text.lines().filter_map(|line| line.strip_prefix("ALTER ROLE CURRENT_USER SET "));
+    let given: Vec<_> = settings.map(|line| line.split_once(" = ").unwrap()).collect();
+    assert_eq!(given.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>(), asked);
+    for (name, value) in given {
+        let current = format!("SELECT current_setting('{name}')");
+        let current = || sqlx::query_scalar::<_, String>(AssertSqlSafe(current.clone()));
+        let before = current().fetch_one(&mut *connection).await.unwrap();
+        execute(&mut connection, &format!("SET {name} = {value}")).await;
+        assert_eq!(current().fetch_one(&mut *connection).await.unwrap(), before, "{name}");
+    }
+}

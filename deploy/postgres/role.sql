@@ -1,0 +1,15 @@
+-- What the coordinator asks of every session, given to its user instead. Only for a pooler between
+-- them that does not pass such wishes on; coordinator/src/db.rs says what each is for.
+--
+--   psql "$ARBITER_DATABASE_URL" -f deploy/postgres/role.sql
+ALTER ROLE CURRENT_USER SET plan_cache_mode = 'force_generic_plan';
+ALTER ROLE CURRENT_USER SET enable_seqscan = 'off';
+ALTER ROLE CURRENT_USER SET enable_bitmapscan = 'off';
+ALTER ROLE CURRENT_USER SET enable_hashjoin = 'off';
+ALTER ROLE CURRENT_USER SET enable_mergejoin = 'off';
+ALTER ROLE CURRENT_USER SET jit = 'off';
+ALTER ROLE CURRENT_USER SET statement_timeout = '120s';
+ALTER ROLE CURRENT_USER SET idle_in_transaction_session_timeout = '120s';
+ALTER ROLE CURRENT_USER SET tcp_keepalives_idle = '5s';
+ALTER ROLE CURRENT_USER SET tcp_keepalives_interval = '5s';
+ALTER ROLE CURRENT_USER SET tcp_user_timeout = '10s';

