@@ -123,6 +123,11 @@ CREATE TABLE workers (
     -- What its sandbox can isolate, as `arbiter doctor` says it.
     sandbox text NOT NULL,
     build text NOT NULL,
+    -- How many matches it can play at the same time, as it said last.
+    slots integer NOT NULL DEFAULT 0 CHECK (slots >= 0),
+    -- Streams that it opened so far: the end of an older one says nothing of the newest.
+    session integer NOT NULL DEFAULT 0,
+    -- When it was last known to be connected.
     seen_at timestamptz NOT NULL
 );
 
@@ -181,6 +186,8 @@ CREATE TABLE editions (
     -- Whether its lots are weighed before they are leased: files pass from match to match, and an
     -- earlier edition may have played the same matches from the same files.
     weighs boolean NOT NULL DEFAULT false,
+    -- How its field came to be, where plans grow: who began, and who came and left since.
+    lineage jsonb CHECK (jsonb_typeof(lineage) = 'object'),
     created_at timestamptz NOT NULL,
     ended_at timestamptz CHECK (ended_at >= created_at),
     UNIQUE (tournament, number),
@@ -324,9 +331,6 @@ CREATE TABLE results (
     level sandbox_level NOT NULL,
     -- BLAKE3 of what was said.
     transcript bytea NOT NULL CHECK (octet_length(transcript) = 32),
-    -- The match it was taken over from, itself played; nothing if it was played here.
-    source_edition integer,
-    source_number bigint,
     -- For each seat 0 (none), 1 (clock), 2 (illegal), 3 (gone) or 4 (flood); nothing if nobody
     -- forfeited, which is the rule.
     forfeits smallint[] CHECK (0 <= ALL (forfeits) AND 4 >= ALL (forfeits)),
@@ -464,6 +468,16 @@ CREATE TABLE standings (
 CREATE TABLE progress (
     edition integer PRIMARY KEY,
     counted bigint NOT NULL CHECK (counted >= 0)
+);
+
+-- How fast editions are played: how many of their matches had been played and counted at two
+-- moments, a minute or more apart once it runs so long.
+CREATE TABLE paces (
+    edition integer PRIMARY KEY,
+    at timestamptz NOT NULL,
+    played bigint NOT NULL CHECK (played >= 0),
+    before_at timestamptz NOT NULL,
+    before_played bigint NOT NULL CHECK (before_played >= 0)
 );
 
 -- Who changed what: one line for each request that changes something.

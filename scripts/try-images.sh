@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries deploy/Dockerfile and deploy/compose.yaml without a container engine: makes what the images
-# are made of, Debian with the packages that the file names, and starts the worker in a container with
-# the rights that compose.yaml leaves it. Takes three minutes and 1.5 GB; for root, on Debian.
+# are made of, Debian with the packages that the file names, and starts the worker in a container
+# with the rights that compose.yaml leaves it. Takes three minutes and 1.5 GB; for root, on Debian.
 # Further words: the program to put into it (target/debug/arbiter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ trap leave EXIT
 packages() {
     sed -n "/^FROM .* AS $1\$/,/^FROM /p" deploy/Dockerfile |
         sed -n '/apt-get install/,/&& rm/p' |
-        sed 's/.*apt-get install -y --no-install-recommends//; s/&& rm.*//; s/\\$//; s/[$]{MORE}//' |
+        sed 's/.*--no-install-recommends//; s/&& rm.*//; s/\\$//; s/[$]{MORE}//' |
         xargs
 }
 
@@ -50,7 +50,8 @@ echo "base: $(packages base)"
 add "$(packages base)"
 # The secret has been read if what is wrong with it is told.
 echo 'mysql://secret' >"$root/tmp/url"
-said=$(chroot "$root" env -i PATH="$PATH" ARBITER_DATABASE_URL_FILE=/tmp/url arbiter-start coordinator 2>&1) && exit 1
+said=$(chroot "$root" env -i PATH="$PATH" ARBITER_DATABASE_URL_FILE=/tmp/url \
+    arbiter-start coordinator 2>&1) && exit 1
 grep -q 'none of PostgreSQL' <<<"$said"
 
 echo "worker: $(packages worker)"

@@ -7,6 +7,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use serde_json::Value;
 use support::{Bots, json, succeed};
@@ -208,30 +209,45 @@ fn two_clients_do_not_wait_for_each_other() {
     }
 }
 
+/// Plays a short match of a client that misbehaves, and sees what it comes to.
+fn deserves(mode: &str, forfeit: Option<&str>, detail: &str) {
+    let bots = Bots::new();
+    let bot = client(&bots, mode);
+    let short = ["--set", "tables=2", "--set", "move_limit=1s", "--no-rotate"];
+    let lines = play(&bots, &short, [&bot, LOWEST]);
+    let [(found, said), rival] = ends(&lines[0]);
+    assert_eq!((found, rival), (forfeit, (None, "")), "{mode}: {}", lines[0]);
+    assert!(said.contains(detail), "{mode}: {said}");
+}
+
 #[test]
 fn clients_get_what_they_deserve() {
-    let bots = Bots::new();
     for (mode, forfeit, detail) in [
-        ("silent", Some("clock"), "it never connected"),
         ("exits", Some("gone"), "exited with code 7"),
-        ("garbage", Some("clock"), ""),
-        ("half", Some("clock"), "without the end of a request"),
         ("crowd", Some("flood"), "connections"),
         ("flood", Some("flood"), "bytes in one match"),
         ("leaves", Some("gone"), "exited with code 0"),
         ("count", Some("illegal"), "2 cards expected"),
-        ("slow", Some("clock"), ""),
-        ("early", Some("clock"), ""),
         ("odd", None, ""),
     ] {
-        let bot = client(&bots, mode);
-        let short = ["--set", "tables=2", "--set", "move_limit=1s", "--no-rotate"];
-        let lines = play(&bots, &short, [&bot, LOWEST]);
-        let [(found, said), rival] = ends(&lines[0]);
-        assert_eq!(rival, (None, ""), "{mode}: {}", lines[0]);
-        assert_eq!(found, forfeit, "{mode}: {}", lines[0]);
-        assert!(said.contains(detail), "{mode}: {said}");
+        deserves(mode, forfeit, detail);
     }
+}
+
+#[test]
+fn clients_that_do_not_come_to_the_point_run_out_of_time() {
+    // All at once, since most of this is waiting.
+    thread::scope(|scope| {
+        for (mode, detail) in [
+            ("silent", "it never connected"),
+            ("garbage", ""),
+            ("half", "without the end of a request"),
+            ("slow", ""),
+            ("early", ""),
+        ] {
+            scope.spawn(move || deserves(mode, Some("clock"), detail));
+        }
+    });
 }
 
 #[test]

@@ -251,6 +251,9 @@ fn a_frozen_board_is_shown_as_it_was() {
     let frozen = &["the leaderboards of cup are frozen since", "UTC", "organisers"][..];
     refused(&public(&["ranking", "cup", "--edition", "2"]), 3, frozen);
     refused(&public(&["tournament", "check", "cup"]), 3, frozen);
+    refused(&public(&["ranking", "cup", "--bot", "three"]), 2, &["there is no bot `three`"]);
+    let place = done(&public(&["ranking", "cup", "--bot", "one", "--json"]));
+    assert!(!place.contains("three") && !place.contains("\"edition\":2"), "{place}");
     let export = site.bots.path().join("export");
     let export =
         ["tournament", "export", "cup", "--edition", "2", "--out", export.to_str().unwrap()];
@@ -341,6 +344,10 @@ fn a_directory_is_kept_in_line() {
     let hidden = bots.path().join(".git");
     fs::create_dir(&hidden).unwrap();
     assert_eq!(done(&sync(&[])), "two goes on with version 2\n");
+
+    let taken = bots.rascal("other", "honest", 0, "");
+    refused(&sync(&[]), 1, &["other is left out", "taken by somebody else"]);
+    fs::remove_dir_all(&taken).unwrap();
 
     // One that is broken holds nobody up but those that are gone.
     let away = site.bots.path().join("away");

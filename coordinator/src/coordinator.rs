@@ -187,6 +187,7 @@ impl Coordinator {
         background.spawn(async move {
             opener.run(|outcome| tell_opened(outcome, &changes, &dispatcher)).await;
         });
+        background.spawn(rpc::keep_pace(shared.clone()));
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let changes = shared.changes.clone();
@@ -250,7 +251,7 @@ fn tell_opened(outcome: Result<Outcome, OpenError>, changes: &Changes, dispatche
             dispatcher.news();
         }
         Ok(Outcome::Trouble(tournament, error)) => {
-            tracing::error!(tournament = tournament.name, %error, "no edition can be opened");
+            tracing::error!(tournament, %error, "no edition can be opened");
             changes.tell();
         }
         Err(error) => tracing::warn!(%error, "cannot open an edition; trying again"),

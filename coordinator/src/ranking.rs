@@ -182,9 +182,26 @@ fn earlier_is_better(game: GameName) -> bool {
     matches!(game, GameName::Gomoku | GameName::Blackjack)
 }
 
+/// Whether means over matches are compared rather than sums: where tables of four were added as bots
+/// came and went, or there is a budget of matches, not everybody has equally many. Where everybody
+/// does, it makes no difference.
+fn means_count(game: GameName) -> bool {
+    game == GameName::Wojna
+}
+
 /// Whether `a` ranks higher (less), lower, or the same.
 fn compare(game: GameName, a: &Contestant, b: &Contestant) -> Ordering {
-    let sums = compare_parts(&b.tally.score, &a.tally.score);
+    let sums = if means_count(game) {
+        // Both means times both numbers of matches: exact.
+        let times = |score: &[i128], matches: i64| -> Vec<i128> {
+            let matches = i128::from(matches.max(1));
+            score.iter().map(|part| part.saturating_mul(matches)).collect()
+        };
+        let (one, other) = (&a.tally, &b.tally);
+        compare_parts(&times(&other.score, one.matches), &times(&one.score, other.matches))
+    } else {
+        compare_parts(&b.tally.score, &a.tally.score)
+    };
     let earlier = || a.submitted_at.cmp(&b.submitted_at);
     if earlier_is_better(game) { sums.then_with(earlier) } else { sums }
 }

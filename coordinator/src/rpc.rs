@@ -21,6 +21,7 @@ mod bot;
 mod entry;
 mod freeze;
 mod matches;
+mod outlook;
 mod ranking;
 mod serve;
 mod status;
@@ -31,6 +32,7 @@ mod turns;
 mod voiding;
 mod worker;
 
+pub(crate) use outlook::keep_pace;
 pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
 pub(crate) use status::database;

@@ -9,16 +9,20 @@ mod chance;
 mod config;
 mod episodes;
 mod error;
+mod field;
 pub mod foursomes;
+mod lineage;
 mod plan;
 mod round_robin;
 
-pub use certificate::{Broken, Certificate, Claim, Counter};
+pub use certificate::{Broken, Certificate, Claim, Counter, Kin};
 pub use chance::{NameKey, mix};
 pub use config::{ExtentError, Schedule, Times, TimesError};
 pub use episodes::{EpisodePlan, Episodes};
 pub use error::ScheduleError;
+pub use field::{Field, Member, Owner};
 pub use foursomes::{Extent, Foursomes};
+pub use lineage::{Lineage, Step};
 pub use plan::{Matches, Plan, Planned};
 pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
 

@@ -19,10 +19,11 @@ use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
-    Board, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest, Edition, Fate,
-    FetchBundleRequest, GetRankingRequest, GetRecordRequest, GiveBack, Hello, ListTokensRequest,
-    Lot, MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, StartEditionRequest,
-    Submission, SubmitVersionRequest, WatchEditionRequest, WorkerMessage,
+    Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
+    Edition, EstimateEditionRequest, Fate, FetchBundleRequest, GetRankingRequest, GetRecordRequest,
+    GiveBack, Hello, ListTokensRequest, ListTournamentsRequest, Lot, MatchResult, Renew, Report,
+    RevokeTokenRequest, Room, SeatResult, StartEditionRequest, Submission, SubmitVersionRequest,
+    WatchEditionRequest, WorkerMessage,
 };
 use support::Database;
 use tokio::net::TcpListener;
@@ -143,7 +144,7 @@ impl Server {
     }
 
     async fn edition(&self, name: &str) -> Edition {
-        let request = StartEditionRequest { tournament: name.to_owned() };
+        let request = StartEditionRequest { tournament: name.to_owned(), fresh: false };
         let started = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
         started.unwrap().into_inner()
     }
@@ -168,6 +169,7 @@ impl Worker {
             build: "test".to_owned(),
             sandbox: "none".to_owned(),
             rules: rules.to_owned(),
+            slots: 3,
         };
         say.send(WorkerMessage { say: Some(Say::Hello(hello)) }).await.unwrap();
         let stream = server.workers(Some(Role::Worker)).work(ReceiverStream::new(said)).await?;
@@ -222,7 +224,7 @@ async fn every_call_asks_for_its_role() {
     let refused = |role| {
         let mut tournaments = server.tournaments(role);
         async move {
-            let request = StartEditionRequest { tournament: "cup".to_owned() };
+            let request = StartEditionRequest { tournament: "cup".to_owned(), fresh: false };
             tournaments.start_edition(request).await.unwrap_err().code()
         }
     };
@@ -362,7 +364,7 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     };
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(refused.message().contains("install the same version"), "{}", refused.message());
-    let request = StartEditionRequest { tournament: "nowhere".to_owned() };
+    let request = StartEditionRequest { tournament: "nowhere".to_owned(), fresh: false };
     let refused = server.tournaments(Some(Role::Admin)).start_edition(request).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.message()),
@@ -400,7 +402,8 @@ async fn services_are_described_and_healthy() {
     let listed = reflect(&server, MessageRequest::ListServices(String::new())).await;
     let MessageResponse::ListServicesResponse(listed) = listed else { panic!("a list") };
     let names = listed.service.into_iter().map(|service| service.name);
-    let ours: Vec<_> = names.filter(|name| name.starts_with("arbiter.v1.")).collect();
+    let mut ours: Vec<_> = names.filter(|name| name.starts_with("arbiter.v1.")).collect();
+    ours.sort_unstable();
     let kinds = ["Bot", "Ranking", "Token", "Tournament", "Worker"];
     assert_eq!(ours, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
 
@@ -418,5 +421,34 @@ async fn services_are_described_and_healthy() {
     assert_eq!(all.into_inner().status(), ServingStatus::Serving);
     let unknown = HealthCheckRequest { service: "arbiter.v1.OracleService".to_owned() };
     assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
+    server.stop().await;
+}
+
+/// Who is connected, what lies ahead, and whether it is balanced.
+#[tokio::test]
+async fn editions_are_certified_and_estimated() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    let estimate = EstimateEditionRequest { tournament: "cup".to_owned(), fresh: false };
+    let refused = server.tournaments(None).estimate_edition(estimate.clone()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    let mut organiser = server.tournaments(Some(Role::Organiser));
+    let estimated = organiser.estimate_edition(estimate.clone()).await.unwrap().into_inner();
+    assert_eq!((estimated.bots, estimated.matches, estimated.to_play), (3, 6, 6));
+    assert_eq!((estimated.slots, estimated.eta_us, estimated.measured), (0, None, false));
+    let certify = CertifyEditionRequest { tournament: "cup".to_owned(), ..Default::default() };
+    let next = organiser.certify_edition(certify.clone()).await.unwrap().into_inner();
+    assert_eq!((next.edition, next.matches, next.broken.as_str()), (0, 6, ""));
+    let mut worker = Worker::new(&server, "w").await;
+    let estimated = organiser.estimate_edition(estimate).await.unwrap().into_inner();
+    assert!(estimated.slots == 3 && estimated.eta_us.is_some(), "{estimated:?}");
+    let edition = server.edition("cup").await;
+    assert!(edition.slots == 3 && edition.eta_us.is_some(), "{edition:?}");
+    let played = organiser.certify_edition(certify).await.unwrap().into_inner();
+    assert_eq!((played.edition, played.matches, played.broken.as_str()), (1, 6, ""));
+    let listed = organiser.list_tournaments(ListTournamentsRequest {}).await.unwrap();
+    assert_eq!(listed.into_inner().tournaments[0].editions.len(), 1);
+    let lot = worker.lot().await;
+    assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
     server.stop().await;
 }

@@ -1,8 +1,9 @@
--- What a database has to be told that was restored from a backup, before a coordinator starts on it;
--- also after a recovery to a point in time, or when a standby took over that had not had everything.
+-- What a database has to be told that was restored from a backup, before a coordinator starts on
+-- it; also after a recovery to a point in time, or when a standby took over that had not had
+-- everything.
 
--- Lots have been leased since the backup, and will be again under the same numbers. A new name keeps
--- the two apart: workers give up what they play under the old one, and set its reports aside.
+-- Lots have been leased since the backup, and will be again under the same numbers. A new name
+-- keeps the two apart: workers give up what they play under the old one, and set its reports aside.
 UPDATE identity SET id = gen_random_uuid();
 
 -- What was leased at the time of the backup nobody will report.

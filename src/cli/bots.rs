@@ -200,17 +200,19 @@ impl Log {
         let (status, told) = client.run(async |server| {
             let status = trial::get(&server, &tournament, &bot, version).await?;
             let request = GetLogRequest { tournament, bot, limit };
-            let told = match only {
-                true => GetLogResponse::default(),
-                false => server.bots().get_log(request).await?.into_inner(),
+            let told = if only {
+                GetLogResponse::default()
+            } else {
+                server.bots().get_log(request).await?.into_inner()
             };
             Ok((status, told))
         })?;
         if only {
             let mut out = Output::new();
-            match json {
-                true => out.json(&trial::status_json(&status))?,
-                false => trial::show(&mut out, &status, true)?,
+            if json {
+                out.json(&trial::status_json(&status))?;
+            } else {
+                trial::show(&mut out, &status, true)?;
             }
             return out.flush();
         }

@@ -169,7 +169,7 @@ async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
         // A demonstration that was interrupted may have entered some of them; the same bundle
         // again is the same version.
         prepared.enter(server).await?;
-        let request = StartEditionRequest { tournament: prepared.name().to_owned() };
+        let request = StartEditionRequest { tournament: prepared.name().to_owned(), fresh: false };
         server.tournaments().start_edition(request).await?;
     }
     Ok(())

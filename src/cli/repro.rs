@@ -35,7 +35,6 @@ Examples:
   arbiter repro 3/1207 --seat 2 --bot mybot/ --all --stderr
   arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json"
 )]
-#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 pub(super) struct Repro {
     /// The match, as EDITION/NUMBER: rankings, logs and exports name it so.
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]

@@ -119,7 +119,7 @@ impl Sync {
             if self.watch {
                 return self.watch(&server).await;
             }
-            let mut folders = Folders::new(&self.dir);
+            let mut folders = Folders::new(&self.dir, self.house);
             let look = folders.look()?;
             match self.bring(&server, &look).await? {
                 0 => Ok(()),
@@ -131,7 +131,7 @@ impl Sync {
 
     /// Looks again and again. What fails is told, and tried again at the next look.
     async fn watch(&self, server: &Server) -> Result<(), Failure> {
-        let mut folders = Folders::new(&self.dir);
+        let mut folders = Folders::new(&self.dir, self.house);
         let every = Duration::from_micros(self.every.0.unsigned_abs());
         let mut told = None;
         // What does not work at all at the first look is a wrong call.
@@ -179,7 +179,13 @@ impl Sync {
             tell(&format!("{folder} is left out: {why}"));
         }
         for (name, packed) in &look.bots {
-            let before = listed.get(name).filter(|bot| self.is_ours(bot));
+            let before = listed.get(name);
+            if before.is_some_and(|bot| !self.is_ours(bot)) {
+                let why = "the name is taken by somebody else's bot; choose another";
+                tell(&format!("{name} is left out: {why}"));
+                left_out += 1;
+                continue;
+            }
             let Some(change) = due(before, packed) else { continue };
             let sent = if self.dry_run {
                 Ok(None)
@@ -257,6 +263,8 @@ fn due(before: Option<&Bot>, packed: &Packed) -> Option<Change> {
     if before.withdrawn {
         return Some(Change::ComesBack);
     }
-    let newest = before.newest.as_ref().map(|version| version.digest.as_slice());
+    // One that waits for its trial, or failed it, is not sent again.
+    let newest = before.pending.as_ref().or(before.newest.as_ref());
+    let newest = newest.map(|version| version.digest.as_slice());
     (newest != Some(packed.digest().as_slice())).then_some(Change::Changes)
 }

@@ -3,6 +3,7 @@
 mod create;
 mod export;
 mod list;
+mod outlook;
 mod schedule;
 mod steer;
 mod void;

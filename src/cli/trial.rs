@@ -88,7 +88,9 @@ pub(super) fn log_lines(log: &str, whole: bool) -> Vec<String> {
 
 /// Tells what is known about a trial besides its verdict: on standard error, beside a result.
 pub(super) fn tell_details(status: &TrialStatus) {
-    details(status, false).iter().for_each(|line| tell(line));
+    for line in details(status, false) {
+        tell(&line);
+    }
 }
 
 /// Shows all that is known about a trial.

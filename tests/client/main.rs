@@ -75,6 +75,10 @@ fn tournament() -> Tournament {
         matches: 400,
         counted: 249,
         lots: lots.into(),
+        plan: "grown from a plan for 37: 1 joined, 0 left".into(),
+        eta_us: Some(1_000_003_600_000_000),
+        rate: Some(2.5),
+        slots: 8,
         ..Default::default()
     };
     let complete = Edition {

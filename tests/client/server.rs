@@ -45,6 +45,8 @@ pub(crate) struct Script {
     pub(crate) void: VoidMatchesResponse,
     /// Why a bot takes no part any more.
     pub(crate) stood_down: String,
+    pub(crate) estimate: EditionEstimate,
+    pub(crate) certificate: Certificate,
 }
 
 /// What a coordinator was told.
@@ -166,8 +168,26 @@ impl TournamentService for Scripted {
     }
 
     async fn start_edition(&self, request: Request<StartEditionRequest>) -> Answer<Edition> {
-        let script = self.called("start", &request)?;
+        let name = if request.get_ref().fresh { "start fresh" } else { "start" };
+        let script = self.called(name, &request)?;
         Ok(Response::new(script.tournament.editions[0].clone()))
+    }
+
+    async fn estimate_edition(
+        &self,
+        request: Request<EstimateEditionRequest>,
+    ) -> Answer<EditionEstimate> {
+        Ok(Response::new(self.called("estimate", &request)?.estimate))
+    }
+
+    async fn certify_edition(
+        &self,
+        request: Request<CertifyEditionRequest>,
+    ) -> Answer<Certificate> {
+        let script = self.called("certify", &request)?;
+        let CertifyEditionRequest { edition, next, .. } = request.into_inner();
+        let edition = if next { 0 } else { edition.unwrap_or(script.certificate.edition) };
+        Ok(Response::new(Certificate { edition, ..script.certificate }))
     }
 
     async fn watch_edition(
@@ -254,7 +274,7 @@ impl BotService for Scripted {
         &self,
         request: Request<Streaming<SubmitVersionRequest>>,
     ) -> Answer<Version> {
-        self.called("submit", &request)?;
+        let tried = !self.called("submit", &request)?.trials.is_empty();
         let mut parts = request.into_inner();
         let first = parts.message().await?.unwrap().part.unwrap();
         let Part::Submission(submission) = first else { panic!("the submission comes first") };
@@ -266,7 +286,7 @@ impl BotService for Scripted {
         let digest = blake3::hash(&bundle).as_bytes().to_vec();
         let Submission { bot, house, .. } = submission;
         self.told.lock().unwrap().bundles.insert(bot.clone(), (bundle, house));
-        let state = "entered".to_owned();
+        let state = if tried { "waiting" } else { "entered" }.to_owned();
         Ok(Response::new(Version { bot, number: 1, digest, state, ..Version::default() }))
     }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_proto::v1::{TrialStatus, Version};
 use arbiter_worker::bundle::unpack;
 use serde_json::json;
 use tempfile::TempDir;
@@ -42,6 +43,64 @@ fn a_bot_is_built_packed_and_sent() {
     assert_eq!(object["digest"], json!(digest.to_string()));
     assert_eq!(object["state"], json!("entered"));
     assert!(server.told.lock().unwrap().bundles["mine"].1);
+}
+
+/// A step of a trial.
+fn step(state: &str, verdict: &str, ahead: i64) -> TrialStatus {
+    let version = Version {
+        bot: "mine".into(),
+        number: 1,
+        state: state.into(),
+        verdict: verdict.into(),
+        ..Version::default()
+    };
+    let figures = r#"{"matches":4,"build_ms":12,"start_us":1500}"#.to_owned();
+    let figures = if state == "entered" { figures } else { String::new() };
+    let warnings = if state == "entered" { vec!["a \u{1b}warning".into()] } else { Vec::new() };
+    TrialStatus {
+        version: Some(version),
+        tried: true,
+        ahead,
+        figures,
+        warnings,
+        ..TrialStatus::default()
+    }
+}
+
+#[test]
+fn sources_are_sent_and_their_trial_waited_for() {
+    let bots = Bots::new();
+    let path = bots.rascal("mine", "honest", 0, "");
+    let trials = vec![step("waiting", "", 2), step("trying", "", 0), step("entered", "", 0)];
+    let server = Server::start(Script { trials: trials.clone(), ..board() });
+    let output = run(&server, &["submit", "finals", &path]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let due = "mine version 1 waits for its trial, 2 others come first\n\
+               mine version 1 is being tried\n\
+               warning: a \u{fffd}warning\n\
+               built in 12 ms; 4 matches; first answer within 1.5 ms\n";
+    assert_eq!(told, due);
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("mine version 1 is in finals; "));
+    let bundle = server.told.lock().unwrap().bundles["mine"].0.clone();
+    assert_eq!(unpacked(&bundle), ["bot.toml", "rascal.c"], "nothing is built here");
+
+    let server = Server::start(Script { trials, ..board() });
+    let told = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
+    assert!(told.starts_with("mine version 1 waits for its trial in finals; "), "{told}");
+    assert_eq!(server.told.lock().unwrap().calls, ["submit"]);
+
+    let evidence = "> A []\n< x\u{1b}y".to_owned();
+    let failed = TrialStatus { evidence, ..step("failed", "it forfeits, illegal", 0) };
+    let server = Server::start(Script { trials: vec![failed], ..board() });
+    let output = run(&server, &["submit", "finals", &path]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let due = "> A []\n< x\u{fffd}y\n\
+               error: mine version 1 failed its trial: it forfeits, illegal; it has not entered\n";
+    assert_eq!((output.status.code(), &told[..]), (Some(1), due));
+    let aside = step("aside", "", 0);
+    let server = Server::start(Script { trials: vec![aside], ..board() });
+    let says = ["could not be tried, through no fault of its own"];
+    fails(&run(&server, &["submit", "finals", &path]), 1, &says);
 }
 
 #[test]

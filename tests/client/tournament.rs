@@ -3,7 +3,9 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use arbiter_proto::v1::{Aside, Bot, CheckEditionResponse, Edition};
+use arbiter_proto::v1::{
+    Aside, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
+};
 use serde_json::json;
 
 use crate::server::{Script, Server};
@@ -15,9 +17,12 @@ fn tournaments_are_listed_and_shown() {
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row, ["finals", "gomoku", "open", "2001-09-09", "01:46:40", "UTC"]);
+    let told = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
+        2001-09-09 02:46:40 UTC at 2.5 matches a second";
+    assert_eq!(row.join(" "), told);
     let line = &crate::json(&server, &["tournament", "list", "--json"])[0];
     assert_eq!((&line["tournament"], line.get("editions")), (&json!("finals"), None));
+    assert_eq!((&line["running"]["edition"], &line["running"]["rate"]), (&json!(2), &json!(2.5)));
     let told = succeed(&server, &["tournament", "show", "finals"]);
     let parts = [
         "finals: gomoku, open, made 2001-09-09 01:46:40 UTC",
@@ -25,6 +30,8 @@ fn tournaments_are_listed_and_shown() {
         "schedule = {\"kind\":\"round_robin\"}",
         "12 pending, 3 leased, 1 aside",
         "complete, official",
+        "edition 2 will be done about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
+        "named 31/0, …; grown from a plan for 37: 1 joined, 0 left",
         "1 match set aside; arbiter tournament retry MATCH",
         "31/5: host\u{fffd} stalled",
     ];
@@ -47,7 +54,9 @@ fn tournaments_are_listed_and_shown() {
 fn organisers_steer() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "start", "finals"]);
-    assert_eq!(told, "edition 2 of finals is running: 400 matches\n");
+    let plan = "grown from a plan for 37: 1 joined, 0 left";
+    assert_eq!(told, format!("edition 2 of finals is running: 400 matches; {plan}\n"));
+    succeed(&server, &["tournament", "start", "finals", "--fresh"]);
     let edition = &crate::json(&server, &["tournament", "start", "finals", "--json"])[0];
     assert_eq!((&edition["edition"], &edition["id"]), (&json!(2), &json!(31)));
     let told = succeed(&server, &["tournament", "cancel", "finals"]);
@@ -57,7 +66,7 @@ fn organisers_steer() {
     let told = succeed(&server, &["tournament", "retry", "31/5"]);
     assert_eq!(told, "match 31/5 may be leased again\n");
     let calls = server.told.lock().unwrap().calls.clone();
-    assert_eq!(calls, ["start", "start", "cancel", "close", "retry 31/5"]);
+    assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry 31/5"]);
 }
 
 #[test]
@@ -81,7 +90,10 @@ fn standings_are_checked() {
 /// Edition 2 with so many matches counted.
 fn edition(counted: i64, state: &str) -> Edition {
     let running = tournament().editions[0].clone();
-    Edition { counted, state: state.into(), official: state == "complete", ..running }
+    let over = state != "running";
+    let (eta_us, rate) = (running.eta_us.filter(|_| !over), running.rate.filter(|_| !over));
+    let official = state == "complete";
+    Edition { counted, state: state.into(), official, eta_us, rate, ..running }
 }
 
 #[test]
@@ -91,7 +103,8 @@ fn an_edition_is_watched_across_a_restart() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut line = || lines.next().unwrap().unwrap();
-    let lots = "lots: 12 pending, 3 leased, 1 aside";
+    let lots = "lots: 12 pending, 3 leased, 1 aside; done about 2001-09-09 02:46:40 UTC at 2.5 \
+        matches a second";
     assert_eq!(line(), format!("edition 2: running, 10 of 400 matches counted; {lots}"));
     assert_eq!(first.told.lock().unwrap().watched, [None]);
     let address = first.address;
@@ -132,7 +145,8 @@ fn the_schedule_of_a_tournament() {
     assert_eq!(String::from_utf8(shown.stdout).unwrap().lines().count(), 6);
     let told = succeed(&open, &with(&["--cost", "--bots", "20"]));
     assert_eq!(told, "380 matches, 38 for each bot\n");
-    assert!(succeed(&open, &with(&["--certificate"])).ends_with("proved: all as promised\n"));
+    let told = succeed(&open, &with(&["--certificate", "--bots", "5"]));
+    assert!(told.ends_with("proved: all as promised\n"), "{told}");
     let shown = run(&closed, &schedule);
     assert!(shown.status.success() && shown.stderr.is_empty());
     let seeded = run(&closed, &with(&["--seed", "x", "--json"]));
@@ -141,4 +155,70 @@ fn the_schedule_of_a_tournament() {
     fails(&run(&open, &described), 2, &["--kind", "--dry-run"]);
     let dry = with(&["--dry-run"]);
     fails(&run(&open, &dry), 2, &["--dry-run"]);
+}
+
+/// What the coordinator counts is printed as what is counted here.
+#[test]
+fn a_coordinator_certifies_and_estimates() {
+    let pairs = [(0, 2), (1, 60)].map(|(times, pairs)| PairCount { times, pairs });
+    let certificate = Certificate {
+        edition: 2,
+        plan: "planned from the beginning: the first plan".into(),
+        bots: 12,
+        seats: 4,
+        matches: 10,
+        meetings: pairs.into(),
+        kin_pairs: Some(4),
+        fewest_matches: 3,
+        most_matches: 4,
+        most_in_seat: 1,
+        seat_spread: 1,
+        ..Certificate::default()
+    };
+    let estimate = EditionEstimate {
+        bots: 38,
+        matches: 124,
+        to_play: 13,
+        match_ms: 40_000.0,
+        measured: true,
+        slots: 8,
+        eta_us: Some(1_000_003_600_000_000),
+        bytes: 2_500_000,
+        plan: "grown from a plan for 37: 1 joined, 0 left".into(),
+    };
+    let server = Server::start(Script { certificate: certificate.clone(), estimate, ..board() });
+    let schedule = ["tournament", "schedule", "finals"];
+    let with = |more: &[&'static str]| [&schedule[..], more].concat();
+    let told = succeed(&server, &with(&["--certificate"]));
+    for part in [
+        "edition 2 of finals, planned from the beginning: the first plan\n",
+        "12 bots, 10 matches of 4\n",
+        "pairs of one owner: 4, which meet 0 times in all\n",
+        "proved: all as promised\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let told = succeed(&server, &with(&["--next", "--certificate"]));
+    assert!(told.starts_with("the next edition of finals, planned"), "{told}");
+    let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
+    assert_eq!((&line["edition"], &line["proved"]), (&json!(2), &json!(true)));
+    assert_eq!(line["one_owner"], json!({"pairs": 4, "meetings": 0}));
+    let told = succeed(&server, &with(&["--cost"]));
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "124 matches of 38 bots; grown from a plan for 37: 1 joined, 0 left",
+            "13 of them to be played, the others were played before",
+            "0.1 hours of a slot, 40000 ms a match as measured",
+            "done at 2001-09-09 02:46:40 UTC by the 8 slots connected now",
+            "2.5 MB more in the database",
+        ]
+    );
+    let line = &crate::json(&server, &with(&["--cost", "--json"]))[0]["estimate"];
+    assert_eq!((&line["to_play"], &line["slots"]), (&json!(13), &json!(8)));
+    let broken = Certificate { broken: "matches: 9, not 10 as promised".into(), ..certificate };
+    let server = Server::start(Script { certificate: broken, ..board() });
+    let output = run(&server, &with(&["--certificate"]));
+    fails(&output, 1, &["not balanced", "matches: 9, not 10"]);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use arbiter_games::{Dice, Seed};
 
 use crate::hall::Hall;
-use crate::support::service::{done, wait_until};
+use crate::support::service::{Service, done, wait_until};
 use crate::{draw, remains};
 
 const BOTS: u32 = 6;
@@ -56,6 +56,8 @@ fn play(hall: &mut Hall, at: &Path, seed: &str) {
         submit(hall, at, bot, 0, &mut dice);
     }
     hall.tell("tournament start changing");
+    let log = hall.path("watch-changing");
+    let mut watcher = Service::start(&mut hall.command("tournament watch changing"), &log);
     for number in 1..=SUBMISSIONS {
         let bot = dice.below(BOTS);
         submit(hall, at, bot, number, &mut dice);
@@ -73,6 +75,8 @@ fn play(hall: &mut Hall, at: &Path, seed: &str) {
         }
     }
     wait_for_the_end(hall);
+    // Whoever watches is told of the first edition that was played to its end.
+    assert_eq!(watcher.wait(), Some(0), "{}", watcher.said());
     hall.tell("tournament start settled");
     wait_for_the_end(hall);
     assert_eq!(hall.ledger.number(TWICE), 0, "matches that were played twice");

@@ -192,6 +192,7 @@ impl Worker {
             build: env!("CARGO_PKG_VERSION").to_owned(),
             sandbox: host.announcement(),
             rules: RULES_VERSION.to_owned(),
+            slots: u32::try_from(config.slots).unwrap_or(u32::MAX),
         };
         info!(
             name = hello.name,

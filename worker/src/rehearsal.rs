@@ -120,7 +120,7 @@ enum Part {
     /// The match has not begun.
     Waiting,
     /// The bot hears and answers.
-    Playing { seat: Box<dyn Seat>, table: Match },
+    Playing { seat: Box<dyn Seat>, table: Box<Match> },
     /// It forfeited, or was dismissed.
     Gone(Box<dyn Seat>),
     /// Something of ours failed.
@@ -144,7 +144,7 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
         }
         let Header { params, seed, clock, .. } = header.clone();
         let (entrants, terms) = (Vec::new(), terms.clone());
-        let table = Match { params, seed, clock, terms, entrants, record: None };
+        let table = Box::new(Match { params, seed, clock, terms, entrants, record: None });
         let arguments = game.launch_arguments(*place);
         let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, self.host, self.stop);
         self.part = match seat {

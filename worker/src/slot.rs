@@ -170,9 +170,10 @@ impl Slot {
         }));
         match played {
             Ok(Ok(report)) => {
-                match report.trial {
-                    Some(tried) => info!(passed = tried.passed, tried.verdict, "tried"),
-                    None => info!(matches = report.results.len(), "played"),
+                if let Some(tried) = report.trial {
+                    info!(passed = tried.passed, verdict = tried.verdict, "tried");
+                } else {
+                    info!(matches = report.results.len(), "played");
                 }
                 Ended::Played
             }

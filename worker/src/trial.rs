@@ -9,7 +9,7 @@ mod evidence;
 mod manners;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockRules, GameName, Params, Seed};
@@ -217,7 +217,7 @@ impl Trial {
         number: usize,
         table: &[Sitting],
         outcome: &Outcome,
-        record: &PathBuf,
+        record: &Path,
         seen: &mut Seen,
     ) -> Option<Failing> {
         seen.figures.matches += 1;

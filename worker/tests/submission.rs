@@ -172,7 +172,9 @@ fn nothing_is_in_there_twice() {
         bytes.windows(5).enumerate().filter(|(_, name)| *name == b"same2").collect();
     let places: Vec<_> = names.into_iter().map(|(at, _)| at + 4).collect();
     assert_eq!(places.len(), 2, "in front of the file and in the directory");
-    places.into_iter().for_each(|at| bytes[at] = b'1');
+    for at in places {
+        bytes[at] = b'1';
+    }
     fs::write(&zip, bytes).unwrap();
     assert!(refused(&zip).contains("twice"));
     let mut builder = Builder::new(Vec::new());
@@ -232,7 +234,7 @@ fn a_million_files_are_too_many() {
         let more: u32 = name.bytes().map(|digit| u32::from(digit - b'0')).sum();
         let mut block = block;
         block[..7].copy_from_slice(name.as_bytes());
-        block[148..154].copy_from_slice(format!("{:06o}", sum + more).as_bytes());
+        block[148..155].copy_from_slice(format!("{:07o}", sum + more).as_bytes());
         encoder.write_all(&block).unwrap();
     }
     encoder.finish().unwrap();

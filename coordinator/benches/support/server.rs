@@ -83,6 +83,7 @@ impl Worker {
             build: "bench".to_owned(),
             sandbox: "none".to_owned(),
             rules: RULES_VERSION.to_owned(),
+            slots,
         };
         let mut request = Request::new(ReceiverStream::new(said));
         request.metadata_mut().insert("authorization", server.token.clone());

@@ -125,17 +125,18 @@ pub async fn stand_down(
     let statement = "
         WITH rule AS MATERIALIZED (
             SELECT t.id, t.name, e.number,
-                coalesce((t.settings #>> '{submissions,stand_down_percent}')::int, 100) AS percent,
-                coalesce((t.settings #>> '{submissions,stand_down_after}')::bigint, 0) AS after
+                (t.settings #>> '{submissions,stand_down_percent}')::int AS percent,
+                (t.settings #>> '{submissions,stand_down_after}')::bigint AS after
             FROM editions e JOIN tournaments t ON t.id = e.tournament
             WHERE e.id = $1 AND t.state = 'open'
+              AND (t.settings #>> '{submissions,stand_down_percent}')::int < 100
         ), failing AS (
             SELECT rule.id AS tournament, rule.name AS tournament_name, en.bot, en.version,
                 format('it forfeited %s of %s matches in edition %s',
                     s.clock + s.illegal + s.gone + s.flood, s.matches, rule.number) AS reason
             FROM rule JOIN standings s ON s.edition = $1
             JOIN entrants en ON en.edition = $1 AND en.entrant = s.entrant
-            WHERE rule.percent < 100 AND s.matches >= rule.after
+            WHERE s.matches >= rule.after
               AND (s.clock + s.illegal + s.gone + s.flood) * 100 > rule.percent * s.matches
         )
         UPDATE bots AS b

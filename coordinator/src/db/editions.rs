@@ -140,6 +140,45 @@ pub async fn entrants(
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
 }
 
+/// Takes note of how the field of an edition came to be.
+///
+/// # Errors
+/// If the database fails.
+pub async fn set_lineage(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    lineage: &serde_json::Value,
+) -> Result<(), Error> {
+    let statement = "UPDATE editions SET lineage = $2 WHERE id = $1";
+    sqlx::query(statement).bind(edition.0).bind(lineage).execute(db).await.map(drop)
+}
+
+/// How the field of an edition came to be, where that was noted.
+///
+/// # Errors
+/// If there is no such edition, or the database fails.
+pub async fn lineage_of(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<serde_json::Value>, Error> {
+    let statement = "SELECT lineage FROM editions WHERE id = $1";
+    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+}
+
+/// How the field of the newest edition of a tournament came to be, where that was noted.
+///
+/// # Errors
+/// If the database fails.
+pub async fn lineage(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Option<serde_json::Value>, Error> {
+    let statement = "
+        SELECT lineage FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
+    let found = sqlx::query_scalar(statement).bind(tournament.0).fetch_optional(db).await?;
+    Ok(found.flatten())
+}
+
 /// The edition with this identity.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ mod replace;
 mod weigh;
 
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
-pub use flip::{Claim, Promoted, Verdict, flip, promote, verdicts};
+pub use flip::{Claim, Verdict, flip, promote, verdicts};
 pub use replace::{cancel, replace};
 pub use weigh::{Weighed, decide, take, weigh};
 

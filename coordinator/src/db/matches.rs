@@ -3,6 +3,7 @@
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use tokio_stream::StreamExt as _;
 
 use super::copy::{Row, Rows, stream};
 use super::lots::Leased;
@@ -95,6 +96,30 @@ pub async fn range(
         WHERE edition = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
     sqlx::query_as(statement).bind(edition.0).bind(first.0).bind(count).fetch_all(db).await
+}
+
+/// Goes through the seats of all matches of an edition, as numbers of its entrants, in order, until
+/// `see` refuses one.
+///
+/// # Errors
+/// If the database fails.
+pub async fn each_seats<E>(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    mut see: impl FnMut(&[u16]) -> Result<(), E>,
+) -> Result<Result<(), E>, Error> {
+    let statement = "SELECT seats FROM matches WHERE edition = $1 ORDER BY number";
+    let mut rows = sqlx::query_scalar(statement).bind(edition.0).fetch(db);
+    while let Some(seats) = rows.next().await {
+        let seats: Vec<i32> = seats?;
+        // An entrant that cannot be one is a stranger to whoever looks.
+        let seats: Vec<_> =
+            seats.into_iter().map(|seat| u16::try_from(seat).unwrap_or(u16::MAX)).collect();
+        if let Err(refused) = see(&seats) {
+            return Ok(Err(refused));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// The matches of leased lots, those of the first lot first, in order.

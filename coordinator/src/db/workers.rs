@@ -16,7 +16,9 @@ pub struct Worker {
     pub sandbox: String,
     /// Its build.
     pub build: String,
-    /// When it last said hello.
+    /// How many matches it can play at the same time, as it said last.
+    pub slots: i32,
+    /// When it was last known to be connected.
     pub seen_at: OffsetDateTime,
 }
 
@@ -38,6 +40,61 @@ pub async fn greet(
         RETURNING id";
     let query = sqlx::query_scalar(statement).bind(name).bind(sandbox).bind(build).bind(now);
     query.fetch_one(db).await.map(WorkerId)
+}
+
+/// Takes note of a stream that a worker opened, and of how many matches it can play at the same
+/// time; the number of the stream.
+///
+/// # Errors
+/// If there is no such worker, or the database fails.
+pub async fn connect(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    slots: u32,
+    now: OffsetDateTime,
+) -> Result<i32, Error> {
+    let statement = "
+        UPDATE workers SET slots = $2, session = session + 1, seen_at = $3
+        WHERE id = $1 RETURNING session";
+    let slots = i32::try_from(slots).unwrap_or(i32::MAX);
+    sqlx::query_scalar(statement).bind(worker.0).bind(slots).bind(now).fetch_one(db).await
+}
+
+/// Takes note that a worker is still connected.
+///
+/// # Errors
+/// If the database fails.
+pub async fn see(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "UPDATE workers SET seen_at = $2 WHERE id = $1";
+    sqlx::query(statement).bind(worker.0).bind(now).execute(db).await.map(drop)
+}
+
+/// Takes note that a stream has ended: nobody is connected if it was the worker's newest.
+///
+/// # Errors
+/// If the database fails.
+pub async fn disconnect(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    session: i32,
+) -> Result<(), Error> {
+    let statement = "UPDATE workers SET slots = 0 WHERE id = $1 AND session = $2";
+    sqlx::query(statement).bind(worker.0).bind(session).execute(db).await.map(drop)
+}
+
+/// How many matches the workers can play at the same time who were connected then or later.
+///
+/// # Errors
+/// If the database fails.
+pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32, Error> {
+    let statement = "
+        SELECT coalesce(sum(slots::bigint), 0)::bigint FROM workers WHERE seen_at >= $1";
+    let slots: i64 = sqlx::query_scalar(statement).bind(since).fetch_one(db).await?;
+    Ok(u32::try_from(slots).unwrap_or(u32::MAX))
 }
 
 /// Which database this is, for workers that come back.

@@ -199,7 +199,7 @@ async fn store(
     }
     let mut weighing = Vec::new();
     for (edition, lots) in feeding {
-        if lots::promote(&mut *db, edition, &lots).await?.weighing > 0 {
+        if lots::promote(&mut *db, edition, &lots).await? > 0 {
             weighing.push(edition);
         }
     }

@@ -36,6 +36,21 @@ fn ties_are_ties_where_the_rules_break_none() {
     assert_eq!(order(GameName::Wojna, &sums), shared);
 }
 
+/// At tables of four some may have more matches than others.
+#[test]
+fn means_rank_where_not_everybody_has_equally_many_matches() {
+    let mut several = contestants(&[&[40], &[33], &[-7]]);
+    for (contestant, matches) in several.iter_mut().zip([4, 3, 1]) {
+        contestant.tally.matches = matches;
+    }
+    let order = |game| -> Vec<_> {
+        let places = rank(game, several.clone());
+        places.iter().map(|place| place.contestant.entrant.0).collect()
+    };
+    assert_eq!(order(GameName::Wojna), [1, 0, 2], "11 a match is more than 10");
+    assert_eq!(order(GameName::Bitwa), [0, 1, 2]);
+}
+
 #[test]
 fn the_earlier_submission_wins_where_the_rules_say_so() {
     let sums: [&[i128]; 3] = [&[2], &[7], &[7]];

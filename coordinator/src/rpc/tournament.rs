@@ -3,8 +3,9 @@
 use arbiter_proto::ids::{EditionId, LotId, MatchId};
 use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::v1::{
-    self, Aside, CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse,
-    CloseTournamentRequest, CreateTournamentRequest, Edition, GetMatchRequest, GetRecordRequest,
+    self, Aside, CancelTournamentRequest, Certificate, CertifyEditionRequest, CheckEditionRequest,
+    CheckEditionResponse, CloseTournamentRequest, CreateTournamentRequest, Edition,
+    EditionEstimate, EstimateEditionRequest, GetMatchRequest, GetRecordRequest,
     GetTournamentRequest, ListAsideRequest, ListAsideResponse, ListMatchesRequest,
     ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus, RecordPiece,
     RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest,
@@ -25,7 +26,7 @@ use crate::queue::PlanError;
 use crate::tournament::create::{self, CreateError, StateError};
 use crate::tournament::edition::{self, OpenError, Running};
 use crate::tournament::file::{FileError, TournamentFile};
-use crate::tournament::opener;
+use crate::tournament::{Design, lineage, opener};
 
 #[tonic::async_trait]
 impl TournamentService for Shared {
@@ -49,7 +50,19 @@ impl TournamentService for Shared {
         _: Request<ListTournamentsRequest>,
     ) -> Result<Response<ListTournamentsResponse>, Status> {
         let listed = tournaments::list(&self.pool).await.map_err(database)?;
-        let tournaments = listed.into_iter().map(|found| message(found, Vec::new())).collect();
+        let mut tournaments = Vec::new();
+        for found in listed {
+            let editions = if found.state == TournamentState::Open {
+                editions::of_tournament(&self.pool, found.id).await.map_err(database)?
+            } else {
+                Vec::new()
+            };
+            let mut running = Vec::new();
+            for edition in editions.into_iter().filter(|one| one.state == EditionState::Running) {
+                running.push(self.counted(edition, None).await?);
+            }
+            tournaments.push(message(found, running));
+        }
         Ok(Response::new(ListTournamentsResponse { tournaments }))
     }
 
@@ -67,8 +80,11 @@ impl TournamentService for Shared {
         request: Request<StartEditionRequest>,
     ) -> Result<Response<Edition>, Status> {
         let who = self.admit(&request, Role::Organiser).await?;
-        let tournament = self.tournament(&request.get_ref().tournament).await?;
-        let opened = edition::open(&self.queue, tournament.id, Running::Refuse, self.now()).await;
+        let StartEditionRequest { tournament, fresh } = request.get_ref();
+        let tournament = self.tournament(tournament).await?;
+        let design = if *fresh { Design::Fresh } else { Design::Grown };
+        let (queue, id) = (&self.queue, tournament.id);
+        let opened = edition::open_as(queue, id, Running::Refuse, design, self.now()).await;
         let opened = opened.map_err(open_error)?;
         let subject = format!("{} {}", tournament.name, opened.number);
         self.note(&who, "tournament start", &subject).await?;
@@ -76,6 +92,22 @@ impl TournamentService for Shared {
         self.changes.tell();
         let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
         self.counted(opened, official).await.map(Response::new)
+    }
+
+    async fn estimate_edition(
+        &self,
+        request: Request<EstimateEditionRequest>,
+    ) -> Result<Response<EditionEstimate>, Status> {
+        self.admit(&request, Role::Organiser).await?;
+        self.estimate(request.get_ref()).await.map(Response::new)
+    }
+
+    async fn certify_edition(
+        &self,
+        request: Request<CertifyEditionRequest>,
+    ) -> Result<Response<Certificate>, Status> {
+        let viewer = self.viewer(&request).await?;
+        self.certify(request.into_inner(), &viewer).await.map(Response::new)
     }
 
     type WatchEditionStream = Answers<Edition>;
@@ -97,8 +129,9 @@ impl TournamentService for Shared {
                 let state = shared.state_of(&tournament, &edition, &viewer).await;
                 let over = !matches!(&state, Ok((_, false)));
                 let state = state.map(|(state, _)| state);
-                if over || state.as_ref().ok() != last.as_ref() {
-                    last = state.as_ref().ok().cloned();
+                let seen = state.as_ref().ok().cloned().map(without_forecast);
+                if over || seen != last {
+                    last = seen;
                     if sender.send(state).await.is_err() || over {
                         return;
                     }
@@ -271,6 +304,8 @@ impl Shared {
         official: Option<EditionId>,
     ) -> Result<Edition, Status> {
         let census = lots::census(&self.pool, edition.id).await.map_err(database)?;
+        let (forecast, slots) = self.outlook(&edition, &census).await?;
+        let descent = editions::lineage_of(&self.pool, edition.id).await.map_err(database)?;
         let count = |Census { state, lots, matches }: Census| LotCount {
             state: state.word().to_owned(),
             lots,
@@ -285,6 +320,10 @@ impl Shared {
             growing: edition.growing,
             counted: edition.counted,
             lots: census.into_iter().map(count).collect(),
+            plan: descent.as_ref().map(lineage::told).unwrap_or_default(),
+            eta_us: forecast.map(|forecast| micros(forecast.eta)),
+            rate: forecast.map(|forecast| forecast.rate),
+            slots,
         })
     }
 
@@ -319,6 +358,11 @@ impl Shared {
     }
 }
 
+/// An edition without what changes as time goes by although nothing happens.
+fn without_forecast(edition: Edition) -> Edition {
+    Edition { eta_us: None, rate: None, ..edition }
+}
+
 /// A tournament as a message. Its seed is shown once it is over.
 fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
     let over = found.state != TournamentState::Open;
@@ -351,7 +395,7 @@ pub(super) fn end_error(error: StateError) -> Status {
     }
 }
 
-fn open_error(error: OpenError) -> Status {
+pub(super) fn open_error(error: OpenError) -> Status {
     match error {
         OpenError::Database(error)
         | OpenError::State(StateError::Database(error))

@@ -66,9 +66,12 @@ impl WorkerService for Shared {
         let Hello { name, build, sandbox, .. } = &hello;
         let greeted = workers::greet(&self.pool, name, sandbox, build, self.now()).await;
         let worker = greeted.map_err(database)?;
+        let slots = hello.slots.min(MOST_ROOM);
+        let number = workers::connect(&self.pool, worker, slots, self.now()).await;
+        let number = number.map_err(database)?;
         let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
-        let session = Session { shared: self.clone(), worker, database, secret, outbound };
+        let session = Session { shared: self.clone(), worker, number, database, secret, outbound };
         let span = tracing::info_span!("worker", id = %worker, name = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -114,6 +117,8 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
 struct Session {
     shared: Shared,
     worker: WorkerId,
+    /// Which of the worker's streams this is.
+    number: i32,
     /// Which database it works for.
     database: String,
     secret: Secret,
@@ -146,7 +151,10 @@ impl From<Status> for End {
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
         tracing::info!("connected");
-        match self.serve(&mut inbound).await {
+        let end = self.serve(&mut inbound).await;
+        // If this fails, the worker is soon not seen any more.
+        drop(workers::disconnect(&self.shared.pool, self.worker, self.number).await);
+        match end {
             End::Left => tracing::info!("gone"),
             End::Refused(status) => {
                 tracing::warn!(reason = status.message(), "sent away");
@@ -196,6 +204,8 @@ impl Session {
     /// Whether the worker may still work for us: its token may have been revoked.
     async fn check(&self) -> Result<(), End> {
         self.shared.admit_secret(&self.secret, Role::Worker).await?;
+        let Shared { pool, .. } = &self.shared;
+        workers::see(pool, self.worker, self.shared.now()).await.map_err(database)?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use core::ops::RangeInclusive;
 use thiserror::Error;
 
 use self::counts::Counts;
-use super::Bot;
+use super::{Bot, Owner};
 
 /// What matches come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,11 @@ pub struct Certificate {
     pub seats: usize,
     /// How many matches there are.
     pub matches: u64,
-    /// How often pairs meet, rising, and how many pairs meet so often.
+    /// How often pairs meet, rising, and how many pairs meet so often; without those that should
+    /// not meet.
     pub meetings: Vec<(u32, u64)>,
+    /// Pairs of one owner, where these should not meet.
+    pub kin: Option<Kin>,
     /// The fewest and the most matches of a bot.
     pub matches_of_bot: RangeInclusive<u32>,
     /// The fewest and the most times that a bot is in some seat.
@@ -35,15 +38,27 @@ pub struct Certificate {
     pub side_spread: Option<u32>,
 }
 
+/// Pairs of bots of one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kin {
+    /// How many there are.
+    pub pairs: u64,
+    /// How often they meet, all together.
+    pub meetings: u64,
+}
+
 /// What is promised of matches. Everything holds for every bot and every pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// How many matches there are.
     pub matches: u64,
-    /// How often a pair meets.
+    /// How often a pair meets, if nothing keeps it apart.
     pub meetings: RangeInclusive<u32>,
-    /// How many more matches one bot may have than another.
-    pub match_spread: u32,
+    /// How often pairs of one owner meet at most, all together, where they should not.
+    pub kin_meetings: Option<u64>,
+    /// How many more matches one bot may have than another; nothing is promised where bots came
+    /// and went.
+    pub match_spread: Option<u32>,
     /// How many times more a bot may be in one seat than in another; nothing is promised where
     /// chance decides.
     pub seat_spread: Option<u32>,
@@ -103,7 +118,22 @@ impl Certificate {
         seats: usize,
         matches: impl IntoIterator<Item = M>,
     ) -> Result<Self, Broken> {
-        let mut counter = Counter::new(bots, seats);
+        Self::count_apart(bots, seats, &[], matches)
+    }
+
+    /// Counts matches of so many seats between bots of these owners, none of whom should meet
+    /// another of the same owner; if there are no owners that makes no difference.
+    ///
+    /// # Errors
+    /// If a match is impossible: it has other seats, or a bot that does not exist or sits there
+    /// twice.
+    pub fn count_apart<M: AsRef<[Bot]>>(
+        bots: usize,
+        seats: usize,
+        owners: &[Option<Owner>],
+        matches: impl IntoIterator<Item = M>,
+    ) -> Result<Self, Broken> {
+        let mut counter = Counter::apart(bots, seats, owners);
         matches.into_iter().try_for_each(|planned| counter.add(planned.as_ref()))?;
         Ok(counter.finish())
     }
@@ -151,8 +181,14 @@ impl Certificate {
             let (found, due) = (times.to_string(), range(&claim.meetings));
             return Err(Broken::Promise { what: "meetings of a pair", found, due });
         }
+        if let (Some(kin), Some(most)) = (self.kin, claim.kin_meetings)
+            && kin.meetings > most
+        {
+            let (found, due) = (kin.meetings.to_string(), format!("at most {most}"));
+            return Err(Broken::Promise { what: "meetings of bots of one owner", found, due });
+        }
         let spread = self.matches_of_bot.end() - self.matches_of_bot.start();
-        at_most("difference of two bots' matches", Some(spread), Some(claim.match_spread))?;
+        at_most("difference of two bots' matches", Some(spread), claim.match_spread)?;
         let seats = "difference of a bot's seats";
         at_most(seats, Some(self.seat_spread), claim.seat_spread)?;
         at_most("difference of a pair's sides", self.side_spread, claim.side_spread)
@@ -176,6 +212,9 @@ impl fmt::Display for Certificate {
             (None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
             (None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
         }
+        if let Some(Kin { pairs, meetings }) = self.kin {
+            writeln!(f, "pairs of one owner: {pairs}, which meet {meetings} times in all")?;
+        }
         writeln!(f, "matches of a bot:   {}", range(&self.matches_of_bot))?;
         write!(f, "times in a seat:    {}", range(&self.times_in_seat))?;
         writeln!(f, ", of one bot within {}", self.seat_spread)?;
@@ -196,6 +235,8 @@ pub struct Counter {
     met: Counts,
     /// How often bot b is in seat s, at `b · seats + s`.
     seated: Vec<u32>,
+    /// Whose the bots are; empty if that makes no difference.
+    owners: Vec<Option<Owner>>,
 }
 
 impl Counter {
@@ -203,7 +244,14 @@ impl Counter {
     pub fn new(bots: usize, seats: usize) -> Self {
         let pairs = if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 };
         let seated = vec![0; bots * seats];
-        Self { bots, seats, matches: 0, met: Counts::new(pairs), seated }
+        let met = Counts::new(pairs);
+        Self { bots, seats, matches: 0, met, seated, owners: Vec::new() }
+    }
+
+    /// The same between bots of these owners, none of whom should meet another of the same owner;
+    /// if there are no owners that makes no difference.
+    pub fn apart(bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
+        Self { owners: owners.to_vec(), ..Self::new(bots, seats) }
     }
 
     /// Counts a match.
@@ -236,6 +284,12 @@ impl Counter {
         Ok(())
     }
 
+    /// Whether two bots have the same owner.
+    fn are_kin(&self, one: usize, other: usize) -> bool {
+        let owner = |bot: usize| self.owners.get(bot).copied().flatten();
+        owner(one).is_some_and(|owned| owner(other) == Some(owned))
+    }
+
     /// What all matches come to.
     pub fn finish(self) -> Certificate {
         let (meetings, side_spread) = match self.seats {
@@ -243,8 +297,13 @@ impl Counter {
                 let (meetings, spread) = self.met.sides(self.bots);
                 (meetings, Some(spread))
             }
-            _ => (self.met.histogram(), None),
+            _ => (self.met.histogram(|high, low| !self.are_kin(high, low)), None),
         };
+        let kin = (!self.owners.is_empty()).then(|| {
+            let met = self.met.histogram(|high, low| self.are_kin(high, low));
+            let meetings = met.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
+            Kin { pairs: met.iter().map(|(_, pairs)| pairs).sum(), meetings }
+        });
         let seats = || self.seated.chunks_exact(self.seats);
         let spread = |bot: &[u32]| ends(bot.iter().copied()).map_or(0, |(low, high)| high - low);
         let whole = |ends: Option<(u32, u32)>| ends.map_or(0..=0, |(low, high)| low..=high);
@@ -253,6 +312,7 @@ impl Counter {
             seats: self.seats,
             matches: self.matches,
             meetings,
+            kin,
             matches_of_bot: whole(ends(seats().map(|bot| bot.iter().sum()))),
             times_in_seat: whole(ends(self.seated.iter().copied())),
             seat_spread: seats().map(spread).max().unwrap_or(0),

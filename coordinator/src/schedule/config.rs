@@ -8,7 +8,9 @@ use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Episodes, Extent, Matches, Plan, RoundRobin, ScheduleError};
+use super::{
+    Bot, Episodes, Extent, Field, Lineage, Matches, Member, Plan, RoundRobin, ScheduleError,
+};
 
 /// How often something is played: 1 to 1000 times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,7 +91,7 @@ impl Schedule {
     /// # Errors
     /// If there are too few bots, or too many, or if what is asked for is impossible with them.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Plan, ScheduleError> {
-        let seed = seed.derive("schedule");
+        let seed = Self::chance(seed);
         Ok(match self {
             Self::RoundRobin(rules) => {
                 Plan::Matches(Matches::Pairings(Box::new(rules.plan(bots, seed)?)))
@@ -99,6 +101,48 @@ impl Schedule {
             }
             Self::Episodes(episodes) => Plan::Episodes(episodes.plan(bots)?),
         })
+    }
+
+    /// The plan for a field, under the seed that it has grown with.
+    ///
+    /// # Errors
+    /// As for [`Schedule::plan`].
+    pub fn plan_for(self, field: &Field, seed: Seed) -> Result<Plan, ScheduleError> {
+        match field.tables() {
+            Some(tables) => Ok(Plan::Matches(Matches::Grown(Box::new(tables)))),
+            None => self.plan(field.bots(), seed),
+        }
+    }
+
+    /// The field that has come to be like this, with a member for each place. Only foursomes grow:
+    /// in other schedules nobody's coming changes the others' matches, and where they stand in the
+    /// list is all there is to know.
+    ///
+    /// # Errors
+    /// If there are too few bots, or too many to count their meetings pair by pair, or if what is
+    /// asked for is impossible with those who began.
+    pub fn grow(
+        self,
+        lineage: &Lineage,
+        members: &[Member],
+        seed: Seed,
+    ) -> Result<Field, ScheduleError> {
+        let numbered = (0..=Bot::MAX).map(Some);
+        let begins = lineage.steps.is_empty()
+            && members.iter().map(|member| member.bot).eq(numbered.take(members.len()));
+        match self {
+            Self::Foursomes(extent)
+                if !begins || members.iter().any(|member| member.owner.is_some()) =>
+            {
+                Field::grow(extent, lineage, members, Self::chance(seed))
+            }
+            _ => Ok(members.iter().filter(|member| member.bot.is_some()).count().into()),
+        }
+    }
+
+    /// Where the chance of a plan comes from.
+    fn chance(seed: Seed) -> Seed {
+        seed.derive("schedule")
     }
 }
 

@@ -21,6 +21,15 @@ pub enum ScheduleError {
         /// How many there are.
         bots: usize,
     },
+    /// There are more bots than can be counted pair by pair.
+    #[error(
+        "too many bots to keep owners apart, or to change their plan: {bots}; at most {} can be",
+        super::foursomes::MOST_KNOWN
+    )]
+    TooManyKnown {
+        /// How many there are, or were.
+        bots: usize,
+    },
     /// Not all pairs can meet exactly so many times.
     #[error(
         "meetings = {meetings}: of {bots} bots every pair can meet {least}, {}, {}, … times; \

@@ -9,11 +9,15 @@
 //! How it works: a `design` is made of smaller ones by a `rule`, down to written `rows`;
 //! groups of bots are joined by the blocks of a `ring`. Most tables come in lots that give every
 //! bot every seat equally often; the others are put by, and seated at the end (`seats`). Matches
-//! beyond whole designs are the `rest`'s.
+//! beyond whole designs are the `rest`'s. Where bots come and go between editions, or owners are
+//! kept apart, a plan `grow`s from a design.
 
 mod cyclic;
 mod design;
-mod join;
+mod grow;
+mod grown;
+mod kin;
+mod meetings;
 mod rest;
 mod ring;
 mod rows;
@@ -28,7 +32,8 @@ use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
 use self::design::{Design, Seating};
-pub use self::join::join;
+pub(in crate::schedule) use self::grown::Grown;
+pub use self::grown::{GrownTables, MOST_KNOWN};
 use self::rest::Rest;
 use super::config::Keys;
 use super::{Bot, Claim, MOST_BOTS, ScheduleError};
@@ -167,7 +172,8 @@ impl Foursomes {
         Claim {
             matches: self.matches(),
             meetings,
-            match_spread: u32::from(self.rest > 0),
+            kin_meetings: None,
+            match_spread: Some(u32::from(self.rest > 0)),
             seat_spread: Some(1),
             side_spread: None,
         }

@@ -1,6 +1,6 @@
 //! Plans of all kinds, as one stream of matches.
 
-use super::foursomes::{self, Foursomes};
+use super::foursomes::{self, Foursomes, GrownTables};
 use super::{Bot, Claim, EpisodePlan, Pairing, Pairings};
 
 /// What a schedule comes to for a number of bots.
@@ -19,6 +19,8 @@ pub enum Matches {
     Pairings(Box<Pairings>),
     /// Tables of four.
     Foursomes(Box<Foursomes>),
+    /// Tables of four of a field that has changed, or in which owners are kept apart.
+    Grown(Box<GrownTables>),
 }
 
 /// A match that is to be played.
@@ -38,6 +40,10 @@ impl Planned {
     pub fn seats(&self) -> &[Bot] {
         &self.bots[..self.seats]
     }
+
+    fn table(bots: foursomes::Table) -> Self {
+        Self { board: 0, leg: 0, bots, seats: foursomes::SEATS }
+    }
 }
 
 impl AsRef<[Bot]> for Planned {
@@ -52,6 +58,7 @@ impl Matches {
         match self {
             Self::Pairings(pairings) => pairings.matches(),
             Self::Foursomes(foursomes) => foursomes.matches(),
+            Self::Grown(grown) => grown.matches(),
         }
     }
 
@@ -59,7 +66,7 @@ impl Matches {
     pub fn seats(&self) -> usize {
         match self {
             Self::Pairings(_) => 2,
-            Self::Foursomes(_) => foursomes::SEATS,
+            Self::Foursomes(_) | Self::Grown(_) => foursomes::SEATS,
         }
     }
 
@@ -68,6 +75,7 @@ impl Matches {
         match self {
             Self::Pairings(pairings) => pairings.claim(),
             Self::Foursomes(foursomes) => foursomes.claim(),
+            Self::Grown(grown) => grown.claim(),
         }
     }
 }
@@ -83,10 +91,8 @@ impl Iterator for Matches {
                 let Pairing { board, leg, .. } = pairing;
                 Some(Planned { board, leg, bots: [one, two, 0, 0], seats: 2 })
             }
-            Self::Foursomes(foursomes) => {
-                let bots = foursomes.next()?;
-                Some(Planned { board: 0, leg: 0, bots, seats: bots.len() })
-            }
+            Self::Foursomes(foursomes) => foursomes.next().map(Planned::table),
+            Self::Grown(grown) => grown.next().map(Planned::table),
         }
     }
 }

@@ -187,7 +187,8 @@ impl Pairings {
         Claim {
             matches: self.matches(),
             meetings: meetings..=meetings,
-            match_spread: 0,
+            kin_meetings: None,
+            match_spread: Some(0),
             seat_spread,
             side_spread,
         }

@@ -6,13 +6,14 @@
 //! and whoever asked for it may leave: it goes on all the same.
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, VersionId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
 use super::create::{self, StateError};
 use super::episodes::Rounds;
+use super::lineage::{self, Design};
 use super::planner::Planner;
 use super::takeover::{self, To};
 use super::{FileError, TournamentFile};
@@ -78,8 +79,23 @@ pub async fn open(
     running: Running,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
+    open_as(queue, tournament, running, Design::Grown, now).await
+}
+
+/// Opens an edition like [`open`]; tables of four may be planned from the beginning, whatever was
+/// planned before.
+///
+/// # Errors
+/// As for [`open`].
+pub async fn open_as(
+    queue: &Queue,
+    tournament: TournamentId,
+    running: Running,
+    design: Design,
+    now: OffsetDateTime,
+) -> Result<Edition, OpenError> {
     let (queue, runtime) = (queue.clone(), Handle::current());
-    let work = move || runtime.block_on(open_here(&queue, tournament, running, now));
+    let work = move || runtime.block_on(open_here(&queue, tournament, running, design, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
 
@@ -87,6 +103,7 @@ async fn open_here(
     queue: &Queue,
     tournament: TournamentId,
     running: Running,
+    design: Design,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
@@ -99,7 +116,7 @@ async fn open_here(
         let (name, number) = (tournament.name, before.number);
         return Err(StateError::Runs { name, number }.into());
     }
-    let opened = begin(db, &tournament, before.as_ref(), now).await?;
+    let opened = begin(db, &tournament, before.as_ref(), design, now).await?;
     changes::forget(&mut *db, &changes).await?;
     transaction.commit().await?;
     Ok(opened)
@@ -111,30 +128,35 @@ pub(super) async fn begin(
     db: &mut PgConnection,
     tournament: &Tournament,
     before: Option<&Edition>,
+    design: Design,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let Tournament { id, name, settings, seed, .. } = tournament;
     let file = read(name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
+    let unplanned = |cause| OpenError::Schedule { name: name.clone(), cause };
+    let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
+    let entry = lineage::next(db, (*id, *seed), &file, &bots, design).await?.map_err(unplanned)?;
     let edition = enter(db, *id, &file, &entered, now).await?;
+    if let Some(descent) = &entry.descent {
+        editions::set_lineage(&mut *db, edition, &json!(descent)).await?;
+    }
     let names: Vec<_> = {
         let roster = Roster::of(&mut *db, edition).await?;
         roster.iter().map(|(_, named)| NameKey::of(*seed, &named.name)).collect()
     };
-    let planner = Planner::new(&file, &names, *seed)
-        .map_err(|cause| OpenError::Schedule { name: name.clone(), cause })?;
+    let planner = Planner::new(&file, &entry.field, &names, *seed).map_err(unplanned)?;
     let replaces = before.map(|before| (before.id, now));
     let chained = planner.is_some_and(|planner| planner.is_chained());
     let to = To { edition, chained, first: MatchNumber(0), replaces };
-    match planner {
-        Some(planner) => takeover::add(db, to, planner.plan()).await?,
-        None => {
-            let rounds = Rounds::new(&file, names.len(), *seed)
-                .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
-            takeover::add(db, to, rounds.plan()).await?
-        }
-    };
+    if let Some(planner) = planner {
+        takeover::add(db, to, planner.plan()).await?;
+    } else {
+        let rounds = Rounds::new(&file, names.len(), *seed)
+            .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
+        takeover::add(db, to, rounds.plan()).await?;
+    }
     crate::queue::make_ready(db, edition).await?;
     editions::start(&mut *db, edition).await?;
     tournaments::trouble(&mut *db, *id, None).await?;

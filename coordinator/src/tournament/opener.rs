@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::edition::{self, OpenError};
-use super::{Rerun, StateError, TournamentFile, create};
+use super::{Design, Rerun, StateError, TournamentFile, create};
 use crate::db::changes;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
@@ -37,8 +37,9 @@ pub struct Opener {
 pub enum Outcome {
     /// An edition was opened.
     Opened(Edition),
-    /// None can be: the organiser is told why, and the next change is waited for.
-    Trouble(Tournament, OpenError),
+    /// None can be, of the tournament of this name: the organiser is told why, and the next change
+    /// is waited for.
+    Trouble(String, OpenError),
 }
 
 impl Opener {
@@ -150,7 +151,7 @@ async fn open_here(
             tournaments::trouble(&mut *transaction, id, Some(&told)).await?;
             changes::forget(&mut *transaction, &changes).await?;
             transaction.commit().await?;
-            Ok(Some(Outcome::Trouble(tournament, error)))
+            Ok(Some(Outcome::Trouble(tournament.name, error)))
         }
     }
 }
@@ -177,7 +178,7 @@ async fn unless_shown(
             return Ok(None);
         }
     }
-    edition::begin(db, tournament, before.as_ref(), now).await.map(Some)
+    edition::begin(db, tournament, before.as_ref(), Design::Grown, now).await.map(Some)
 }
 
 async fn last_complete(

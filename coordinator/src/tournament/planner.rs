@@ -12,7 +12,9 @@ use super::chain::{Chain, distinct};
 use super::{TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
-use crate::schedule::{self, Bot, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix};
+use crate::schedule::{
+    self, Bot, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
+};
 
 /// What is mixed into a deal.
 const DEAL: u64 = 3;
@@ -21,7 +23,8 @@ const DEAL: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planner<'a> {
     file: &'a TournamentFile,
-    /// The bots, in the order of their entrance.
+    field: &'a Field,
+    /// The names of the bots, in the order of their entrance.
     names: &'a [NameKey],
     seed: Seed,
     total: u64,
@@ -30,18 +33,20 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans an edition of these bots; nothing if its matches follow from one another.
+    /// Plans an edition for a field of bots with these names; nothing if its matches follow from one
+    /// another.
     ///
     /// # Errors
     /// If there is no such schedule.
     pub(super) fn new(
         file: &'a TournamentFile,
+        field: &'a Field,
         names: &'a [NameKey],
         seed: Seed,
     ) -> Result<Option<Self>, ScheduleError> {
-        let Some(matches) = listed(file, names, seed)? else { return Ok(None) };
+        let Some(matches) = listed(file, field, names, seed)? else { return Ok(None) };
         let (total, width) = (matches.total(), width(file, matches.seats()));
-        Ok(Some(Self { file, names, seed, total, width }))
+        Ok(Some(Self { file, field, names, seed, total, width }))
     }
 
     /// Whether files pass from match to match.
@@ -61,14 +66,14 @@ impl<'a> Planner<'a> {
     }
 
     fn schedule(&self) -> impl Iterator<Item = (i64, Planned)> + use<> {
-        match listed(self.file, self.names, self.seed) {
+        match listed(self.file, self.field, self.names, self.seed) {
             Ok(Some(matches)) => (0..).zip(matches),
             _ => unreachable!("it was planned before"),
         }
     }
 
     fn chain(&self) -> Option<Chain> {
-        Chain::new(self.file.state, self.file.schedule, self.names.len())
+        Chain::new(self.file.state, self.file.schedule, self.field.bots())
     }
 
     fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
@@ -186,7 +191,9 @@ impl Deals<'_> {
         let four = planned.seats().len() > 2;
         let mut deal = self.table(planned, four || self.shared);
         if four && let Some(times) = self.again.get_mut(&deal) {
-            deal = mix([deal, *times]);
+            if *times > 0 {
+                deal = mix([deal, *times]);
+            }
             *times += 1;
         }
         // A bigint that is not negative.
@@ -197,13 +204,14 @@ impl Deals<'_> {
 /// The matches of an edition, if they can all be listed.
 fn listed(
     file: &TournamentFile,
+    field: &Field,
     names: &[NameKey],
     seed: Seed,
 ) -> Result<Option<Matches>, ScheduleError> {
     if let Schedule::RoundRobin(rules) = file.schedule {
         return rules.among(names).map(|pairings| Some(Matches::Pairings(Box::new(pairings))));
     }
-    Ok(match file.schedule.plan(names.len(), seed)? {
+    Ok(match file.schedule.plan_for(field, seed)? {
         schedule::Plan::Matches(matches) => Some(matches),
         schedule::Plan::Episodes(_) => None,
     })

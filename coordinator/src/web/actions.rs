@@ -81,7 +81,7 @@ pub(super) async fn start(
     Form(button): Form<Button>,
 ) -> Result<Redirect, WebError> {
     session.check(&headers, &button.csrf)?;
-    let asked = StartEditionRequest { tournament: tournament.clone() };
+    let asked = StartEditionRequest { tournament: tournament.clone(), fresh: false };
     shared.start_edition(session.ask(asked)).await?;
     Ok(to(&tournament))
 }

@@ -5,6 +5,7 @@
 
 mod begin_and_end;
 mod episodes;
+mod growing;
 mod handout;
 mod plans;
 mod play;

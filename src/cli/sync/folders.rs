@@ -19,6 +19,8 @@ use crate::cli::submit::Packed;
 #[derive(Debug)]
 pub(super) struct Folders {
     directory: PathBuf,
+    /// Whether bots are built before they are packed.
+    built: bool,
     /// What is known of each folder, by its name.
     known: BTreeMap<String, Known>,
     /// Whether everything that was seen has been dealt with.
@@ -53,9 +55,10 @@ impl Look {
 }
 
 impl Folders {
-    /// The folders of a directory, none of them seen yet.
-    pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), known: BTreeMap::new(), settled: false }
+    /// The folders of a directory, none of them seen yet. Their bots are packed as they are, or
+    /// `built` here.
+    pub(super) fn new(directory: &Path, built: bool) -> Self {
+        Self { directory: directory.to_owned(), built, known: BTreeMap::new(), settled: false }
     }
 
     /// Takes note whether everything that was seen last has been dealt with.
@@ -87,7 +90,7 @@ impl Folders {
                 Some(before) if before.looked.is_some() && before.looked == looks => (before, true),
                 before => {
                     news = true;
-                    let now = pack(&path, looks);
+                    let now = pack(&path, looks, self.built);
                     let told = before.is_some_and(|before| before.packed.err() == now.failure());
                     (now, told)
                 }
@@ -134,8 +137,9 @@ impl Known {
 }
 
 /// Packs the bot in a folder that looks so.
-fn pack(path: &Path, before: Option<u64>) -> Known {
-    let packed = Packed::new(path).map(Rc::new).map_err(|failure| failure.message().to_owned());
+fn pack(path: &Path, before: Option<u64>, built: bool) -> Known {
+    let packed = if built { Packed::new(path) } else { Packed::source(path) };
+    let packed = packed.map(Rc::new).map_err(|failure| failure.message().to_owned());
     let after = appearance(path).ok();
     Known { looked: after.filter(|_| before == after), packed }
 }

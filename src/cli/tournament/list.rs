@@ -31,15 +31,19 @@ impl List {
             Ok(server.tournaments().list_tournaments(request).await?.into_inner().tournaments)
         })?;
         let mut out = Output::new();
-        let mut table = Columns::new(["tournament", "game", "state", "made"], &[0, 1, 2, 3]);
+        let header = ["tournament", "game", "state", "made", "running"];
+        let mut table = Columns::new(header, &[0, 1, 2, 3, 4]);
         for tournament in found {
             if self.json {
                 let mut object = tournament_json(&tournament);
                 object.remove("editions");
+                let running = running(&tournament).map(edition_json);
+                object.insert("running".to_owned(), json!(running));
                 out.json(&object.into())?;
             } else {
+                let running = running(&tournament).map_or_else(|| "-".to_owned(), progress);
                 let Tournament { name, game, state, created_at_us, .. } = tournament;
-                table.push(vec![name, game, state, moment(created_at_us)]);
+                table.push(vec![name, game, state, moment(created_at_us), running]);
             }
         }
         if !self.json {
@@ -87,6 +91,34 @@ impl Show {
     }
 }
 
+/// The edition of a tournament that runs.
+fn running(tournament: &Tournament) -> Option<&Edition> {
+    tournament.editions.iter().find(|edition| edition.state == "running")
+}
+
+/// How far an edition is, in a few words.
+fn progress(edition: &Edition) -> String {
+    let Edition { number, counted, matches: planned, .. } = edition;
+    let done = forecast(edition).map(|done| format!(", {done}")).unwrap_or_default();
+    format!("edition {number}: {counted} of {planned}{done}")
+}
+
+/// When an edition will be complete as things stand, and why.
+pub(super) fn forecast(edition: &Edition) -> Option<String> {
+    let (eta, rate) = (edition.eta_us?, edition.rate?);
+    let rate = if rate < 1.0 {
+        format!("{:.1} matches a minute", rate * 60.0)
+    } else {
+        format!("{rate:.1} matches a second")
+    };
+    Some(format!("done about {} at {rate}", moment(eta)))
+}
+
+/// How the plan of an edition came to be, after what else is said of it.
+pub(super) fn plan(edition: &Edition) -> String {
+    if edition.plan.is_empty() { String::new() } else { format!("; {}", edition.plan) }
+}
+
 fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
     out.line(&format!("{name}: {game}, {state}, made {}", moment(*created_at_us)))?;
@@ -123,7 +155,14 @@ fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fa
         out.table(&table)?;
     }
     for edition in &found.editions {
-        out.line(&format!("matches of edition {} are named {}/0, …", edition.number, edition.id))?;
+        let Edition { number, id, .. } = edition;
+        out.line(&format!("matches of edition {number} are named {id}/0, …{}", plan(edition)))?;
+    }
+    for edition in &found.editions {
+        if let Some(done) = forecast(edition) {
+            let Edition { number, slots, .. } = edition;
+            out.line(&format!("edition {number} will be {done}; {slots} slots are connected"))?;
+        }
     }
     if !aside.is_empty() {
         let set = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
@@ -192,6 +231,10 @@ pub(super) fn edition_json(edition: &Edition) -> Value {
         "growing": edition.growing,
         "counted": edition.counted,
         "lots": lots.collect::<Vec<_>>(),
+        "plan": (!edition.plan.is_empty()).then_some(&edition.plan),
+        "eta": edition.eta_us.map(moment_json),
+        "rate": edition.rate,
+        "slots": edition.slots,
     })
 }
 

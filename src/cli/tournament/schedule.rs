@@ -12,9 +12,10 @@ use arbiter_games::Seed;
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::list::settings;
+use super::outlook::{Which, certificate_json};
 use crate::cli::client::Client;
 use crate::cli::output::printable;
 use crate::cli::{Failure, broken_pipe, tell};
@@ -27,12 +28,14 @@ const BUFFER: usize = 1 << 16;
 #[derive(Debug, Args)]
 #[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
 submission; seats are listed
-from seat 1 on. The seed of a tournament is secret until it is closed: until then its schedule is
-shown for another one (--seed), with the same balance and cost. Match 1 of a schedule is called
-EDITION/0 where matches are named.
+from seat 1 on. The seed of a tournament is secret until it is closed: until then its matches are
+listed for another one (--seed). What --certificate and --cost say of a tournament is counted by its
+coordinator, for its own seed and bots, unless --bots or --seed asks for others. Match 1 of a
+schedule is called EDITION/0 where matches are named.
 
 Examples:
-  arbiter tournament schedule finals --certificate --cost
+  arbiter tournament schedule finals --certificate
+  arbiter tournament schedule finals --next --certificate --cost
   arbiter tournament schedule --dry-run --kind foursomes --bots 37 --certificate
   arbiter tournament schedule --dry-run --kind foursomes --bots 500 --games 10000 --json
   arbiter tournament schedule --dry-run --kind round_robin --bots 20 --boards 8 --cost")]
@@ -71,12 +74,22 @@ pub(super) struct Show {
     #[arg(long)]
     json: bool,
     /// Count the meetings of every pair and the seats of every bot; exit code 1 if they are not
-    /// what they should be.
+    /// what they should be. Of a tournament, those of its newest edition.
     #[arg(long)]
     certificate: bool,
-    /// Print how many matches there are, and how many each bot has.
+    /// Print how many matches there are, and how many each bot has. Of a tournament, what its next
+    /// edition would come to: for organisers.
     #[arg(long)]
     cost: bool,
+    /// With --certificate: another edition than the newest.
+    #[arg(long, value_name = "E", conflicts_with_all = ["dry_run", "next", "fresh"])]
+    edition: Option<i32>,
+    /// With --certificate: the next edition, as it would be if it were started now.
+    #[arg(long, conflicts_with = "dry_run")]
+    next: bool,
+    /// The next edition, if tables of four are planned from the beginning.
+    #[arg(long, conflicts_with = "dry_run")]
+    fresh: bool,
     #[command(flatten)]
     client: Client,
 }
@@ -106,6 +119,12 @@ impl From<Failure> for Stopped {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if let Some(which) = self.asked() {
+            if self.cost {
+                which.estimate(&self.client)?;
+            }
+            return if self.certificate { which.certify(&self.client) } else { Ok(()) };
+        }
         let planner = match &self.tournament {
             Some(tournament) => self.stored(tournament)?,
             None if self.dry_run => Planner {
@@ -124,6 +143,15 @@ impl Show {
             Err(Stopped::Output(error)) => broken_pipe(error),
             Err(Stopped::Failed(failure)) => Err(failure),
         }
+    }
+
+    /// What the coordinator is to be asked, rather than planned here.
+    fn asked(&self) -> Option<Which<'_>> {
+        let own = self.bots.is_none() && self.seed.is_none() && self.described().is_none();
+        let counted = self.certificate || self.cost;
+        let tournament = self.tournament.as_deref().filter(|_| own && counted)?;
+        let Self { edition, next, fresh, json, .. } = *self;
+        Some(Which { tournament, edition, next, fresh, json })
     }
 
     fn seed(&self) -> Seed {
@@ -353,22 +381,4 @@ impl Planner {
 
 fn unbalanced(broken: &Broken) -> Failure {
     Failure::Negative(format!("the schedule is not balanced: {broken}"))
-}
-
-fn certificate_json(certificate: &Certificate) -> Value {
-    let meetings = certificate.meetings.iter();
-    let meetings = meetings.map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
-    let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
-    json!({
-        "bots": certificate.bots,
-        "seats": certificate.seats,
-        "matches": certificate.matches,
-        "lambda": certificate.exact_meetings(),
-        "meetings": meetings.collect::<Vec<_>>(),
-        "uneven_pairs": certificate.uneven_pairs(),
-        "matches_of_bot": ends(&certificate.matches_of_bot),
-        "times_in_seat": ends(&certificate.times_in_seat),
-        "seat_spread": certificate.seat_spread,
-        "side_spread": certificate.side_spread,
-    })
 }

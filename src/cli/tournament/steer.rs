@@ -8,7 +8,7 @@ use arbiter_proto::v1::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::list::{edition_json, tournament_json};
+use super::list::{edition_json, plan, tournament_json};
 use crate::cli::Failure;
 use crate::cli::client::Client;
 use crate::cli::output::{Output, hex, matches};
@@ -41,9 +41,17 @@ impl Which {
 
 /// Plan an edition over the newest versions of all bots, and let it be played.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  arbiter tournament start finals && arbiter tournament watch finals")]
+#[command(after_help = "Tables of four that were planned before stay as they are when bots come \
+and go; a final run may begin
+anew, so that every pair meets exactly equally often.
+
+Examples:
+  arbiter tournament start finals && arbiter tournament watch finals
+  arbiter tournament start finals --fresh")]
 pub(super) struct Start {
+    /// Tables of four: plan from the beginning, whatever was planned before.
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     which: Which,
 }
@@ -51,14 +59,15 @@ pub(super) struct Start {
 impl Start {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Which { tournament, client, .. } = &self.which;
-        let request = StartEditionRequest { tournament: tournament.clone() };
+        let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
         let edition = client.run(async |server| {
             Ok(server.tournaments().start_edition(request).await?.into_inner())
         })?;
         let Edition { number, state, matches: planned, growing, .. } = &edition;
         let more = if *growing { ", and more as they follow from results" } else { "" };
-        let text =
-            format!("edition {number} of {tournament} is {state}: {}{more}", matches(*planned));
+        let planned = matches(*planned);
+        let plan = plan(&edition);
+        let text = format!("edition {number} of {tournament} is {state}: {planned}{more}{plan}");
         self.which.tell(&text, &edition_json(&edition))
     }
 }

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 
-use arbiter_proto::v1::{Edition, WatchEditionRequest};
+use arbiter_proto::v1::{Edition, GetTournamentRequest, WatchEditionRequest};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::list::{edition_json, lots};
+use super::list::{edition_json, forecast, lots};
 use crate::cli::client::{Client, Server, interrupt};
 use crate::cli::follow::follow;
 use crate::cli::output::{Output, matches};
@@ -42,7 +42,17 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let last = self.client.run(async |server| self.follow(&server).await)?;
+        let last = self.client.run(async |server| {
+            let mut last = self.follow(&server, self.edition).await?;
+            // Where none was named, the one that took its place is watched.
+            while self.edition.is_none()
+                && last.state == "cancelled"
+                && let Some(next) = self.after(&server, &last).await?
+            {
+                last = self.follow(&server, Some(next)).await?;
+            }
+            Ok(last)
+        })?;
         match last.state.as_str() {
             "complete" => Ok(()),
             state => Err(Failure::Negative(format!(
@@ -52,10 +62,18 @@ impl Watch {
         }
     }
 
-    /// Shows the edition as it goes on, and gives what became of it.
-    async fn follow(&self, server: &Server) -> Result<Edition, Failure> {
+    /// The number of the newest edition, if it came after this one.
+    async fn after(&self, server: &Server, last: &Edition) -> Result<Option<i32>, Failure> {
+        let request = GetTournamentRequest { tournament: self.tournament.clone() };
+        let found = server.tournaments().get_tournament(request).await?.into_inner();
+        let newest = found.editions.first().map(|edition| edition.number);
+        Ok(newest.filter(|newest| *newest > last.number))
+    }
+
+    /// Shows the edition as it goes on, the newest if none is named, and gives what became of it.
+    async fn follow(&self, server: &Server, edition: Option<i32>) -> Result<Edition, Failure> {
         // What was watched is watched on, even if there is a newer one when the stream is mended.
-        let number = Cell::new(self.edition);
+        let number = Cell::new(edition);
         let open = async || {
             let (tournament, edition) = (self.tournament.clone(), number.get());
             let request = WatchEditionRequest { tournament, edition };
@@ -132,7 +150,10 @@ impl View {
         }
         let aside = edition.lots.iter().find(|count| count.state == "aside");
         let aside = aside.map_or(0, |count| count.matches);
-        let more = if aside > 0 { format!(", {aside} aside") } else { String::new() };
+        let mut more = if aside > 0 { format!(", {aside} aside") } else { String::new() };
+        if let Some(done) = forecast(edition) {
+            more = format!("{more}, {done}");
+        }
         self.bar.set_message(format!("edition {}{more}", edition.number));
     }
 }
@@ -144,5 +165,6 @@ fn line(edition: &Edition, over: bool) -> String {
     let planned = matches(*planned);
     let waiting = !over && !edition.lots.is_empty();
     let lots = if waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
-    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}")
+    let done = forecast(edition).map(|done| format!("; {done}")).unwrap_or_default();
+    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{done}")
 }

@@ -35,7 +35,7 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
     decoder.window_log_max(WINDOW).map_err(no_archive)?;
     let room = Cell::new(Some(caps.room(bytes.len())));
     let mut archive = Archive::new(Capped { inner: decoder, room: &room });
-    let mut unpacking = Unpacking::new(to, caps, &room);
+    let mut unpacking = Unpacking::new(to, caps, bytes.len(), &room);
     let done = unpacking.all(&mut archive);
     if room.get().is_none() {
         return Err(caps.too_large_for(bytes.len()));
@@ -90,15 +90,31 @@ pub(super) enum Kind {
 pub(super) struct Unpacking<'a> {
     to: &'a Path,
     caps: &'a Caps,
+    /// How large the archive itself is, in bytes.
+    packed: usize,
     room: &'a Cell<Option<u64>>,
     made: BTreeMap<PathBuf, Made>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl<'a> Unpacking<'a> {
-    /// Nothing unpacked yet.
-    pub(super) fn new(to: &'a Path, caps: &'a Caps, room: &'a Cell<Option<u64>>) -> Self {
-        Self { to, caps, room, made: BTreeMap::new(), links: Vec::new() }
+    /// Nothing unpacked yet of an archive of so many bytes.
+    pub(super) fn new(
+        to: &'a Path,
+        caps: &'a Caps,
+        packed: usize,
+        room: &'a Cell<Option<u64>>,
+    ) -> Self {
+        Self { to, caps, packed, room, made: BTreeMap::new(), links: Vec::new() }
+    }
+
+    /// Sees to it that there is room for so many bytes more.
+    fn check_room(&self, size: u64) -> Result<(), BundleError> {
+        match self.room.get() {
+            Some(room) if size <= room => Ok(()),
+            _ if size > self.caps.unpacked => Err(self.caps.too_large()),
+            _ => Err(self.caps.too_large_for(self.packed)),
+        }
     }
 
     /// Unpacks an archive of our own form.
@@ -139,9 +155,7 @@ impl<'a> Unpacking<'a> {
             }
             _ => Kind::Other,
         };
-        if self.room.get() < Some(entry.size()) {
-            return Err(self.caps.too_large());
-        }
+        self.check_room(entry.size())?;
         self.one(path, kind, entry)
     }
 
@@ -183,9 +197,7 @@ impl<'a> Unpacking<'a> {
 
     /// The long name that an entry of its own gives to the next one.
     fn long<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
-        if self.room.get() < Some(entry.size()) {
-            return Err(self.caps.too_large());
-        }
+        self.check_room(entry.size())?;
         let mut name = Vec::new();
         let most = LONGEST_PATH as u64 + 1;
         entry.by_ref().take(most).read_to_end(&mut name).map_err(no_archive)?;

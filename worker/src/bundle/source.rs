@@ -88,7 +88,7 @@ impl Submission {
     pub fn read(path: &Path) -> Result<Self, SubmissionError> {
         let told = |cause: String| SubmissionError { path: Some(path.to_owned()), cause };
         if path.is_dir() {
-            return Self::directory(path, |error| error.to_string(), told);
+            return Self::directory(path, ToString::to_string, told);
         }
         let Some(form) = Form::of(path) else {
             let bot = Bot::load(path)?;
@@ -131,7 +131,7 @@ fn unpack(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
     let mut file = File::open(path).map_err(failed())?;
     let packed = usize::try_from(file.metadata().map_err(failed())?.len()).unwrap_or(usize::MAX);
     let room = Cell::new(Some(CAPS.room(packed)));
-    let mut unpacking = Unpacking::new(to, &CAPS, &room);
+    let mut unpacking = Unpacking::new(to, &CAPS, packed, &room);
     let done = match form {
         Form::Tar => tar(Capped { inner: file, room: &room }, &mut unpacking),
         Form::TarGz => {

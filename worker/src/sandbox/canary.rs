@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) secret: PathBuf,
     /// The worker's number.
     pub(super) worker: i32,
+    /// The process namespace in which it has that number, where that can be told.
+    pub(super) namespace: Option<PathBuf>,
     /// A port where the worker listens.
     pub(super) port: u16,
     /// More memory than is allowed, in bytes.
@@ -106,7 +108,7 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Files, "write into the root", create(Path::new("/canary")));
     record(Guarantee::Network, "connect to the worker", connect(plan.port));
     record(Guarantee::Network, "send into the world", send());
-    record(Guarantee::Others, "signal the worker", signal(plan.worker));
+    record(Guarantee::Others, "signal the worker", signal(plan));
     record(Guarantee::Others, "trace the worker", trace(plan.worker));
     record(Guarantee::Others, "see other processes", look_around());
     for (attack, number, arguments) in CALLS {
@@ -160,9 +162,20 @@ fn send() -> Result<String, String> {
     breach(UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"?", "192.0.2.1:9")))
 }
 
-fn signal(worker: i32) -> Result<String, String> {
+/// The process namespace of this process, as the kernel names it.
+pub(super) fn namespace() -> Option<PathBuf> {
+    fs::read_link("/proc/self/ns/pid").ok()
+}
+
+/// Signals the worker by its number. Where processes are counted anew the number is another's: that
+/// of a worker in a container is small, and so are the canary's own.
+fn signal(plan: &Plan) -> Result<String, String> {
+    let (own, theirs) = (namespace(), &plan.namespace);
+    if own.is_some() && theirs.is_some() && own != *theirs {
+        return Err("its number is not its own here".to_owned());
+    }
     // SAFETY: no pointer; the signal is none.
-    breach(sys::check(unsafe { libc::kill(worker, 0) }))
+    breach(sys::check(unsafe { libc::kill(plan.worker, 0) }))
 }
 
 fn trace(worker: i32) -> Result<String, String> {

@@ -259,6 +259,7 @@ fn with_plan<T>(act: impl FnOnce(Plan) -> Result<T, Fault>) -> Result<T, Fault> 
     act(Plan {
         secret,
         worker: i32::try_from(std::process::id()).expect("the kernel counts processes in a pid_t"),
+        namespace: canary::namespace(),
         port,
         memory: 2 * usize::try_from(CAGE.memory.0).expect("small"),
         processes: 3 * CAGE.processes,

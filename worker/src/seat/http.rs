@@ -54,11 +54,11 @@ const CHUNK: usize = 16 * 1024;
 #[derive(Debug)]
 pub enum HttpSeat {
     /// Its program was started.
-    Running(Visit),
+    Running(Box<Visit>),
     /// Its program could not be started.
     Unstartable {
         /// What was opened for it.
-        jail: Jail,
+        jail: Box<Jail>,
         /// Why, for its author.
         reason: String,
     },
@@ -130,13 +130,15 @@ impl HttpSeat {
     ) -> Result<Self, Fault> {
         let mut program = match Program::start(jail, argv, clock, stop)? {
             Ok(program) => program,
-            Err((jail, reason)) => return Ok(Self::Unstartable { jail, reason }),
+            Err((jail, reason)) => {
+                return Ok(Self::Unstartable { jail: Box::new(jail), reason });
+            }
         };
         if let Some(mut stdin) = program.process.stdin.take() {
             // A pipe has room for a line; who does not read it will not find us.
             drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", door.address));
         }
-        Ok(Self::Running(Visit {
+        Ok(Self::Running(Box::new(Visit {
             program,
             door: Some(door),
             connections: Vec::new(),
@@ -147,7 +149,7 @@ impl HttpSeat {
             total: 0,
             speaks: true,
             chunk: vec![0; CHUNK],
-        }))
+        })))
     }
 }
 
@@ -447,7 +449,7 @@ impl Seat for HttpSeat {
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
         match *self {
             Self::Running(visit) => visit.program.close(Manners::default()),
-            Self::Unstartable { jail, .. } => remains(jail, Tail::default(), Manners::default()),
+            Self::Unstartable { jail, .. } => remains(*jail, Tail::default(), Manners::default()),
         }
     }
 }

@@ -61,17 +61,8 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
     flipped.iter().map(|row| Ok((lease(row)?, row.try_get("feeds")?))).collect()
 }
 
-/// What became of lots that waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Promoted {
-    /// How many wait for fewer lots now, or for none.
-    pub moved: usize,
-    /// How many of them are to be weighed.
-    pub weighing: usize,
-}
-
 /// Makes lots pending that waited for none but these, which were just reported; or has them weighed
-/// first, if their edition weighs its lots.
+/// first, if their edition weighs its lots: returns how many are to be.
 ///
 /// # Errors
 /// If the database fails.
@@ -79,7 +70,7 @@ pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     reported: &[i64],
-) -> Result<Promoted, Error> {
+) -> Result<usize, Error> {
     let statement = "
         WITH fed AS (
             SELECT o.after AS number, count(*)::smallint AS befores
@@ -99,8 +90,7 @@ pub async fn promote(
         RETURNING l.state";
     let query = sqlx::query_scalar(statement).bind(edition.0).bind(reported);
     let states: Vec<LotState> = query.fetch_all(db).await?;
-    let weighing = states.iter().filter(|state| **state == LotState::Weighing).count();
-    Ok(Promoted { moved: states.len(), weighing })
+    Ok(states.into_iter().filter(|state| *state == LotState::Weighing).count())
 }
 
 /// What became of a report.

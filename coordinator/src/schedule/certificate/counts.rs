@@ -34,16 +34,19 @@ impl Counts {
         }
     }
 
+    /// Which numbers there are of the pairs that are asked for, rising, and how many of each.
+    pub(super) fn histogram(&self, of: impl Fn(usize, usize) -> bool) -> Vec<(u32, u64)> {
+        let pairs = (1..).flat_map(|high| (0..high).map(move |low| (high, low)));
+        let all = (0..self.len()).zip(pairs);
+        let asked = all.filter(|(_, (high, low))| of(*high, *low));
+        histogram(asked.map(|(index, _)| self.get(index)))
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Bytes(numbers) => numbers.len(),
             Self::Words(numbers) => numbers.len(),
         }
-    }
-
-    /// Which numbers there are, rising, and how many of each.
-    pub(super) fn histogram(&self) -> Vec<(u32, u64)> {
-        histogram((0..self.len()).map(|index| self.get(index)))
     }
 
     /// The same for the sums of the numbers at (a, b) and (b, a) of a square, and by how much

@@ -1,0 +1,80 @@
+//! What is known of the matches of a tournament before more are played: how long they took, how
+//! large their records are, and which programs met.
+
+use arbiter_proto::ids::TournamentId;
+use sqlx::{Error, FromRow, PgExecutor};
+use tokio_stream::StreamExt as _;
+
+/// The most records whose size is looked at.
+const SAMPLE: i64 = 1000;
+/// The most matches whose times are looked at, the newest.
+const MATCHES: i64 = 10_000;
+
+/// Means over the matches of a tournament.
+#[derive(Clone, Copy, Debug, PartialEq, FromRow)]
+pub struct Means {
+    /// How long a match took, in milliseconds; nothing if none was played.
+    pub wall_ms: Option<f64>,
+    /// The bytes of a record; nothing if none is kept.
+    pub record: Option<f64>,
+}
+
+/// Means over the matches that were played in a tournament so far.
+///
+/// # Errors
+/// If the database fails.
+pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means, Error> {
+    let statement = "
+        SELECT (
+            SELECT avg(s.wall_ms)::float8 FROM (
+                SELECT r.wall_ms FROM results r
+                WHERE r.edition IN (SELECT id FROM editions WHERE tournament = $1)
+                ORDER BY r.edition DESC, r.number DESC LIMIT $3
+            ) s
+        ) AS wall_ms, (
+            SELECT avg(s.size)::float8 FROM (
+                SELECT octet_length(r.bytes) AS size
+                FROM records r JOIN editions e ON e.id = r.edition
+                WHERE e.tournament = $1 LIMIT $2
+            ) s
+        ) AS record";
+    sqlx::query_as(statement).bind(tournament.0).bind(SAMPLE).bind(MATCHES).fetch_one(db).await
+}
+
+/// How often the same programs met in the same seats in one edition.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Met {
+    /// The digests of their versions, seat 1 first.
+    pub digests: Vec<Vec<u8>>,
+    /// The board, where there are several.
+    pub board: Option<i16>,
+    /// How often, in the edition in which they met most often.
+    pub times: i64,
+}
+
+/// Which programs have met in a tournament. Their matches may be taken over.
+///
+/// # Errors
+/// If the database fails.
+pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>, Error> {
+    let statement = "
+        SELECT board, digests, max(times) AS times FROM (
+            SELECT edition, board, digests, sum(times)::bigint AS times FROM (
+                SELECT m.edition, m.board, count(*) AS times, (
+                    SELECT array_agg(v.digest ORDER BY s.seat)
+                    FROM unnest(m.seats) WITH ORDINALITY AS s (entrant, seat)
+                    JOIN entrants n ON n.edition = m.edition AND n.entrant = s.entrant
+                    JOIN versions v ON v.id = n.version
+                ) AS digests
+                FROM matches m JOIN results r ON r.edition = m.edition AND r.number = m.number
+                WHERE m.edition IN (SELECT id FROM editions WHERE tournament = $1)
+                GROUP BY m.edition, m.board, m.seats
+            ) f GROUP BY edition, board, digests
+        ) f GROUP BY board, digests";
+    let mut rows = sqlx::query_as(statement).bind(tournament.0).fetch(db);
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().await {
+        found.push(row?);
+    }
+    Ok(found)
+}

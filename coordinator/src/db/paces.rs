@@ -1,0 +1,59 @@
+//! How fast editions are played, from how many of their matches had been played at two moments.
+//!
+//! Only what was played counts: lots that were never leased hold results of earlier editions.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::{Error, FromRow, PgExecutor};
+use time::{Duration, OffsetDateTime};
+
+/// How long it is at least from one moment to the next.
+const STEP: Duration = Duration::MINUTE;
+
+/// How far an edition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct Pace {
+    /// Matches that were played for it and counted by now.
+    pub played: i64,
+    /// How many of them were at a moment before.
+    pub before: i64,
+    /// When that was.
+    pub before_at: OffsetDateTime,
+}
+
+/// Takes note of how far running editions are, if that was long enough ago.
+///
+/// # Errors
+/// If the database fails.
+pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, Error> {
+    let statement = "
+        INSERT INTO paces AS p (edition, at, played, before_at, before_played)
+        SELECT e.id, $1, f.played, $1, f.played
+        FROM editions e CROSS JOIN LATERAL (
+            SELECT coalesce(sum(count), 0)::bigint AS played FROM lots l
+            WHERE l.edition = e.id AND l.state = 'counted' AND l.attempt > 0
+        ) f
+        WHERE e.state = 'running'
+          AND NOT EXISTS (SELECT FROM paces p WHERE p.edition = e.id AND p.at > $2)
+        ON CONFLICT (edition) DO UPDATE
+        SET before_at = p.at, before_played = p.played, at = excluded.at, played = excluded.played
+        WHERE p.at <= $2";
+    let query = sqlx::query(statement).bind(now).bind(now - STEP);
+    Ok(query.execute(db).await?.rows_affected())
+}
+
+/// How far an edition is, if that was noted before.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_edition(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<Pace>, Error> {
+    let statement = "
+        SELECT before_at, before_played AS before, (
+            SELECT coalesce(sum(count), 0)::bigint FROM lots
+            WHERE edition = $1 AND state = 'counted' AND attempt > 0
+        ) AS played
+        FROM paces WHERE edition = $1";
+    sqlx::query_as(statement).bind(edition.0).fetch_optional(db).await
+}

@@ -1,0 +1,221 @@
+//! What lies ahead: when an edition will be complete, what the next one would cost, and whether
+//! schedules are balanced.
+
+use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use time::OffsetDateTime;
+use tokio::sync::Semaphore;
+use tonic::Status;
+
+use super::status::database;
+use super::tournament::open_error;
+use super::{Shared, Viewer, Which, micros};
+use crate::db::editions::{self, EditionState};
+use crate::db::lots::Census;
+use crate::db::tournaments::{self, Tournament};
+use crate::db::{matches, paces, workers};
+use crate::schedule::foursomes::MOST_KNOWN;
+use crate::schedule::{Broken, Certificate, Claim, Counter, Kin, Plan};
+use crate::tournament::Design;
+use crate::tournament::forecast::{self, Forecast, Next};
+
+/// Certificates take a number for each pair of bots, so they are made one after another.
+static ONE: Semaphore = Semaphore::const_new(1);
+
+/// What was counted, and what was promised.
+struct Counted {
+    edition: i32,
+    plan: Option<String>,
+    certificate: Certificate,
+    broken: Option<Broken>,
+}
+
+impl Shared {
+    /// What the next edition would come to.
+    pub(super) async fn estimate(
+        &self,
+        request: &EstimateEditionRequest,
+    ) -> Result<EditionEstimate, Status> {
+        let tournament = self.tournament(&request.tournament).await?;
+        let mut db = self.pool.acquire().await.map_err(database)?;
+        let next = Next::plan(&mut db, tournament, design(request.fresh)).await;
+        let estimate = next.map_err(open_error)?.estimate(&mut db).await.map_err(open_error)?;
+        let slots = self.slots().await?;
+        let forecast = Forecast::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
+        Ok(EditionEstimate {
+            bots: u32::try_from(estimate.bots).unwrap_or(u32::MAX),
+            matches: i64::try_from(estimate.matches).unwrap_or(i64::MAX),
+            to_play: i64::try_from(estimate.to_play).unwrap_or(i64::MAX),
+            match_ms: estimate.match_ms,
+            measured: estimate.measured,
+            slots,
+            eta_us: forecast.map(|forecast| micros(forecast.eta)),
+            bytes: i64::try_from(estimate.bytes).unwrap_or(i64::MAX),
+            plan: estimate.plan.unwrap_or_default(),
+        })
+    }
+
+    /// Counts the matches of an edition, or of the next one.
+    pub(super) async fn certify(
+        &self,
+        request: CertifyEditionRequest,
+        viewer: &Viewer,
+    ) -> Result<v1::Certificate, Status> {
+        let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
+        let tournament = self.tournament(&request.tournament).await?;
+        if request.next || request.fresh {
+            return self.certify_next(tournament, design(request.fresh)).await;
+        }
+        let all = editions::of_tournament(&self.pool, tournament.id).await.map_err(database)?;
+        if all.is_empty() {
+            return self.certify_next(tournament, Design::Grown).await;
+        }
+        let board = v1::Board { tournament: request.tournament, edition: request.edition };
+        let (edition, _) = self.edition_of(Some(board), Which::Newest, viewer).await?;
+        self.certify_stored(&tournament, &edition).await
+    }
+
+    async fn certify_next(
+        &self,
+        tournament: Tournament,
+        design: Design,
+    ) -> Result<v1::Certificate, Status> {
+        let mut db = self.pool.acquire().await.map_err(database)?;
+        let next = Next::plan(&mut db, tournament, design).await.map_err(open_error)?;
+        drop(db);
+        countable(next.field().bots())?;
+        let count = move || -> Result<Counted, Status> {
+            let field = next.field();
+            let Plan::Matches(planned) = next.matches().map_err(open_error)? else {
+                return Err(unlisted());
+            };
+            let (claim, seats) = (planned.claim(), planned.seats());
+            let counted = Certificate::count_apart(field.bots(), seats, field.owners(), planned);
+            let certificate = counted.map_err(|broken| impossible(&broken))?;
+            let broken = certificate.prove(&claim).err();
+            Ok(Counted { edition: 0, plan: next.told(), certificate, broken })
+        };
+        let counted = tokio::task::spawn_blocking(count).await;
+        counted.map_err(|_| Status::unavailable("the coordinator stops"))?.map(Counted::message)
+    }
+
+    async fn certify_stored(
+        &self,
+        tournament: &Tournament,
+        edition: &editions::Edition,
+    ) -> Result<v1::Certificate, Status> {
+        let mut db = self.pool.acquire().await.map_err(database)?;
+        let promise = forecast::promise(&mut db, tournament, edition.id).await;
+        let promise = promise.map_err(open_error)?;
+        let claim: Claim = promise.claim.ok_or_else(unlisted)?;
+        countable(promise.field.bots())?;
+        let field = &promise.field;
+        let mut counter = Counter::apart(field.bots(), promise.seats, field.owners());
+        let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
+        seen.map_err(database)?.map_err(|broken| impossible(&broken))?;
+        let certificate = counter.finish();
+        let broken = certificate.prove(&claim).err();
+        let (edition, plan) = (edition.number, promise.plan);
+        Ok(Counted { edition, plan, certificate, broken }.message())
+    }
+
+    /// How many matches the connected workers can play at the same time.
+    async fn slots(&self) -> Result<u32, Status> {
+        // A worker that is connected is seen several times in the time of a lease.
+        let since = self.now() - self.terms.lease;
+        workers::slots(&self.pool, since).await.map_err(database)
+    }
+
+    /// When an edition that runs will be complete, how fast it is played, and by how many slots.
+    pub(super) async fn outlook(
+        &self,
+        edition: &editions::Edition,
+        census: &[Census],
+    ) -> Result<(Option<Forecast>, u32), Status> {
+        if edition.state != EditionState::Running {
+            return Ok((None, 0));
+        }
+        let slots = self.slots().await?;
+        let found = tournaments::get(&self.pool, edition.tournament).await.map_err(database)?;
+        let Some(tournament) = found else { return Ok((None, slots)) };
+        let mut db = self.pool.acquire().await.map_err(database)?;
+        let bots = editions::entrants(&mut *db, edition.id).await.map_err(database)?.len();
+        let typical = forecast::typical(&mut db, &tournament, bots).await;
+        let (match_ms, most) = typical.map_err(open_error)?;
+        let pace = paces::of_edition(&mut *db, edition.id).await.map_err(database)?;
+        let planned = u64::try_from(edition.matches).unwrap_or(0);
+        let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
+        // What is set aside waits for the organiser.
+        let done = ["counted", "reported", "aside", "cancelled"];
+        let done = census.iter().filter(|count| done.contains(&count.state.word()));
+        let done: i64 = done.map(|count| count.matches).sum();
+        let left = total.saturating_sub(u64::try_from(done).unwrap_or(0));
+        Ok((Forecast::new(left, pace, slots, match_ms, self.now()), slots))
+    }
+}
+
+impl Counted {
+    fn message(self) -> v1::Certificate {
+        let Self { edition, plan, certificate, broken } = self;
+        let pairs = |(times, pairs)| v1::PairCount { times, pairs };
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let Kin { pairs: kin_pairs, meetings: kin_meetings } =
+            certificate.kin.unwrap_or(Kin { pairs: 0, meetings: 0 });
+        v1::Certificate {
+            edition,
+            plan: plan.unwrap_or_default(),
+            bots: small(certificate.bots),
+            seats: small(certificate.seats),
+            matches: certificate.matches,
+            meetings: certificate.meetings.into_iter().map(pairs).collect(),
+            kin_pairs: certificate.kin.map(|_| kin_pairs),
+            kin_meetings,
+            fewest_matches: *certificate.matches_of_bot.start(),
+            most_matches: *certificate.matches_of_bot.end(),
+            fewest_in_seat: *certificate.times_in_seat.start(),
+            most_in_seat: *certificate.times_in_seat.end(),
+            seat_spread: certificate.seat_spread,
+            side_spread: certificate.side_spread,
+            broken: broken.map(|broken| broken.to_string()).unwrap_or_default(),
+        }
+    }
+}
+
+fn design(fresh: bool) -> Design {
+    if fresh { Design::Fresh } else { Design::Grown }
+}
+
+/// Whether the pairs of so many bots are counted for anybody who asks.
+fn countable(bots: usize) -> Result<(), Status> {
+    if bots <= MOST_KNOWN {
+        return Ok(());
+    }
+    let error = format!(
+        "the meetings of {bots} bots are not counted here, at most {MOST_KNOWN}; count them with \
+         arbiter tournament schedule --dry-run --certificate"
+    );
+    Err(Status::failed_precondition(error))
+}
+
+fn unlisted() -> Status {
+    Status::failed_precondition(
+        "episodes have no matches to count: each round follows from the one before",
+    )
+}
+
+fn impossible(broken: &Broken) -> Status {
+    Status::internal(format!("the schedule is impossible: {broken}"))
+}
+
+/// Takes note of how fast editions are played, time and again.
+pub(crate) async fn keep_pace(shared: Shared) {
+    loop {
+        let now: OffsetDateTime = shared.now();
+        if let Err(error) = paces::mark(&shared.pool, now).await {
+            tracing::debug!(%error, "the pace of editions is not noted");
+        }
+        tokio::time::sleep(LOOK_AT_PACE).await;
+    }
+}
+
+/// How often it is looked whether the pace of an edition is to be noted.
+const LOOK_AT_PACE: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,0 +1,68 @@
+//! Who is planned for.
+
+use std::sync::Arc;
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::TokenId;
+
+use super::foursomes::{Grown, GrownTables};
+use super::{Bot, Extent, Lineage, ScheduleError};
+
+/// Whose a bot is.
+pub type Owner = TokenId;
+
+/// Who has, or had, a place of a lineage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its bot; none if it left.
+    pub bot: Option<Bot>,
+    /// Its owner, if that is to make a difference: bots of one owner are kept apart.
+    pub owner: Option<Owner>,
+}
+
+/// Who is planned for, and what of a plan does not follow from their number. Clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Field {
+    bots: usize,
+    grown: Option<Arc<Grown>>,
+}
+
+impl From<usize> for Field {
+    /// So many bots, of whom nothing else is known.
+    fn from(bots: usize) -> Self {
+        Self { bots, grown: None }
+    }
+}
+
+impl Field {
+    /// Grows a plan of foursomes; there is a member for each place of the lineage.
+    pub(super) fn grow(
+        extent: Extent,
+        lineage: &Lineage,
+        members: &[Member],
+        seed: Seed,
+    ) -> Result<Self, ScheduleError> {
+        let grown = extent.grow(lineage, members, seed)?;
+        Ok(Self { bots: grown.bots(), grown: Some(Arc::new(grown)) })
+    }
+
+    /// How many bots there are.
+    pub fn bots(&self) -> usize {
+        self.bots
+    }
+
+    /// Whose the bots are, if owners are kept apart; else empty.
+    pub fn owners(&self) -> &[Option<Owner>] {
+        self.grown.as_ref().map_or(&[], |grown| grown.owners())
+    }
+
+    /// How many matches a plan that has grown took over none of in its last step.
+    pub fn news(&self) -> Option<u64> {
+        self.grown.as_ref().map(|grown| grown.news())
+    }
+
+    /// The tables of a plan that has grown.
+    pub(super) fn tables(&self) -> Option<GrownTables> {
+        self.grown.as_ref().map(Grown::tables)
+    }
+}

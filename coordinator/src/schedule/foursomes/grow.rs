@@ -1,0 +1,399 @@
+//! Plans whose field changes: whoever comes or goes, what was planned for the others stays.
+//!
+//! # Theory of operation
+//!
+//! A plan that has grown is the tables of the base's design, in their order, and then tables that
+//! were added, in theirs. Those of the base are streamed as ever; what is kept is who holds each of
+//! the design's numbers, and how often every pair meets, O(n²).
+//!
+//! - *Somebody comes.* If pairs of the base meet x times on average, there are ⌈x·n/3⌉ new tables
+//!   for n others, and the newcomer is at each. The others come equally often, so that it meets
+//!   everybody x times; and as pairs of them who have met least ([`spread`]), so that none meets
+//!   more than once more at first. All that was planned stays.
+//! - *Somebody leaves.* The tables with it go. At each the three others lose a meeting; where they
+//!   now meet less often than they must, tables are added at which they meet again ([`mend`]).
+//! - *One comes as another leaves.* The newcomer takes the tables over: nothing else changes.
+//! - *Owners are kept apart.* Tables of the base with two bots of one owner go, and the others of
+//!   them meet at added tables in the same way. The design's numbers are given out so that few
+//!   tables are concerned ([`kin`]).
+
+use core::cmp::Reverse;
+
+use arbiter_games::{Dice, Seed};
+
+use super::meetings::Meetings;
+use super::spread::Effort;
+use super::{Foursomes, SEATS, Table, kin, seats, spread, tables_of};
+use crate::schedule::{Bot, Claim, Owner, Step};
+
+/// How many ways to keep owners apart are tried, if they meet all the same.
+const ATTEMPTS: u64 = 6;
+
+/// A plan that is being grown.
+pub(super) struct Growth {
+    bots: usize,
+    /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
+    parts: (u32, u64),
+    seed: Seed,
+    /// Which place has each number of the base's design; none if it was left.
+    pub(super) holders: Vec<Option<Bot>>,
+    owners: Vec<Option<Owner>>,
+    present: Vec<bool>,
+    meetings: Meetings,
+    /// How often who is in a place was in each seat.
+    times: Vec<[u32; SEATS]>,
+    /// How many tables of the base are left.
+    pub(super) kept: u64,
+    pub(super) added: Vec<Table>,
+    /// How often everybody meets at least.
+    floor: u16,
+    changes: u64,
+    /// How many tables the last step made that were not there before.
+    pub(super) news: u64,
+}
+
+impl Growth {
+    /// The base, before anybody came or went. There may be no owners, or one for each place.
+    pub(super) fn new(
+        bots: usize,
+        parts: (u32, u64),
+        seed: Seed,
+        owners: &[Option<Owner>],
+    ) -> Self {
+        let mut best = Self::attempt(bots, parts, seed, owners, 0);
+        for number in 1..ATTEMPTS {
+            if best.kin_meetings() == 0 {
+                break;
+            }
+            let next = Self::attempt(bots, parts, seed, owners, number);
+            if next.kin_meetings() < best.kin_meetings() {
+                best = next;
+            }
+        }
+        best
+    }
+
+    /// One way to begin: owners may be kept apart better by another.
+    fn attempt(
+        bots: usize,
+        parts: (u32, u64),
+        seed: Seed,
+        owners: &[Option<Owner>],
+        number: u64,
+    ) -> Self {
+        let mut growth = Self {
+            bots,
+            parts,
+            seed,
+            holders: (0..=Bot::MAX).take(bots).map(Some).collect(),
+            owners: owners.to_vec(),
+            present: vec![true; bots],
+            meetings: Meetings::apart(bots, owners.to_vec()),
+            times: Vec::new(),
+            kept: 0,
+            added: Vec::new(),
+            floor: 0,
+            changes: 0,
+            news: 0,
+        };
+        if !owners.is_empty() {
+            let tables: Vec<_> = growth.design().collect();
+            let order = kin::gather(&tables, &owners[..bots], &mut seed.derive("kin").dice(number));
+            growth.holders = order.into_iter().map(Some).collect();
+        }
+        growth.recount();
+        growth.part_kin();
+        growth.floor = growth.floor_of_base();
+        growth
+    }
+
+    /// The tables of the base as its design numbers its bots.
+    fn design(&self) -> Foursomes {
+        Foursomes::new(self.bots, self.parts.0, self.parts.1, self.seed)
+    }
+
+    /// How many tables the base has.
+    fn base_tables(&self) -> u64 {
+        tables_of(self.bots, self.parts.0) + self.parts.1
+    }
+
+    /// Keeps owners apart at the base: other tables take the place of those that do not.
+    fn part_kin(&mut self) {
+        let gone = usize::try_from(self.base_tables() - self.kept).expect("kept tables are few");
+        if gone == 0 {
+            return;
+        }
+        if self.parts.1 == 0 {
+            self.floor = u16::try_from(self.parts.0).expect("nobody meets so often");
+            self.mend();
+            return;
+        }
+        // A number of matches was asked for: as many as are gone, by as many of each bot. Then all
+        // tables may change, so that none of them is forced.
+        let mut quotas = vec![0; self.bots];
+        let mut tables = Vec::new();
+        for table in seated(self.design(), &self.holders) {
+            if kin::meet(&self.owners, table) {
+                table.iter().for_each(|bot| quotas[usize::from(*bot)] += 1);
+            } else {
+                tables.push(table);
+            }
+        }
+        let mut dice = self.dice();
+        tables.extend(spread::seat(&mut quotas, gone, &mut self.meetings, &mut dice));
+        spread::improve(&mut tables, &mut self.meetings, 0, Effort::GREAT, &mut dice);
+        seats::balance(&mut tables, self.bots);
+        self.holders.fill(None);
+        self.added = tables;
+        self.recount();
+    }
+
+    /// How often everybody must meet from now on, if somebody leaves: as often as in whole designs,
+    /// or as pairs of the base do on average, rounded down.
+    fn floor_of_base(&self) -> u16 {
+        let (met, pairs) = self.met(self.strangers());
+        let floor = if self.parts.1 == 0 { self.parts.0.into() } else { met / pairs.max(1) };
+        u16::try_from(floor).expect("nobody meets so often")
+    }
+
+    /// What is promised of it as it is: what was aimed at while it grew, and what came of it.
+    pub(super) fn claim(&self) -> Claim {
+        let met = self.strangers().map(|(one, other)| self.meetings.of(one, other).into());
+        let (least, most) =
+            met.fold((u32::MAX, 0), |(least, most), met: u32| (least.min(met), most.max(met)));
+        let whole = self.parts.1 == 0;
+        let least = if whole { u32::from(self.floor) } else { least };
+        let there = || self.present.iter().zip(&self.times).filter(|(present, _)| **present);
+        let spread = |numbers: &mut dyn Iterator<Item = u32>| {
+            let first = numbers.next().unwrap_or(0);
+            let ends = numbers.fold((first, first), |(low, high), n| (low.min(n), high.max(n)));
+            ends.1 - ends.0
+        };
+        let seats = there().map(|(_, times)| spread(&mut times.iter().copied()));
+        Claim {
+            matches: self.kept + self.added.len() as u64,
+            meetings: least..=most.max(self.ceiling().into()),
+            kin_meetings: (!self.owners.is_empty()).then(|| self.kin_meetings()),
+            match_spread: Some(spread(&mut there().map(|(_, times)| times.iter().sum()))),
+            seat_spread: seats.max(),
+            side_spread: None,
+        }
+    }
+
+    /// How often bots of one owner meet.
+    fn kin_meetings(&self) -> u64 {
+        self.met(self.pairs().filter(|(one, other)| self.meetings.are_kin(*one, *other))).0
+    }
+
+    /// How often these pairs meet, all together, and how many they are.
+    fn met(&self, pairs: impl Iterator<Item = (Bot, Bot)>) -> (u64, u64) {
+        let met = pairs.map(|(one, other)| u64::from(self.meetings.of(one, other)));
+        met.fold((0, 0), |(met, pairs), one| (met + one, pairs + 1))
+    }
+
+    /// How often anybody should meet at most: once more than the mean, rounded up.
+    fn ceiling(&self) -> u16 {
+        let (met, pairs) = self.met(self.strangers());
+        u16::try_from(met.div_ceil(pairs.max(1)) + 1).expect("nobody meets so often")
+    }
+
+    /// All pairs of those who are there and may meet.
+    fn strangers(&self) -> impl Iterator<Item = (Bot, Bot)> {
+        self.pairs().filter(|(one, other)| !self.meetings.are_kin(*one, *other))
+    }
+
+    /// All pairs of those who are there.
+    fn pairs(&self) -> impl Iterator<Item = (Bot, Bot)> {
+        let there = |place: &Bot| self.present[usize::from(*place)];
+        let all = (0..=Bot::MAX).take(self.present.len());
+        let all = all.filter(there);
+        all.flat_map(move |high| (0..high).filter(there).map(move |low| (high, low)))
+    }
+
+    /// The chance of the next change.
+    fn dice(&mut self) -> Dice {
+        self.changes += 1;
+        self.seed.derive("change").dice(self.changes)
+    }
+
+    /// Counts everything that is planned.
+    fn recount(&mut self) {
+        self.meetings.clear();
+        self.times = vec![[0; SEATS]; self.present.len()];
+        self.kept = 0;
+        let base = seated(self.design(), &self.holders);
+        for table in base.filter(|table| !kin::meet(&self.owners, *table)) {
+            self.kept += 1;
+            count(table, &mut self.meetings, &mut self.times);
+        }
+        for table in &self.added {
+            count(*table, &mut self.meetings, &mut self.times);
+        }
+    }
+
+    /// Takes a step.
+    pub(super) fn take(&mut self, step: &Step) {
+        let first = self.present.len();
+        let heirs = step.left.len().min(step.joined);
+        for _ in 0..heirs {
+            self.enter();
+        }
+        for (leaver, heir) in step.left.iter().zip(first..first + heirs) {
+            self.succeed(*leaver, Bot::try_from(heir).expect("places are counted"));
+        }
+        for leaver in &step.left {
+            self.leave(*leaver);
+        }
+        if !step.left.is_empty() {
+            self.recount();
+        }
+        let stayed = self.added.len();
+        let inherited = self.times[first..].iter().flatten().map(|times| u64::from(*times));
+        let inherited: u64 = inherited.sum();
+        if !step.left.is_empty() {
+            self.mend();
+        }
+        for _ in heirs..step.joined {
+            self.join();
+        }
+        self.news = inherited + (self.added.len() - stayed) as u64;
+    }
+
+    /// Gives somebody new the next place.
+    fn enter(&mut self) -> Bot {
+        let place = self.present.len();
+        self.meetings.enter(place);
+        self.present.push(true);
+        self.times.push([0; SEATS]);
+        Bot::try_from(place).expect("places are counted")
+    }
+
+    /// Lets one have the tables of another.
+    fn succeed(&mut self, leaver: Bot, heir: Bot) {
+        let change = |place: &mut Bot| {
+            if *place == leaver {
+                *place = heir;
+            }
+        };
+        self.holders.iter_mut().flatten().for_each(change);
+        self.added.iter_mut().flatten().for_each(change);
+        let owners = &self.owners;
+        self.added.retain(|table| !table.contains(&heir) || !kin::meet(owners, *table));
+    }
+
+    /// Takes the tables away at which somebody sits.
+    fn leave(&mut self, leaver: Bot) {
+        self.present[usize::from(leaver)] = false;
+        let holds = |holder: &&mut Option<Bot>| **holder == Some(leaver);
+        self.holders.iter_mut().filter(holds).for_each(|holder| *holder = None);
+        self.added.retain(|table| !table.contains(&leaver));
+    }
+
+    /// Adds tables by which somebody new meets everybody.
+    fn join(&mut self) {
+        let new = self.enter();
+        let there = |place: &Bot| self.present[usize::from(*place)] && *place != new;
+        let others: Vec<Bot> = (0..new).filter(there).collect();
+        let strangers: Vec<_> =
+            others.iter().copied().filter(|other| !self.meetings.are_kin(new, *other)).collect();
+        let others = if strangers.len() < SEATS - 1 { others } else { strangers };
+        let pairs = (self.bots * (self.bots - 1) / 2) as u64;
+        let count = (2 * self.base_tables() * others.len() as u64).div_ceil(pairs);
+        let count = usize::try_from(count).expect("nobody meets so often");
+        let mut dice = self.dice();
+        self.meetings.bound(0, self.ceiling());
+        let mut quotas = vec![0; self.present.len()];
+        let (each, more) = ((SEATS - 1) * count / others.len(), (SEATS - 1) * count % others.len());
+        let mut given = vec![each; others.len()];
+        given[..more].fill(each + 1);
+        dice.shuffle(&mut given);
+        for (other, quota) in others.iter().zip(given) {
+            quotas[usize::from(*other)] = quota;
+        }
+        quotas[usize::from(new)] = count;
+        let mut tables = spread::seat(&mut quotas, count, &mut self.meetings, &mut dice);
+        for table in &mut tables {
+            let found = table.iter().position(|bot| *bot == new);
+            table.swap(0, found.expect("its quota is all tables"));
+        }
+        self.add(tables, 1, &mut dice);
+    }
+
+    /// Adds tables at which those meet again who meet less often than they must.
+    fn mend(&mut self) {
+        self.meetings.bound(self.floor, self.ceiling());
+        let mut missing = vec![0_u32; self.present.len()];
+        for (one, other) in self.pairs().collect::<Vec<_>>() {
+            let short = u32::from(self.meetings.missing(one, other));
+            missing[usize::from(one)] += short;
+            missing[usize::from(other)] += short;
+        }
+        let mut dice = self.dice();
+        let mut games: Vec<u32> = self.times.iter().map(|times| times.iter().sum()).collect();
+        let mut tables = Vec::new();
+        while let Some(first) = self.neediest(&missing, &mut dice) {
+            let mut seated = vec![first];
+            while seated.len() < SEATS {
+                let next = self.beside(&seated, &games, &mut dice);
+                for other in &seated {
+                    let met = u32::from(self.meetings.missing(next, *other) > 0);
+                    missing[usize::from(next)] -= met;
+                    missing[usize::from(*other)] -= met;
+                }
+                self.meetings.join(next, &seated);
+                seated.push(next);
+            }
+            seated.iter().for_each(|bot| games[usize::from(*bot)] += 1);
+            tables.push(seated.try_into().expect("four are seated"));
+        }
+        self.meetings.insist();
+        self.add(tables, 0, &mut dice);
+    }
+
+    /// Who lacks the most meetings.
+    fn neediest(&self, missing: &[u32], dice: &mut Dice) -> Option<Bot> {
+        let all = spread::turned(missing.len(), dice);
+        let lacking = all.filter(|bot| missing[usize::from(*bot)] > 0);
+        lacking.min_by_key(|bot| Reverse(missing[usize::from(*bot)]))
+    }
+
+    /// Who is best seated with these: who lacks them most, and has the fewest matches.
+    fn beside(&self, seated: &[Bot], games: &[u32], dice: &mut Dice) -> Bot {
+        let all = spread::turned(games.len(), dice);
+        let free = all.filter(|bot| self.present[usize::from(*bot)] && !seated.contains(bot));
+        let price = |bot: &Bot| -> i64 {
+            seated.iter().map(|other| self.meetings.price(*bot, *other)).sum()
+        };
+        free.min_by_key(|bot| (price(bot), games[usize::from(*bot)])).expect("there are four")
+    }
+
+    /// Takes up new tables, whose meetings are counted, after they are improved.
+    fn add(&mut self, mut tables: Vec<Table>, fixed: usize, dice: &mut Dice) {
+        spread::improve(&mut tables, &mut self.meetings, fixed, Effort::SMALL, dice);
+        seats::settle(&mut tables, &self.times);
+        for (seat, bot) in tables.iter().flat_map(|table| table.iter().enumerate()) {
+            self.times[usize::from(*bot)][seat] += 1;
+        }
+        self.added.append(&mut tables);
+    }
+}
+
+/// The tables of a design with those who hold its numbers; without those that somebody left.
+pub(super) fn seated<T: Iterator<Item = Table>>(
+    design: T,
+    holders: &[Option<Bot>],
+) -> impl Iterator<Item = Table> + use<'_, T> {
+    design.filter_map(|table| {
+        let seated = table.map(|number| holders[usize::from(number)]);
+        let [Some(one), Some(two), Some(three), Some(four)] = seated else { return None };
+        Some([one, two, three, four])
+    })
+}
+
+/// Counts a table.
+fn count(table: Table, meetings: &mut Meetings, times: &mut [[u32; SEATS]]) {
+    meetings.seat(table);
+    for (seat, bot) in table.into_iter().enumerate() {
+        times[usize::from(bot)][seat] += 1;
+    }
+}

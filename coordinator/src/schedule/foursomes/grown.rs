@@ -1,0 +1,128 @@
+//! A plan that has grown, as a stream: the tables left of the base's design, and then those that
+//! were added.
+
+use std::sync::Arc;
+
+use arbiter_games::Seed;
+
+use super::grow::{Growth, seated};
+use super::{Extent, Foursomes, Table, check, kin};
+use crate::schedule::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
+
+/// The most bots whose plan can grow, or whose owners can be kept apart: their meetings are counted
+/// pair by pair.
+pub const MOST_KNOWN: usize = 5000;
+
+/// What of a plan does not follow from the number of its bots.
+#[derive(Debug)]
+pub(in crate::schedule) struct Grown {
+    /// How many bots are in it.
+    bots: usize,
+    /// How many the design of the base is for.
+    base: usize,
+    /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
+    parts: (u32, u64),
+    seed: Seed,
+    /// Which bot has each number of the design; none if its bot left.
+    holders: Vec<Option<Bot>>,
+    /// Whose each bot is; empty if that makes no difference.
+    owners: Vec<Option<Owner>>,
+    /// How many tables of the design are left.
+    kept: u64,
+    added: Vec<Table>,
+    /// How many tables were not there before the last step.
+    news: u64,
+    claim: Claim,
+}
+
+/// The tables of a plan that has grown, one by one.
+#[derive(Debug)]
+pub struct GrownTables {
+    grown: Arc<Grown>,
+    base: Foursomes,
+    added: usize,
+}
+
+impl Extent {
+    /// Grows a plan; there is a member for each place of the lineage.
+    ///
+    /// # Errors
+    /// As for [`Extent::plan`], for those who began; or if fewer than 4 bots are left, or there are
+    /// more than 5000 places.
+    pub(in crate::schedule) fn grow(
+        self,
+        lineage: &Lineage,
+        members: &[Member],
+        seed: Seed,
+    ) -> Result<Grown, ScheduleError> {
+        let parts = self.parts(lineage.base)?;
+        let bots = members.iter().filter(|member| member.bot.is_some()).count();
+        check(bots)?;
+        if lineage.places() > MOST_KNOWN {
+            return Err(ScheduleError::TooManyKnown { bots: lineage.places() });
+        }
+        let owners: Vec<_> = members.iter().map(|member| member.owner).collect();
+        let owned = owners.iter().any(Option::is_some);
+        let mut growth = Growth::new(lineage.base, parts, seed, if owned { &owners } else { &[] });
+        lineage.steps.iter().for_each(|step| growth.take(step));
+        let claim = growth.claim();
+        let bot = |place: Bot| members[usize::from(place)].bot.expect("who left has no tables");
+        let mut owners = if owned { vec![None; bots] } else { Vec::new() };
+        for member in members.iter().filter(|_| owned) {
+            if let Some(bot) = member.bot {
+                owners[usize::from(bot)] = member.owner;
+            }
+        }
+        let holders = growth.holders.iter().map(|holder| holder.map(bot)).collect();
+        let added = growth.added.iter().map(|table| table.map(bot)).collect();
+        let (base, kept, news) = (lineage.base, growth.kept, growth.news);
+        Ok(Grown { bots, base, parts, seed, holders, owners, kept, added, news, claim })
+    }
+}
+
+impl Grown {
+    pub(in crate::schedule) fn bots(&self) -> usize {
+        self.bots
+    }
+
+    pub(in crate::schedule) fn owners(&self) -> &[Option<Owner>] {
+        &self.owners
+    }
+
+    /// How many tables were not there before the last step; those with a newcomer are among them.
+    pub(in crate::schedule) fn news(&self) -> u64 {
+        self.news
+    }
+
+    /// The tables, from the first one on.
+    pub(in crate::schedule) fn tables(self: &Arc<Self>) -> GrownTables {
+        let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);
+        GrownTables { grown: Arc::clone(self), base, added: 0 }
+    }
+}
+
+impl GrownTables {
+    /// How many tables there are in all.
+    pub fn matches(&self) -> u64 {
+        self.grown.kept + self.grown.added.len() as u64
+    }
+
+    /// What is promised.
+    pub fn claim(&self) -> Claim {
+        self.grown.claim.clone()
+    }
+}
+
+impl Iterator for GrownTables {
+    type Item = Table;
+
+    fn next(&mut self) -> Option<Table> {
+        let Grown { holders, owners, added, .. } = &*self.grown;
+        let mut base = seated(&mut self.base, holders);
+        if let Some(table) = base.find(|table| !kin::meet(owners, *table)) {
+            return Some(table);
+        }
+        self.added += 1;
+        added.get(self.added - 1).copied()
+    }
+}

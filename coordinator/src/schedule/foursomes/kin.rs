@@ -1,0 +1,87 @@
+//! Bots of one owner: who they are, and how a design's numbers are given out so that few of its
+//! tables bring them together.
+
+use std::collections::BTreeMap;
+
+use arbiter_games::Dice;
+
+use super::{SEATS, Table};
+use crate::schedule::{Bot, Owner};
+
+/// How many exchanges are tried for each bot that has kin.
+const TRIES_PER_BOT: usize = 400;
+/// How many tables are looked at in all.
+const MOST_LOOKS: usize = 30_000_000;
+
+/// Whether two bots have the same owner. There may be no owners, if that makes no difference.
+pub(super) fn are_kin(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
+    let owner = |bot: Bot| owners.get(usize::from(bot)).copied().flatten();
+    owner(one).is_some_and(|owned| owner(other) == Some(owned))
+}
+
+/// Whether two of a table have the same owner.
+pub(super) fn meet(owners: &[Option<Owner>], table: Table) -> bool {
+    let beside =
+        |seat: usize| table[..seat].iter().any(|other| are_kin(owners, table[seat], *other));
+    !owners.is_empty() && (1..SEATS).any(beside)
+}
+
+/// Who gets which number of a design with these tables. The first numbers are everybody's own;
+/// then bots exchange theirs as long as that leaves fewer tables to be made up for.
+pub(super) fn gather(tables: &[Table], owners: &[Option<Owner>], dice: &mut Dice) -> Vec<Bot> {
+    let mut order: Vec<Bot> = (0..=Bot::MAX).take(owners.len()).collect();
+    let mut families: BTreeMap<Owner, Vec<Bot>> = BTreeMap::new();
+    for (bot, owner) in order.iter().zip(owners) {
+        if let Some(owner) = owner {
+            families.entry(*owner).or_default().push(*bot);
+        }
+    }
+    families.retain(|_, bots| bots.len() > 1);
+    let members: Vec<(Bot, &Vec<Bot>)> =
+        families.values().flat_map(|bots| bots.iter().map(move |bot| (*bot, bots))).collect();
+    if members.is_empty() {
+        return order;
+    }
+    let mut at = vec![Vec::new(); owners.len()];
+    for (number, table) in (0_u32..).zip(tables) {
+        table.iter().for_each(|bot| at[usize::from(*bot)].push(number));
+    }
+    let mut number: Vec<usize> = (0..owners.len()).collect();
+    let tries = (TRIES_PER_BOT * members.len()).min(MOST_LOOKS / (4 * at[0].len()).max(1));
+    for _ in 0..tries {
+        let (bot, family) = members[dice.index(members.len())];
+        let mate = family[dice.index(family.len())];
+        let beside = &at[number[usize::from(mate)]];
+        let table = tables[beside[dice.index(beside.len())] as usize];
+        let (from, to) = (number[usize::from(bot)], usize::from(table[dice.index(SEATS)]));
+        if bot == mate || are_kin(owners, bot, order[to]) {
+            continue;
+        }
+        let cost = |order: &[Bot]| -> i32 {
+            let both = at[from].iter().chain(&at[to]);
+            both.map(|table| trouble(tables[*table as usize], order, owners)).sum()
+        };
+        let before = cost(&order);
+        order.swap(from, to);
+        if cost(&order) > before {
+            order.swap(from, to);
+        }
+        number[usize::from(order[from])] = from;
+        number[usize::from(order[to])] = to;
+    }
+    order
+}
+
+/// How many tables more there will be because of one whose owners must be kept apart: the others
+/// meet again at two to four, except where all four are of one owner.
+fn trouble(table: Table, order: &[Bot], owners: &[Option<Owner>]) -> i32 {
+    let seated = table.map(|number| order[usize::from(number)]);
+    let pairs = (1..SEATS).flat_map(|one| (0..one).map(move |other| (one, other)));
+    match pairs.filter(|(one, other)| are_kin(owners, seated[*one], seated[*other])).count() {
+        0 => 0,
+        1 => 1,
+        2 => 3,
+        3 => 2,
+        _ => -1,
+    }
+}

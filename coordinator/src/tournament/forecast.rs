@@ -1,0 +1,322 @@
+//! When an edition will be complete, and what the next one would come to, before anything starts.
+//!
+//! A forecast divides what is left by a rate. The rate is what was played in the last minutes; where
+//! nothing was yet, it is what the connected workers can play: as many matches at a time as they
+//! have slots, each as long as matches of the tournament took so far, or are expected to take.
+
+use std::collections::HashMap;
+
+use arbiter_games::Params;
+use arbiter_proto::ids::EditionId;
+use arbiter_proto::settings::StateScope;
+use sqlx::PgConnection;
+use time::{Duration, OffsetDateTime};
+
+use super::lineage::{self, Design, Entry};
+use super::{OpenError, TournamentFile};
+use crate::db::estimates::{self, Means};
+use crate::db::paces::Pace;
+use crate::db::tournaments::Tournament;
+use crate::db::versions::{self, Version};
+use crate::schedule::{Claim, Field, Plan, Planned};
+
+/// How long an edition must have been watched before it is judged by its pace.
+const LONG_ENOUGH: Duration = Duration::seconds(15);
+/// What a match takes in the database besides its record, with its result and its place in indexes,
+/// in bytes: some 120 for the match, 160 for the result, and two entries of 30.
+const ROWS: f64 = 340.0;
+/// What a record is expected to take, in bytes.
+const RECORD: f64 = 4096.0;
+/// The longest time that is forecast.
+const LONGEST: Duration = Duration::days(36_500);
+
+/// When something is over, as things stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Matches in a second.
+    pub rate: f64,
+    /// When the last one is played.
+    pub eta: OffsetDateTime,
+}
+
+impl Forecast {
+    /// When so many matches are played, by the pace of those before, or by so many slots if there
+    /// is none; a match takes so many milliseconds. Nothing if nobody plays.
+    pub fn new(
+        left: u64,
+        pace: Option<Pace>,
+        slots: u32,
+        match_ms: f64,
+        now: OffsetDateTime,
+    ) -> Option<Self> {
+        let rate = pace.and_then(|pace| rate(pace, now));
+        let rate = rate.unwrap_or_else(|| f64::from(slots) * 1000.0 / match_ms.max(1.0));
+        if rate <= 0.0 {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a forecast is not exact")]
+        let seconds = (left as f64 / rate).min(LONGEST.as_seconds_f64());
+        Some(Self { rate, eta: now.checked_add(Duration::seconds_f64(seconds))? })
+    }
+}
+
+/// Matches in a second, if they were counted for long enough.
+fn rate(pace: Pace, now: OffsetDateTime) -> Option<f64> {
+    let time = now - pace.before_at;
+    let played = pace.played - pace.before;
+    #[expect(clippy::cast_precision_loss, reason = "a forecast is not exact")]
+    let rate = played as f64 / time.as_seconds_f64();
+    (time >= LONG_ENOUGH && played > 0).then_some(rate)
+}
+
+/// What an edition would come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bots that are entered.
+    pub bots: usize,
+    /// Matches; at most so many where they follow from results.
+    pub matches: u64,
+    /// Of these, at most so many that were not played by the same programs before.
+    pub to_play: u64,
+    /// How long a match takes, in milliseconds.
+    pub match_ms: f64,
+    /// Whether that was measured in this tournament.
+    pub measured: bool,
+    /// What the database would grow by, in bytes.
+    pub bytes: u64,
+    /// How the plan comes to be, where plans grow.
+    pub plan: Option<String>,
+}
+
+/// The next edition of a tournament, as it would be planned now.
+#[derive(Debug)]
+pub struct Next {
+    file: TournamentFile,
+    tournament: Tournament,
+    entered: Vec<Version>,
+    entry: Entry,
+}
+
+impl Next {
+    /// Plans it, and stores nothing.
+    ///
+    /// # Errors
+    /// If it cannot be planned, or the database fails.
+    pub async fn plan(
+        db: &mut PgConnection,
+        tournament: Tournament,
+        design: Design,
+    ) -> Result<Self, OpenError> {
+        let file = settings(&tournament)?;
+        let entered = versions::newest(&mut *db, tournament.id).await?;
+        let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
+        let key = (tournament.id, tournament.seed);
+        let entry = lineage::next(db, key, &file, &bots, design).await?;
+        let entry = entry.map_err(|cause| unplanned(&tournament, cause))?;
+        Ok(Self { file, tournament, entered, entry })
+    }
+
+    /// Whom it is planned for.
+    pub fn field(&self) -> &Field {
+        &self.entry.field
+    }
+
+    /// How its plan comes to be, where plans grow.
+    pub fn told(&self) -> Option<String> {
+        self.entry.descent.as_ref().map(lineage::Descent::told)
+    }
+
+    /// Its matches.
+    ///
+    /// # Errors
+    /// If it cannot be planned.
+    pub fn matches(&self) -> Result<Plan, OpenError> {
+        let plan = self.file.schedule.plan_for(&self.entry.field, self.tournament.seed);
+        plan.map_err(|cause| unplanned(&self.tournament, cause))
+    }
+
+    /// What it would come to.
+    ///
+    /// # Errors
+    /// If it cannot be planned, or the database fails.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate is not exact, and sizes are positive"
+    )]
+    pub async fn estimate(&self, db: &mut PgConnection) -> Result<Estimate, OpenError> {
+        let means = estimates::means(&mut *db, self.tournament.id).await?;
+        let (matches, to_play) = match self.matches()? {
+            Plan::Matches(plan) => {
+                let (total, known) = (plan.total(), self.known(db).await?);
+                let new = self.new(plan, known);
+                // Where files pass, a match that changes changes those after it.
+                let alone = self.file.state == StateScope::None || new == 0;
+                (total, if alone { new } else { total })
+            }
+            Plan::Episodes(plan) => {
+                let most = plan.most_matches(rounds(&self.file));
+                (most, most)
+            }
+        };
+        let record = means.record.unwrap_or(RECORD);
+        Ok(Estimate {
+            bots: self.entered.len(),
+            matches,
+            to_play,
+            match_ms: match_ms(&means, &self.file),
+            measured: means.wall_ms.is_some(),
+            bytes: (matches as f64 * ROWS + to_play as f64 * record) as u64,
+            plan: self.told(),
+        })
+    }
+
+    /// How often which of the entered programs met, by their numbers and by board.
+    async fn known(&self, db: &mut PgConnection) -> Result<HashMap<Key, i64>, OpenError> {
+        let programs: HashMap<_, Vec<u16>> =
+            (0..).zip(&self.entered).fold(HashMap::new(), |mut all, (number, version)| {
+                all.entry(version.digest.as_slice()).or_default().push(number);
+                all
+            });
+        let mut known = HashMap::new();
+        for met in estimates::met(db, self.tournament.id).await? {
+            // Where two bots are the same program, it does not matter here who of them it was.
+            let first = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
+            let seats: Option<Vec<_>> = met.digests.iter().map(first).collect();
+            if let Some(seats) = seats {
+                *known.entry((met.board.unwrap_or(0), seats)).or_default() += met.times;
+            }
+        }
+        Ok(known)
+    }
+
+    /// How many of these matches are not known.
+    fn new(&self, plan: impl Iterator<Item = Planned>, mut known: HashMap<Key, i64>) -> u64 {
+        let mut alike: HashMap<&[u8], u16> = HashMap::new();
+        let same: Vec<u16> = (0..)
+            .zip(&self.entered)
+            .map(|(number, version)| *alike.entry(version.digest.as_slice()).or_insert(number))
+            .collect();
+        let new = plan.filter(|planned| {
+            let board = i16::try_from(planned.board).unwrap_or(i16::MAX);
+            let seats = planned.seats().iter().map(|bot| same[usize::from(*bot)]).collect();
+            match known.get_mut(&(board, seats)) {
+                Some(times) if *times > 0 => {
+                    *times -= 1;
+                    false
+                }
+                _ => true,
+            }
+        });
+        new.count() as u64
+    }
+}
+
+/// A board, and who meets there.
+type Key = (i16, Vec<u16>);
+
+/// What a stored edition promises of its matches, and how its plan came to be.
+#[derive(Debug)]
+pub struct Promise {
+    /// Whom it was planned for.
+    pub field: Field,
+    /// What is promised; nothing of episodes, which follow from results.
+    pub claim: Option<Claim>,
+    /// How many seats a match has.
+    pub seats: usize,
+    /// How its plan came to be, where plans grow.
+    pub plan: Option<String>,
+}
+
+/// What the schedule promises of an edition that is stored.
+///
+/// # Errors
+/// If its plan makes no sense, or the database fails.
+pub async fn promise(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+    edition: EditionId,
+) -> Result<Promise, OpenError> {
+    let file = settings(tournament)?;
+    let entry = lineage::of_edition(db, (tournament.id, tournament.seed), &file, edition).await?;
+    let Entry { field, descent } = entry.map_err(|cause| unplanned(tournament, cause))?;
+    let plan = file.schedule.plan_for(&field, tournament.seed);
+    let (claim, seats) = match plan.map_err(|cause| unplanned(tournament, cause))? {
+        Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
+        Plan::Episodes(_) => (None, 0),
+    };
+    Ok(Promise { field, claim, seats, plan: descent.map(|descent| descent.told()) })
+}
+
+/// How long a match of a tournament takes, in milliseconds, and how many there are at most.
+///
+/// # Errors
+/// If its settings cannot be read, or the database fails.
+pub async fn typical(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+    bots: usize,
+) -> Result<(f64, Option<u64>), OpenError> {
+    let file = settings(tournament)?;
+    let means = estimates::means(db, tournament.id).await?;
+    let most = match file.schedule.plan_for(&bots.into(), tournament.seed) {
+        Ok(Plan::Episodes(plan)) => Some(plan.most_matches(rounds(&file))),
+        _ => None,
+    };
+    Ok((match_ms(&means, &file), most))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+fn match_ms(means: &Means, file: &TournamentFile) -> f64 {
+    means.wall_ms.unwrap_or(file.expected_ms() as f64)
+}
+
+/// How many rounds an episode has at most.
+fn rounds(file: &TournamentFile) -> u32 {
+    match &file.params {
+        Params::Blackjack(params) => params.rounds.into(),
+        _ => 1,
+    }
+}
+
+fn settings(tournament: &Tournament) -> Result<TournamentFile, OpenError> {
+    TournamentFile::from_json(&tournament.settings)
+        .map_err(|cause| OpenError::Settings { name: tournament.name.clone(), cause })
+}
+
+fn unplanned(tournament: &Tournament, cause: crate::schedule::ScheduleError) -> OpenError {
+    OpenError::Schedule { name: tournament.name.clone(), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+    fn pace(played: i64, seconds: i64) -> Option<Pace> {
+        Some(Pace { played, before: 100, before_at: NOW - Duration::seconds(seconds) })
+    }
+
+    fn seconds(forecast: Option<Forecast>) -> Option<i64> {
+        forecast.map(|forecast| (forecast.eta - NOW).whole_seconds())
+    }
+
+    #[test]
+    fn a_pace_counts_once_it_is_known() {
+        // 120 matches in a minute, and 600 are left.
+        assert_eq!(seconds(Forecast::new(600, pace(220, 60), 1, 1000.0, NOW)), Some(300));
+        // Nothing was played yet, or for a moment only: 4 slots, each half a match a second.
+        for early in [pace(100, 60), pace(220, 5), None] {
+            assert_eq!(seconds(Forecast::new(600, early, 4, 2000.0, NOW)), Some(300));
+        }
+    }
+
+    #[test]
+    fn without_workers_nothing_is_forecast() {
+        assert_eq!(Forecast::new(600, None, 0, 1000.0, NOW), None);
+        assert_eq!(seconds(Forecast::new(0, None, 1, 1000.0, NOW)), Some(0));
+        assert!(Forecast::new(u64::MAX, None, 1, f64::MAX, NOW).is_some());
+    }
+}

@@ -1,0 +1,320 @@
+//! Foursomes of fields that change, and in which owners are kept apart, judged by their
+//! certificates.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use arbiter_coordinator::schedule::foursomes::{Table, least_meetings};
+use arbiter_coordinator::schedule::{
+    Bot, Certificate, Extent, Field, Lineage, Matches, Member, Owner, Plan, Schedule, Step,
+};
+use arbiter_games::Seed;
+use arbiter_proto::ids::TokenId;
+use proptest::prelude::*;
+
+const LEAST: Schedule = Schedule::Foursomes(Extent::Least);
+
+fn games(count: u64) -> Schedule {
+    Schedule::Foursomes(Extent::Games(NonZeroU64::new(count).unwrap()))
+}
+
+/// A plan that grows step by step, as editions do.
+struct Growing {
+    schedule: Schedule,
+    lineage: Lineage,
+    /// For each place, if owners are kept apart.
+    owners: Vec<Option<Owner>>,
+}
+
+impl Growing {
+    fn new(schedule: Schedule, bots: usize) -> Self {
+        Self { schedule, lineage: Lineage::new(bots), owners: Vec::new() }
+    }
+
+    /// Each owner has so many bots, in the order of their coming.
+    fn owned(schedule: Schedule, bots: usize, each: usize) -> Self {
+        let owner = |place: usize| Some(TokenId(i32::try_from(place / each).unwrap()));
+        Self { owners: (0..4 * bots).map(owner).collect(), ..Self::new(schedule, bots) }
+    }
+
+    fn field(&self) -> Field {
+        let present = self.lineage.present();
+        let members = (0..=Bot::MAX).take(self.lineage.places()).map(|place| Member {
+            bot: present.binary_search(&place).ok().map(|bot| bot.try_into().unwrap()),
+            owner: self.owners.get(usize::from(place)).copied().flatten(),
+        });
+        let members: Vec<_> = members.collect();
+        self.schedule.grow(&self.lineage, &members, Seed::of_text("growing")).unwrap()
+    }
+
+    fn both(&self) -> (Field, Matches) {
+        let field = self.field();
+        let plan = self.schedule.plan_for(&field, Seed::of_text("growing")).unwrap();
+        let Plan::Matches(matches) = plan else { panic!("foursomes are listed") };
+        (field, matches)
+    }
+
+    /// The tables, by places, which do not change.
+    fn tables(&self) -> Vec<Table> {
+        let present = self.lineage.present();
+        let place = |bot: &Bot| present[usize::from(*bot)];
+        let tables = self.both().1.map(|planned| {
+            let places: Vec<_> = planned.seats().iter().map(place).collect();
+            places.try_into().unwrap()
+        });
+        tables.collect()
+    }
+
+    /// Counts the plan, which must keep its promises.
+    fn prove(&self) -> Certificate {
+        let (field, matches) = self.both();
+        let claim = matches.claim();
+        let counted = Certificate::count_apart(field.bots(), 4, field.owners(), matches).unwrap();
+        assert_eq!(counted.prove(&claim), Ok(()), "{:?}: {counted}{claim:?}", self.lineage);
+        counted
+    }
+
+    fn join(&mut self, joined: usize) {
+        self.lineage = self.lineage.after(Step { left: Vec::new(), joined });
+    }
+
+    fn leave(&mut self, number: usize) -> Bot {
+        let present = self.lineage.present();
+        let left = present[number % present.len()];
+        self.lineage = self.lineage.after(Step { left: vec![left], joined: 0 });
+        left
+    }
+}
+
+/// How often pairs meet at least and at most.
+fn meetings(certificate: &Certificate) -> (u32, u32) {
+    (certificate.meetings[0].0, certificate.meetings.last().unwrap().0)
+}
+
+/// How many tables there are of each kind.
+fn multiset(tables: &[Table]) -> BTreeMap<Table, usize> {
+    tables.iter().fold(BTreeMap::new(), |mut all, table| {
+        *all.entry(*table).or_default() += 1;
+        all
+    })
+}
+
+/// Fields, the newcomer's tables, how often pairs meet then, and the matches of a bot: what was
+/// found when this was worked out.
+#[test]
+fn a_newcomer_needs_few_tables() {
+    for (bots, played, new, meet, each) in [
+        (10, 15, 7, (2, 3), 7..=9),
+        (13, 13, 5, (1, 2), 5..=6),
+        (37, 111, 13, (1, 2), 13..=14),
+        (38, 703, 76, (6, 7), 76..=80),
+        (100, 825, 34, (1, 2), 34..=35),
+        (500, 62_375, 500, (3, 4), 500..=502),
+    ] {
+        let mut growing = Growing::new(LEAST, bots);
+        assert_eq!(growing.prove().matches, played);
+        growing.join(1);
+        let joined = growing.prove();
+        assert_eq!((joined.matches - played, meetings(&joined)), (new, meet), "{bots} bots");
+        assert_eq!(joined.uneven_pairs(), 0, "{joined}");
+        let (least, most) = (joined.matches_of_bot.start(), joined.matches_of_bot.end());
+        assert!(each.contains(least) && each.contains(most), "{joined}");
+    }
+}
+
+#[test]
+fn a_newcomer_joins_without_loss() {
+    for bots in 5..=120 {
+        let mut growing = Growing::new(LEAST, bots);
+        let before = growing.tables();
+        growing.join(1);
+        let (after, joined) = (growing.tables(), growing.prove());
+        let times = least_meetings(bots).unwrap();
+        assert_eq!(after[..before.len()], before, "{bots} bots");
+        let new = &after[before.len()..];
+        assert_eq!(new.len(), (times as usize * bots).div_ceil(3), "{bots} bots");
+        assert!(new.iter().all(|table| table.iter().any(|bot| usize::from(*bot) == bots)));
+        // So few bots cannot avoid one another.
+        let more = if 2 * (times as usize) < bots { 1 } else { 3 };
+        let (least, most) = meetings(&joined);
+        assert!(least == times && most <= times + more, "{joined}");
+        assert!(joined.seat_spread <= 2, "{joined}");
+    }
+}
+
+#[test]
+fn who_leaves_takes_nothing_of_the_others_along() {
+    for bots in [13, 14, 25, 37, 38, 61, 100] {
+        let mut growing = Growing::new(LEAST, bots);
+        let before = growing.tables();
+        let left = growing.leave(bots / 2);
+        let (after, counted) = (growing.tables(), growing.prove());
+        let stayed: Vec<_> = before.into_iter().filter(|table| !table.contains(&left)).collect();
+        assert_eq!(after[..stayed.len()], stayed, "{bots} bots");
+        let times = least_meetings(bots).unwrap();
+        let (least, most) = meetings(&counted);
+        assert!(least == times && most <= times + 1, "{counted}");
+        // One table more at most for each that is gone.
+        let gone = times as usize * (bots - 1) / 3;
+        assert!(after.len() - stayed.len() <= gone, "{counted}");
+        assert!(counted.seat_spread <= 3, "{counted}");
+    }
+}
+
+#[test]
+fn one_for_another_changes_nothing_else() {
+    for bots in [10, 37, 38] {
+        let mut growing = Growing::new(LEAST, bots);
+        let before = growing.tables();
+        let left = growing.lineage.present()[3];
+        growing.lineage = growing.lineage.after(Step { left: vec![left], joined: 1 });
+        let heir = Bot::try_from(bots).unwrap();
+        let expected = before.into_iter();
+        let expected = expected.map(|table| table.map(|bot| if bot == left { heir } else { bot }));
+        assert_eq!(growing.tables(), expected.collect::<Vec<_>>());
+        assert!(growing.prove().exact_meetings().is_some());
+    }
+}
+
+#[test]
+fn ten_may_come_one_after_another() {
+    for (bots, matches) in [(37, 253), (100, 1177)] {
+        let mut growing = Growing::new(LEAST, bots);
+        for _ in 0..10 {
+            growing.join(1);
+        }
+        let counted = growing.prove();
+        assert_eq!((counted.matches, meetings(&counted)), (matches, (1, 2)), "{counted}");
+    }
+}
+
+#[test]
+fn owners_are_kept_apart() {
+    for (bots, each, matches) in [
+        // Four of one owner are a table of the design, which is left out.
+        (16, 4, 16),
+        (37, 2, 121),
+        (40, 3, 140),
+        (38, 2, 710),
+        (100, 2, 860),
+        (100, 5, 850),
+    ] {
+        let mut growing = Growing::owned(LEAST, bots, each);
+        let counted = growing.prove();
+        assert!(counted.matches <= matches, "{counted}");
+        let times = least_meetings(bots).unwrap();
+        let (least, most) = meetings(&counted);
+        assert!(least == times && most <= times + 1, "{counted}");
+        assert_eq!(counted.kin.unwrap().meetings, 0, "{counted}");
+        growing.join(1);
+        growing.leave(5);
+        let counted = growing.prove();
+        assert_eq!((counted.kin.unwrap().meetings, meetings(&counted).0), (0, times), "{counted}");
+    }
+}
+
+#[test]
+fn owners_are_kept_apart_within_a_budget() {
+    for (bots, each, count) in [(40, 2, 100), (40, 2, 200), (40, 3, 1000), (100, 5, 2000)] {
+        let counted = Growing::owned(games(count), bots, each).prove();
+        assert_eq!((counted.matches, counted.kin.unwrap().meetings), (count, 0), "{counted}");
+        let spread = counted.matches_of_bot.end() - counted.matches_of_bot.start();
+        assert!(spread <= 1, "{counted}");
+    }
+}
+
+/// Two owners cannot fill a table of four.
+#[test]
+fn where_owners_cannot_be_kept_apart_it_is_said_how_often_they_meet() {
+    let counted = Growing::owned(LEAST, 12, 6).prove();
+    let kin = counted.kin.unwrap();
+    assert_eq!((kin.pairs, meetings(&counted).0), (30, 3), "{counted}");
+    // Two and two at each table is the best there is: two pairs of one owner, four of both.
+    assert!((2 * counted.matches..3 * counted.matches).contains(&kin.meetings), "{counted}");
+    let told = counted.to_string();
+    assert!(told.contains("pairs of one owner: 30, which meet"), "{told}");
+}
+
+/// What happens to a field.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Join,
+    Leave(usize),
+    Swap(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => Just(Change::Join),
+        2 => (0_usize..100).prop_map(Change::Leave),
+        1 => (0_usize..100).prop_map(Change::Swap),
+    ]
+}
+
+/// Lets a change happen if plans grow by it: bots that are too few are planned anew.
+fn apply(growing: &mut Growing, times: u32, change: Change) {
+    let there = growing.lineage.present().len();
+    match change {
+        Change::Join if there > 4 && 2 * (times as usize) < there => growing.join(1),
+        Change::Leave(number) if there > 7 => drop(growing.leave(number)),
+        Change::Swap(number) => {
+            let left = vec![growing.lineage.present()[number % there]];
+            growing.lineage = growing.lineage.after(Step { left, joined: 1 });
+        }
+        Change::Join | Change::Leave(_) => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_field_keeps_its_tables(
+        bots in 4_usize..60,
+        changes in prop::collection::vec(change(), 1..7),
+        owned in prop::option::of(1_usize..5),
+    ) {
+        let times = least_meetings(bots).unwrap();
+        let mut growing = match owned {
+            Some(each) => Growing::owned(LEAST, bots, each),
+            None => Growing::new(LEAST, bots),
+        };
+        for change in changes {
+            let before = growing.tables();
+            apply(&mut growing, times, change);
+            let after = multiset(&growing.tables());
+            prop_assert_eq!(&after, &multiset(&growing.tables()));
+            let present = growing.lineage.present();
+            let stays = |table: &&Table| table.iter().all(|bot| present.contains(bot));
+            let stayed: Vec<_> = before.iter().filter(stays).copied().collect();
+            for (table, count) in multiset(&stayed) {
+                prop_assert!(after.get(&table).is_some_and(|found| *found >= count));
+            }
+            let counted = growing.prove();
+            let (least, most) = meetings(&counted);
+            prop_assert!(least >= times, "{counted}");
+            // Few bots cannot avoid one another.
+            if present.len() >= 16 {
+                let pairs: u64 = counted.meetings.iter().map(|(_, pairs)| pairs).sum();
+                let met = counted.meetings.iter().map(|(met, pairs)| u64::from(*met) * pairs);
+                let mean = met.sum::<u64>().div_ceil(pairs);
+                prop_assert!(u64::from(most) <= mean + 1, "{counted}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_budget_keeps_its_tables(
+        bots in 8_usize..40,
+        count in 10_u64..300,
+        changes in prop::collection::vec(change(), 1..4),
+    ) {
+        let mut growing = Growing::new(games(count), bots);
+        for change in changes {
+            apply(&mut growing, 1, change);
+            growing.prove();
+        }
+    }
+}

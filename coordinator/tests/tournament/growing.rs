@@ -1,0 +1,202 @@
+//! Editions of foursomes whose bots come and go: what stays, what is promised, what it costs, and
+//! when it is over.
+
+use std::collections::BTreeSet;
+
+use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::db::editions::{self, Edition};
+use arbiter_coordinator::db::tournaments::Tournament;
+use arbiter_coordinator::db::{bots, paces, versions, workers};
+use arbiter_coordinator::schedule::{Certificate, Plan};
+use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
+use arbiter_coordinator::tournament::{Design, OpenError, Running, edition, lineage};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{BotId, TokenId};
+use time::Duration;
+
+use crate::play::Troupe;
+use crate::stage::{file, made, matches, running};
+use crate::support::{Database, START};
+
+/// Opens another edition in place of the one that runs.
+async fn next(database: &Database, tournament: &Tournament, design: Design) -> Edition {
+    let queue = database.queue();
+    edition::open_as(&queue, tournament.id, Running::Replace, design, START).await.unwrap()
+}
+
+/// Who sits where in an edition, as bots, and whether it is as promised.
+async fn tables(database: &Database, tournament: &Tournament, edition: &Edition) -> Vec<[i32; 4]> {
+    let entrants = editions::entrants(&database.pool, edition.id).await.unwrap();
+    let planned = matches(database, edition.id).await;
+    let seats = planned.iter().map(|planned| {
+        let seats: Vec<u16> =
+            planned.seats.0.iter().map(|seat| seat.0.try_into().unwrap()).collect();
+        seats
+    });
+    let mut db = database.pool.acquire().await.unwrap();
+    let promise = forecast::promise(&mut db, tournament, edition.id).await.unwrap();
+    let (bots, owners) = (promise.field.bots(), promise.field.owners());
+    let counted = Certificate::count_apart(bots, promise.seats, owners, seats).unwrap();
+    counted.prove(&promise.claim.unwrap()).unwrap();
+    let bot = |entrant: i32| entrants[usize::try_from(entrant).unwrap()].bot.0;
+    let tables = planned.iter().map(|planned| {
+        let seats: Vec<_> = planned.seats.0.iter().map(|seat| bot(seat.0)).collect();
+        seats.try_into().unwrap()
+    });
+    tables.collect()
+}
+
+/// How the plan of an edition came to be.
+async fn told(database: &Database, edition: &Edition) -> String {
+    let stored = editions::lineage_of(&database.pool, edition.id).await.unwrap();
+    lineage::told(&stored.unwrap())
+}
+
+/// Enters a bot.
+async fn enter(
+    database: &Database,
+    tournament: &Tournament,
+    owner: Option<TokenId>,
+    name: &str,
+) -> BotId {
+    let bot = bots::create(&database.pool, tournament.id, owner, name, START).await.unwrap();
+    versions::submit(&database.pool, bot, &[1; 32], START).await.unwrap();
+    bot
+}
+
+#[tokio::test]
+async fn tables_stay_when_bots_come_and_go() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (cup, first) = running(&database, &file(GameName::Wojna, ""), 13).await;
+    let begun = tables(&database, &cup, &first).await;
+    assert_eq!(begun.len(), 13);
+    assert_eq!(told(&database, &first).await, "planned from the beginning: the first plan");
+    // The same bots, the same plan.
+    let again = next(&database, &cup, Design::Grown).await;
+    assert_eq!(tables(&database, &cup, &again).await, begun);
+    // One joins.
+    let new = enter(&database, &cup, None, "new").await;
+    let joined = next(&database, &cup, Design::Grown).await;
+    let grown = tables(&database, &cup, &joined).await;
+    assert_eq!((&grown[..13], grown.len()), (&begun[..], 18));
+    assert!(grown[13..].iter().all(|table| table.contains(&new.0)));
+    assert_eq!(told(&database, &joined).await, "grown from a plan for 13: 1 joined, 0 left");
+    // One leaves.
+    let left = bots::list(pool, cup.id).await.unwrap()[4].id;
+    bots::withdraw(pool, left, START + Duration::MINUTE).await.unwrap();
+    let fewer = next(&database, &cup, Design::Grown).await;
+    let stayed: Vec<_> = grown.iter().filter(|table| !table.contains(&left.0)).copied().collect();
+    assert_eq!(tables(&database, &cup, &fewer).await[..stayed.len()], stayed);
+    // It comes back: what was planned then is the plan again.
+    let back = "UPDATE bots SET withdrawn_at = NULL WHERE id = $1";
+    sqlx::query(back).bind(left.0).execute(pool).await.unwrap();
+    let back = next(&database, &cup, Design::Grown).await;
+    assert_eq!(tables(&database, &cup, &back).await, grown);
+    // All anew, and exact.
+    let fresh = next(&database, &cup, Design::Fresh).await;
+    assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
+    assert_eq!(told(&database, &fresh).await, "planned from the beginning: as it was asked for");
+}
+
+#[tokio::test]
+async fn what_cannot_grow_is_planned_anew() {
+    let database = Database::new().await;
+    let (cup, _) = running(&database, &file(GameName::Wojna, ""), 5).await;
+    enter(&database, &cup, None, "new").await;
+    let anew = next(&database, &cup, Design::Grown).await;
+    let reason = "planned from the beginning: the bots before were too few to add one";
+    assert_eq!(told(&database, &anew).await, reason);
+    // Pairs of 14 cannot meet exactly once, but one may join 13.
+    let mut exact = file(GameName::Wojna, "[schedule]\nmeetings = 1");
+    exact.name = "exact".to_owned();
+    let (exact, _) = running(&database, &exact, 13).await;
+    enter(&database, &exact, None, "new").await;
+    let queue = database.queue();
+    let fresh = edition::open_as(&queue, exact.id, Running::Replace, Design::Fresh, START).await;
+    assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
+    assert_eq!(next(&database, &exact, Design::Grown).await.matches, 18);
+    // Matches of two have no lineage.
+    let (_, pairs) = running(&database, &file(GameName::Tricks, ""), 5).await;
+    assert_eq!(editions::lineage_of(&database.pool, pairs.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_owners_bots_do_not_meet() {
+    let database = Database::new().await;
+    let cup = file(GameName::Wojna, "[submissions]\nseparate_owners = true");
+    // House bots have no owner.
+    let cup = made(&database, &cup, 7).await;
+    let mut families = Vec::new();
+    for owner in ["ada", "bob", "cyd"] {
+        let made = access::create(&database.pool, Role::Player, owner, START).await;
+        let (id, _) = made.unwrap();
+        let mut family = BTreeSet::new();
+        for number in 0..3 {
+            let name = format!("{owner}-{number}");
+            family.insert(enter(&database, &cup, Some(id), &name).await.0);
+        }
+        families.push(family);
+    }
+    let edition = next(&database, &cup, Design::Grown).await;
+    let tables = tables(&database, &cup, &edition).await;
+    for family in families {
+        assert!(
+            tables
+                .iter()
+                .all(|table| { table.iter().filter(|bot| family.contains(bot)).count() <= 1 })
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_next_edition_is_estimated_before_it_starts() {
+    let database = Database::new().await;
+    let (cup, first) = running(&database, &file(GameName::Wojna, ""), 13).await;
+    Troupe::new(&database, first.id, "calm").await.play().await;
+    enter(&database, &cup, None, "new").await;
+    let mut db = database.pool.acquire().await.unwrap();
+    let next = Next::plan(&mut db, cup, Design::Grown).await.unwrap();
+    let Plan::Matches(planned) = next.matches().unwrap() else { panic!("they are listed") };
+    let estimate = next.estimate(&mut db).await.unwrap();
+    assert_eq!((estimate.bots, estimate.matches, estimate.to_play), (14, planned.total(), 5));
+    assert!(estimate.measured && estimate.bytes > 0, "{estimate:?}");
+    assert_eq!(database.number("SELECT count(*) FROM editions").await, 1, "nothing was stored");
+}
+
+#[tokio::test]
+async fn the_end_is_forecast_from_what_was_played() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (_, edition) = running(&database, &file(GameName::Tricks, ""), 5).await;
+    assert_eq!(paces::of_edition(pool, edition.id).await.unwrap(), None);
+    assert_eq!(paces::mark(pool, START).await.unwrap(), 1);
+    assert_eq!(paces::mark(pool, START + Duration::SECOND).await.unwrap(), 0, "too early");
+    Troupe::new(&database, edition.id, "calm").await.play().await;
+    let pace = paces::of_edition(pool, edition.id).await.unwrap().unwrap();
+    assert_eq!((pace.played, pace.before, pace.before_at), (10, 0, START));
+    let now = START + Duration::seconds(20);
+    let forecast = Forecast::new(5, Some(pace), 0, 1.0, now).unwrap();
+    assert_eq!(forecast.eta, now + Duration::seconds(10));
+}
+
+#[tokio::test]
+async fn connected_workers_have_slots() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (one, two) = (database.worker("one").await, database.worker("two").await);
+    let first = workers::connect(pool, one, 4, START).await.unwrap();
+    let later = START + Duration::MINUTE;
+    workers::connect(pool, two, 8, later).await.unwrap();
+    assert_eq!(workers::slots(pool, START).await.unwrap(), 12);
+    // The first has not been heard of for too long, until it is seen.
+    assert_eq!(workers::slots(pool, later).await.unwrap(), 8);
+    workers::see(pool, one, later).await.unwrap();
+    assert_eq!(workers::slots(pool, later).await.unwrap(), 12);
+    // The end of an old stream says nothing of the new one.
+    let second = workers::connect(pool, one, 4, later).await.unwrap();
+    workers::disconnect(pool, one, first).await.unwrap();
+    assert_eq!(workers::slots(pool, later).await.unwrap(), 12);
+    workers::disconnect(pool, one, second).await.unwrap();
+    assert_eq!(workers::slots(pool, later).await.unwrap(), 8);
+}

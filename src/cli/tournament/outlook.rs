@@ -1,0 +1,166 @@
+//! What a coordinator says of editions that are played or to come: whether they are balanced, and
+//! what the next one costs.
+
+use std::ops::RangeInclusive;
+
+use arbiter_coordinator::schedule::{Certificate, Kin};
+use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use serde_json::{Value, json};
+
+use crate::cli::Failure;
+use crate::cli::client::Client;
+use crate::cli::output::{Output, matches, moment, moment_json, printable};
+
+/// Which edition is looked at.
+#[derive(Debug)]
+pub(super) struct Which<'a> {
+    pub(super) tournament: &'a str,
+    pub(super) edition: Option<i32>,
+    pub(super) next: bool,
+    pub(super) fresh: bool,
+    pub(super) json: bool,
+}
+
+impl Which<'_> {
+    /// Prints what the coordinator counted; fails if a promise is broken.
+    pub(super) fn certify(&self, client: &Client) -> Result<(), Failure> {
+        let request = CertifyEditionRequest {
+            tournament: self.tournament.to_owned(),
+            edition: self.edition,
+            next: self.next,
+            fresh: self.fresh,
+        };
+        let answer = client.run(async |server| {
+            Ok(server.tournaments().certify_edition(request).await?.into_inner())
+        })?;
+        let certificate = certificate(&answer);
+        let mut out = Output::new();
+        if self.json {
+            let mut object = certificate_json(&certificate);
+            object["proved"] = json!(answer.broken.is_empty());
+            object["edition"] = json!((answer.edition > 0).then_some(answer.edition));
+            object["plan"] = json!(told(&answer.plan));
+            out.json(&json!({ "certificate": object }))?;
+        } else {
+            let what = match answer.edition {
+                0 => format!("the next edition of {}", self.tournament),
+                number => format!("edition {number} of {}", self.tournament),
+            };
+            let plan = told(&answer.plan).map(|plan| format!(", {plan}")).unwrap_or_default();
+            out.line(&format!("{what}{plan}"))?;
+            certificate.to_string().lines().try_for_each(|line| out.line(line))?;
+            if answer.broken.is_empty() {
+                out.line("proved: all as promised")?;
+            }
+        }
+        out.flush()?;
+        if answer.broken.is_empty() {
+            return Ok(());
+        }
+        let broken = printable(&answer.broken);
+        Err(Failure::Negative(format!("the schedule is not balanced: {broken}")))
+    }
+
+    /// Prints what the next edition would come to if it were started now.
+    pub(super) fn estimate(&self, client: &Client) -> Result<(), Failure> {
+        let request =
+            EstimateEditionRequest { tournament: self.tournament.to_owned(), fresh: self.fresh };
+        let estimate = client.run(async |server| {
+            Ok(server.tournaments().estimate_edition(request).await?.into_inner())
+        })?;
+        let mut out = Output::new();
+        if self.json {
+            out.json(&json!({ "estimate": estimate_json(&estimate) }))?;
+        } else {
+            estimate_lines(&estimate).iter().try_for_each(|line| out.line(line))?;
+        }
+        out.flush()
+    }
+}
+
+/// How a plan came to be, if that is said.
+fn told(plan: &str) -> Option<String> {
+    (!plan.is_empty()).then(|| printable(plan))
+}
+
+/// Hours of one slot.
+#[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+fn hours(estimate: &EditionEstimate) -> f64 {
+    estimate.to_play as f64 * estimate.match_ms / 3_600_000.0
+}
+
+fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
+    let EditionEstimate { bots, matches: all, to_play, match_ms, measured, slots, .. } = estimate;
+    let plan = told(&estimate.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
+    let how = if *measured { "as measured" } else { "as expected" };
+    let finish = match estimate.eta_us {
+        Some(eta) => format!("done at {} by the {slots} slots connected now", moment(eta)),
+        None => "no worker is connected, so it has no end; arbiter worker starts one".to_owned(),
+    };
+    vec![
+        format!("{} of {bots} bots{plan}", matches(*all)),
+        format!("{to_play} of them to be played, the others were played before"),
+        format!("{:.1} hours of a slot, {match_ms:.0} ms a match {how}", hours(estimate)),
+        finish,
+        format!("{:.1} MB more in the database", megabytes(estimate.bytes)),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+fn megabytes(bytes: i64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn estimate_json(estimate: &EditionEstimate) -> Value {
+    json!({
+        "bots": estimate.bots,
+        "matches": estimate.matches,
+        "to_play": estimate.to_play,
+        "match_ms": estimate.match_ms,
+        "measured": estimate.measured,
+        "slot_hours": hours(estimate),
+        "slots": estimate.slots,
+        "eta": estimate.eta_us.map(moment_json),
+        "bytes": estimate.bytes,
+        "plan": told(&estimate.plan),
+    })
+}
+
+/// What was counted, as the schedule's own code says it.
+fn certificate(answer: &v1::Certificate) -> Certificate {
+    let meetings = answer.meetings.iter().map(|count| (count.times, count.pairs));
+    Certificate {
+        bots: answer.bots as usize,
+        seats: answer.seats as usize,
+        matches: answer.matches,
+        meetings: meetings.collect(),
+        kin: answer.kin_pairs.map(|pairs| Kin { pairs, meetings: answer.kin_meetings }),
+        matches_of_bot: answer.fewest_matches..=answer.most_matches,
+        times_in_seat: answer.fewest_in_seat..=answer.most_in_seat,
+        seat_spread: answer.seat_spread,
+        side_spread: answer.side_spread,
+    }
+}
+
+/// A certificate as JSON, without whether it proves anything.
+pub(super) fn certificate_json(certificate: &Certificate) -> Value {
+    let meetings = certificate.meetings.iter();
+    let meetings = meetings.map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
+    let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
+    let mut object = json!({
+        "bots": certificate.bots,
+        "seats": certificate.seats,
+        "matches": certificate.matches,
+        "lambda": certificate.exact_meetings(),
+        "meetings": meetings.collect::<Vec<_>>(),
+        "uneven_pairs": certificate.uneven_pairs(),
+        "matches_of_bot": ends(&certificate.matches_of_bot),
+        "times_in_seat": ends(&certificate.times_in_seat),
+        "seat_spread": certificate.seat_spread,
+        "side_spread": certificate.side_spread,
+    });
+    if let Some(Kin { pairs, meetings }) = certificate.kin {
+        object["one_owner"] = json!({"pairs": pairs, "meetings": meetings});
+    }
+    object
+}
