@@ -33,6 +33,10 @@ case $tools in /*) PATH=$tools/bin:$PATH ;; esac
 echo "images"
 # Packages come from one release of Debian, whose security updates are wanted.
 hadolint --ignore DL3008 deploy/Dockerfile
+sed -n 's/^members = //p' Cargo.toml | tr -d '[]",' | xargs -n 1 | while read -r member; do
+    grep -qx "!$member" deploy/Dockerfile.dockerignore ||
+        { echo "error: deploy/Dockerfile.dockerignore leaves out $member" >&2; exit 1; }
+done
 # Other names of the same folders would be left out of a build without a word.
 sed -n 's/^!//p' deploy/Dockerfile.dockerignore | xargs ls -d >/dev/null
 

@@ -36,6 +36,7 @@ need cc gcc libc6-dev
 need python3 python3
 need perl perl
 need ip iproute2
+need curl curl
 if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
     missing+=(postgresql)
 fi

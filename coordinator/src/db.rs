@@ -154,13 +154,16 @@ async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
     question.fetch_one(connection).await?.try_get(0)
 }
 
-/// Lets the statements of a transaction take as long as they take: a plan may have millions of
-/// rows.
+/// Lets the statements of a transaction, and what is computed between them, take as long as they
+/// take: a plan may have millions of rows.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
-    sqlx::query("SET LOCAL statement_timeout = 0").execute(db).await.map(drop)
+    let patience = "
+        SELECT set_config('statement_timeout', '0', true),
+            set_config('idle_in_transaction_session_timeout', '0', true)";
+    sqlx::query(patience).execute(db).await.map(drop)
 }
 
 /// Brings the tables up to date. Several coordinators may do so at once.

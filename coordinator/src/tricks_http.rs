@@ -9,12 +9,12 @@
 //! restart is not noticed. A request is answered after what it did is stored. What it did is stored
 //! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
 //!
-//! The requests of one token are answered one by one ([`limits`]); thinking is done on threads for
+//! The requests of one token are answered one by one (see `limits`); thinking is done on threads for
 //! it, no more at a time than there are processors, so that a request waits only for the thoughts
 //! of those before it.
 //!
 //! A request that says nothing sensible is answered with a line `error: …` and has changed nothing.
-//! Whoever finishes a session well enough gets a victory token ([`victory`]), unless the game is in
+//! Whoever finishes a session well enough gets a victory token (see `victory`), unless the game is in
 //! test mode; `GET /tricks` shows everybody's records.
 
 mod limits;

@@ -2,7 +2,9 @@
 //!
 //! A page asks the same services that gRPC offers ([`crate::rpc`]), as a caller in this process and
 //! with the token of whoever looks, and shows the answer: what is on a page and what a command
-//! prints cannot differ, and nobody is shown here what is kept from them there. Pages are made on
+//! prints cannot differ, and nobody is shown here what is kept from them there. The few that show
+//! what no service tells (who met whom, the schedule, the queue) look at the database themselves,
+//! by the same rules of who may see what. Pages are made on
 //! the server and work without scripts; the one script brings live numbers and lets replays play.
 //! A page takes nothing from anywhere but this server, and its policy tells the browser so.
 
@@ -14,6 +16,7 @@ mod error;
 mod live;
 mod matches;
 mod matrix;
+mod metrics;
 mod page;
 mod queue;
 mod ranking;
@@ -103,18 +106,20 @@ fn routes(shared: Shared) -> Router {
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style))
         .route("/assets/arbiter.js", get(assets::script))
+        .route("/assets/arbiter.svg", get(assets::icon))
+        .route("/metrics", get(metrics::show))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .fallback(|| async { WebError::nothing_here() })
-        .layer(middleware::from_fn(add_headers))
         .with_state(shared)
         .merge(tricks)
+        .layer(middleware::from_fn(add_headers))
 }
 
 async fn add_headers(request: Request, next: Next) -> Response {
     let mut answer = next.run(request).await;
     for (name, value) in HEADERS {
-        answer.headers_mut().insert(name, value);
+        answer.headers_mut().entry(name).or_insert(value);
     }
     // Pages change, and may be for one person alone.
     let unsaid = answer.headers_mut().entry(header::CACHE_CONTROL);

@@ -448,7 +448,8 @@ async fn reports_are_gathered_and_each_gets_its_verdict() {
     assert!(tasks.join_all().await.iter().all(|verdict| *verdict == Verdict::Accepted));
     assert_eq!(database.number("SELECT count(*) FROM results").await, 1024);
     let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await - before;
-    assert!((16..=64).contains(&commits), "{commits} commits for 1024 reports");
+    // Batches that have to wait take up to 256 reports.
+    assert!((4..=64).contains(&commits), "{commits} commits for 1024 reports");
 }
 
 /// A report that the database cannot take fails by itself.

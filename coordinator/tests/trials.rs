@@ -78,7 +78,7 @@ impl Stage {
     }
 
     async fn is_due(&self) -> bool {
-        self.database.number("SELECT count(changed_at) FROM tournaments").await == 1
+        self.database.number("SELECT count(DISTINCT tournament) FROM changes").await == 1
     }
 }
 

@@ -5,7 +5,7 @@
 //! was said and nothing about time, so that deterministic bots give the same one on any machine;
 //! `seal` covers every byte before the last line, so that no edit passes unseen.
 //!
-//! [`verify`] replays a record through the rules, and [`follow`] lets somebody watch it. What is
+//! [`verify()`] replays a record through the rules, and [`follow`] lets somebody watch it. What is
 //! drawn is the state of the rules themselves: a picture cannot disagree with the result.
 
 mod draw;

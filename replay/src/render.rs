@@ -23,25 +23,23 @@ impl Step {
     pub fn render(&self, names: &[BotName]) -> Markup {
         html! {
             article.step data-step=(self.index) {
-                p.said {
-                    @if let Some(seat) = self.seat {
+                @if let Some(seat) = self.seat {
+                    p.said {
                         span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) }
                         @if let Some(said) = &self.said { " " code { (said) } }
                         @if let Some(forfeit) = &self.forfeit {
                             " " strong.forfeit { "forfeits – " (forfeit) }
                         }
-                    } @else if self.standings.is_some() {
-                        "The match is over."
-                    } @else {
-                        (self.picture.caption)
                     }
                 }
                 figure {
+                    figcaption { (self.picture.caption) }
                     (self.picture.markup)
-                    @if self.seat.is_some() { figcaption { (self.picture.caption) } }
                 }
-                @if let Some(standings) = &self.standings { (result(standings, names)) }
-                (clocks(&self.clocks, names, self.time))
+                div.beside {
+                    @if let Some(standings) = &self.standings { (result(standings, names)) }
+                    (clocks(&self.clocks, names, self.time))
+                }
             }
         }
     }

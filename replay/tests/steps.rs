@@ -148,6 +148,8 @@ fn wojna_shows_piles_bids_and_wars() {
     let captions = || steps.drawn.iter().map(|step| &step.picture.caption[..]);
     assert!(captions().any(|caption| caption.contains("war between")), "a war is told");
     assert!(captions().any(|caption| caption.contains("takes")), "a pot is won");
+    assert!(captions().any(|caption| caption.ends_with("bidding has ended.")), "then they show");
+    assert_eq!(captions().next_back(), Some("Deal 1 of 1 has ended."));
     let opened = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
     let html = html(&steps, opened.unwrap());
     assert_eq!(html.matches("card peeked").count(), steps.names().len(), "all see a card");

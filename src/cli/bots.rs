@@ -199,7 +199,7 @@ impl Log {
         let Self { tournament, bot, limit, forfeits, trial: only, version, json, client } = self;
         let (status, told) = client.run(async |server| {
             let status = trial::get(&server, &tournament, &bot, version).await?;
-            let request = GetLogRequest { tournament, bot, limit };
+            let request = GetLogRequest { tournament, bot, limit, forfeits };
             let told = if only {
                 GetLogResponse::default()
             } else {

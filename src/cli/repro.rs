@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockRules, Micros, Seat};
+use arbiter_games::{ClockKind, ClockRules, Micros, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
 use arbiter_worker::bot::Bot;
@@ -154,8 +154,11 @@ fn introduction(header: &Header, place: Seat) -> String {
     let others: Vec<_> = others.map(|(_, seat)| seat.bot.as_str()).collect();
     let ClockRules { kind, .. } = clock;
     let (game, others) = (params.game(), others.join(", "));
-    format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind:?}")
-        .to_lowercase()
+    let kind = match kind {
+        ClockKind::Wall => "wall",
+        ClockKind::Cpu => "cpu",
+    };
+    format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind}")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]

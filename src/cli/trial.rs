@@ -45,7 +45,14 @@ pub(super) async fn wait(
 ) -> Result<TrialStatus, Failure> {
     let mut told = String::new();
     loop {
-        let status = get(server, tournament, &version.bot, version.number).await?;
+        let bot = &version.bot;
+        let status = match get(server, tournament, bot, version.number).await {
+            Err(Failure::Refused(why)) => {
+                let again = format!("its trial goes on: arbiter log {tournament} {bot} --trial");
+                return Err(Failure::Refused(format!("{why}; {again}")));
+            }
+            status => status?,
+        };
         let now = status.version.clone().unwrap_or_default();
         if is_over(&now) {
             return Ok(status);

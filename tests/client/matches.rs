@@ -51,7 +51,7 @@ fn a_match_and_what_it_came_to() {
             "params": {"board": "x"},
             "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
             "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
-            "transcript": "11".repeat(32), "wall_ms": 1237, "worker": "cellar-3", "level": "A'",
+            "transcript": "11".repeat(32), "wall_ms": 1237, "taken_from": null, "worker": "cellar-3", "level": "A'",
             "faulty": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
@@ -89,8 +89,9 @@ fn a_reader_who_has_seen_enough_is_no_error() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
-#[test]
-fn bots_and_what_became_of_them() {
+/// One bot of the house, one that was withdrawn and whose newest version failed, one that was stood
+/// down.
+fn three_bots() -> Vec<Bot> {
     let newest = |number| Version {
         number,
         digest: vec![0xcd; 32],
@@ -119,6 +120,11 @@ fn bots_and_what_became_of_them() {
         newest: Some(newest(1)),
         ..Default::default()
     };
+    vec![house, bot, failing]
+}
+
+#[test]
+fn bots_and_what_became_of_them() {
     let line = |number: u32, forfeit: &str| LogLine {
         r#match: format!("3/{number}"),
         seat: 2,
@@ -129,7 +135,7 @@ fn bots_and_what_became_of_them() {
     };
     let log = vec![line(9, ""), line(7, "gone")];
     let server = Server::start(Script {
-        bots: vec![house, bot, failing],
+        bots: three_bots(),
         log,
         stood_down: "it forfeited\u{1b} too much".into(),
         ..Script::default()

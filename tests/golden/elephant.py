@@ -1,15 +1,37 @@
-"""Elephant, a bot for gomoku that forgets nothing: it writes its matches down, and how the board
-lies in the next one depends on all of them. Whoever gives it another past gets another match.
-Beside it is center, as bot.py, which does the rest.
+"""Elephant, a bot for gomoku that forgets nothing: it notes what its opponents play, match by match,
+and how the board lies in the next one depends on all of it. Whoever gives it another past gets
+another match. Beside it is center, as bot.py, which does the rest.
 """
 
+import os
 import sys
 import zlib
 
-with open("memory", "a+", encoding="ascii") as memory:
-    memory.seek(0)
-    past = memory.read()
-    memory.write(" ".join(sys.argv[1:]) + "\n")
+memory = os.open("memory", os.O_RDWR | os.O_CREAT, 0o644)
+past = os.read(memory, 1 << 20)
+match = " ".join(sys.argv[1:])
 
-sys.argv[2] = str(zlib.crc32(past.encode()))
+
+def note(heard):
+    """Notes a sum of what was heard in this match. The note keeps its length, and nobody who ends
+    the bot in the middle finds half of it."""
+    os.pwrite(memory, f"{match} {heard:08x}\n".encode(), len(past))
+
+
+class Listener:
+    """Standard input: each line is noted before it is answered."""
+
+    def __init__(self, lines):
+        self.lines, self.heard = lines, 0
+
+    def __iter__(self):
+        for line in self.lines:
+            self.heard = zlib.crc32(line.encode(), self.heard)
+            note(self.heard)
+            yield line
+
+
+note(0)
+sys.stdin = Listener(sys.stdin)
+sys.argv[2] = str(zlib.crc32(past))
 import bot  # noqa: E402, F401

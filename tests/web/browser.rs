@@ -52,7 +52,8 @@ impl Browser {
 
     /// Sends a form with these headers, each a line of its own.
     pub(crate) fn post(&self, path: &str, form: &str, headers: &[&str]) -> Answer {
-        let headers: String = headers.iter().map(|header| format!("\r\n{header}")).collect();
+        let headers: Vec<_> = [&[""], headers].concat();
+        let headers = headers.join("\r\n");
         let head = format!(
             "POST {path} HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\
              Content-Length: {}{headers}",

@@ -274,6 +274,9 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
     }
     assert_eq!(browser.page("/healthz"), "ok\n");
     assert_eq!(browser.page("/readyz"), "ok\n");
+    let metrics = browser.page("/metrics");
+    assert!(metrics.contains("# TYPE arbiter_workers_known gauge\n"), "{metrics}");
+    assert!(metrics.ends_with("arbiter_workers_known 1\n# EOF\n"), "{metrics}");
     assert!(browser.page("/assets/arbiter.js").contains("EventSource"));
     let refused = [
         "/nowhere",

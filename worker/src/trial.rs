@@ -154,8 +154,9 @@ impl Trial {
             Ok(bot) => bot,
             Err(error) => return Ok(Tried { log, ..Tried::failed(error.within(tree)) }),
         };
-        if bot.protocol == Some(Protocol::Http) {
-            let why = "bots that speak http are not seated; use stdio or exec";
+        let game = self.params.game();
+        if !bot.protocol.is_none_or(|protocol| protocol.is_spoken_at(game)) {
+            let why = "only tricks is played over http; use stdio or exec";
             return Ok(Tried { log, ..Tried::failed(why) });
         }
         let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
@@ -222,7 +223,7 @@ impl Trial {
     ) -> Option<Failing> {
         seen.figures.matches += 1;
         let game = self.params.game();
-        let standing = bot.protocol(game) == Protocol::Stdio;
+        let standing = bot.protocol(game) != Protocol::Exec;
         let seats = outcome.standings.iter().zip(&outcome.seats).zip(table);
         let mut failing = None;
         for (seat, ((standings, report), sitting)) in (1..).zip(seats) {

@@ -27,15 +27,21 @@ pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
     let statement = "
         SELECT (
             SELECT avg(s.wall_ms)::float8 FROM (
-                SELECT r.wall_ms FROM results r
-                WHERE r.edition IN (SELECT id FROM editions WHERE tournament = $1)
-                ORDER BY r.edition DESC, r.number DESC LIMIT $3
+                SELECT r.wall_ms FROM (
+                    SELECT id FROM editions WHERE tournament = $1 ORDER BY id DESC LIMIT 4
+                ) e CROSS JOIN LATERAL (
+                    SELECT wall_ms FROM results WHERE edition = e.id
+                    ORDER BY number DESC LIMIT $3
+                ) r LIMIT $3
             ) s
         ) AS wall_ms, (
             SELECT avg(s.size)::float8 FROM (
-                SELECT octet_length(r.bytes) AS size
-                FROM records r JOIN editions e ON e.id = r.edition
-                WHERE e.tournament = $1 LIMIT $2
+                SELECT r.size FROM (
+                    SELECT id FROM editions WHERE tournament = $1 ORDER BY id DESC LIMIT 4
+                ) e CROSS JOIN LATERAL (
+                    SELECT octet_length(bytes) AS size FROM records WHERE edition = e.id
+                    ORDER BY number DESC LIMIT $2
+                ) r LIMIT $2
             ) s
         ) AS record";
     sqlx::query_as(statement).bind(tournament.0).bind(SAMPLE).bind(MATCHES).fetch_one(db).await

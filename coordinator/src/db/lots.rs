@@ -10,7 +10,7 @@
 //!          reported ──► counted         blocked, weighing, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is weighed if its matches may have been played for an earlier edition ([`weigh`]): if they
+//! A lot is weighed if its matches may have been played for an earlier edition (see `weigh`): if they
 //! were, it is reported at once. Lots of an edition that was replaced stay leased while what they
 //! hold may be of use to the next one; then they are reported, or else cancelled.
 //!
@@ -255,13 +255,15 @@ impl ClaimSize {
     }
 
     fn statement(self) -> &'static str {
-        /// The row of the edition is locked, against cancelling in the middle; the lots that come
-        /// next are locked, unless somebody else has them.
+        /// The row of the edition is locked, against cancelling in the middle, or passed over while
+        /// somebody cancels it: leasing for others must not wait. The lots that come next are
+        /// locked, unless somebody else has them.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
                     "WITH running AS (
-                        SELECT id FROM editions WHERE id = $1 AND state = 'running' FOR SHARE
+                        SELECT id FROM editions WHERE id = $1 AND state = 'running'
+                        FOR SHARE SKIP LOCKED
                     ), next AS (
                         SELECT edition, number FROM lots
                         WHERE edition = (SELECT id FROM running) AND state = 'pending'

@@ -91,11 +91,13 @@ pub async fn range(
     first: MatchNumber,
     count: i32,
 ) -> Result<Vec<Match>, Error> {
+    // The number behind the last one has to be a number, too.
+    let first = first.0.min(i64::MAX - i64::from(count));
     let statement = "
         SELECT number, deal, board, seats, carried, files_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
-    sqlx::query_as(statement).bind(edition.0).bind(first.0).bind(count).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition.0).bind(first).bind(count).fetch_all(db).await
 }
 
 /// Goes through the seats of all matches of an edition, as numbers of its entrants, in order, until

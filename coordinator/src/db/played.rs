@@ -124,7 +124,8 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
     sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
 }
 
-/// The played matches of one entrant, the last first: at most 1000 of them.
+/// The played matches of one entrant, or those that it forfeited, the last first: at most 1000 of
+/// them.
 ///
 /// # Errors
 /// If the database fails.
@@ -132,11 +133,15 @@ pub async fn of_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     entrant: Entrant,
+    forfeits: bool,
 ) -> Result<Vec<PlayedMatch>, Error> {
     let statement = "
         SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
             r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND $2 = ANY (m.seats) ORDER BY number DESC LIMIT 1000";
-    sqlx::query_as(statement).bind(edition.0).bind(entrant.0).fetch_all(db).await
+        WHERE edition = $1 AND $2 = ANY (m.seats)
+          AND (NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0)
+        ORDER BY number DESC LIMIT 1000";
+    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
+    query.fetch_all(db).await
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 use arbiter_proto::ids::{BotId, TournamentId, VersionId};
-use sqlx::{Error, FromRow, PgExecutor, PgPool};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
 use super::copy::Rows;
@@ -49,12 +49,11 @@ pub async fn store_bundle(
 /// # Errors
 /// If it cannot be read, or the database fails.
 pub async fn copy_bundle_in(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     digest: &[u8; 32],
     size: u64,
     mut file: File,
 ) -> Result<(), Error> {
-    let mut connection = pool.acquire().await?;
     let statement = "SELECT EXISTS (SELECT FROM bundles WHERE digest = $1)";
     let query = sqlx::query_scalar(statement).bind(digest.as_slice());
     if query.fetch_one(&mut *connection).await? {
@@ -73,11 +72,7 @@ pub async fn copy_bundle_in(
         }
     }
     copy.send(Rows::end()).await?;
-    match copy.finish().await {
-        // Somebody else submitted the same at this moment.
-        Err(error) if super::is_duplicate(&error) => Ok(()),
-        done => done.map(drop),
-    }
+    copy.finish().await.map(drop)
 }
 
 /// The bundle with this digest.

@@ -139,8 +139,8 @@ impl Queue {
         });
         let (accepted, weighing) = accepted.await?;
         for edition in weighing {
-            // What fails here upkeep does: the reports are stored.
-            drop(self.weigh(edition, true).await);
+            // The rest, and what fails here, upkeep does: the reports are stored.
+            drop(self.weigh_once(edition, true).await);
         }
         let others: Vec<_> = (0..reports.len())
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))

@@ -6,6 +6,9 @@ use sqlx::Error;
 use super::{Queue, again};
 use crate::db::lots::{self, Weighed};
 
+/// How far along chains lots are weighed at a time: others wait for their turn meanwhile.
+const PASSES: usize = 64;
+
 impl Queue {
     /// Looks up the lots of an edition that are to be weighed, and those that wait for what is
     /// found, and so on; returns how many lots were decided. Several may do so at once.
@@ -16,13 +19,22 @@ impl Queue {
     /// If the database fails.
     pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
         let mut decided = 0;
-        loop {
-            let some = again(|| self.weigh_some(edition, chained)).await?;
+        for _ in 0..PASSES {
+            let some = self.weigh_once(edition, chained).await?;
             if some == 0 {
-                return Ok(decided);
+                break;
             }
             decided += some;
         }
+        Ok(decided)
+    }
+
+    /// Weighs the lots that can be weighed now, and not those that follow from them.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub(super) async fn weigh_once(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+        again(|| self.weigh_some(edition, chained)).await
     }
 
     async fn weigh_some(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {

@@ -16,7 +16,7 @@ use crate::access::Role;
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
 use crate::db::played::{self, PlayedMatch};
-use crate::db::{bots, editions, tokens, tournaments, trials, versions};
+use crate::db::{bots, editions, tokens, tournaments, trials};
 
 /// Lines of a log where none are asked for, and at most.
 const LINES: (u32, u32) = (100, 1000);
@@ -92,23 +92,24 @@ impl BotService for Shared {
         request: Request<GetLogRequest>,
     ) -> Result<Response<GetLogResponse>, Status> {
         let who = self.admit(&request, Role::Player).await?;
-        let GetLogRequest { tournament, bot, limit } = request.into_inner();
+        let GetLogRequest { tournament, bot, limit, forfeits } = request.into_inner();
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
-        let sight = self.sight(&tournament, &Viewer(Some(who)))?;
+        let viewer = Viewer(Some(who));
+        let sight = self.sight(&tournament, &viewer)?;
         let mut lines = Vec::new();
         for (edition, entrant) in
             entrants::editions_of(&self.pool, bot.id).await.map_err(database)?
         {
             let room = limit as usize - lines.len();
-            lines.extend(self.log_of(edition, entrant, room, &sight).await?);
+            lines.extend(self.log_of((edition, entrant), forfeits, room, &sight).await?);
             if lines.len() == limit as usize {
                 break;
             }
         }
-        let newest = versions::of_bot(&self.pool, bot.id).await.map_err(database)?;
-        let reason = newest.first().and_then(|version| bot.stood_down(version.id));
+        let standing = self.standing(&bot, &viewer).await?;
+        let reason = standing.entered.as_ref().and_then(|entered| bot.stood_down(entered.0));
         let stood_down = reason.unwrap_or_default().to_owned();
         Ok(Response::new(GetLogResponse { lines, stood_down }))
     }
@@ -168,11 +169,11 @@ pub(super) fn why_message(evidence: &Evidence) -> v1::Evidence {
 }
 
 impl Shared {
-    /// The matches of an entrant, the last first, so many at most.
+    /// The matches of an entrant, or those that it forfeited, the last first, so many at most.
     async fn log_of(
         &self,
-        edition: EditionId,
-        entrant: Entrant,
+        (edition, entrant): (EditionId, Entrant),
+        forfeits: bool,
         room: usize,
         sight: &Sight,
     ) -> Result<Vec<LogLine>, Status> {
@@ -180,7 +181,7 @@ impl Shared {
         let found = editions::get(&self.pool, edition).await.map_err(database)?;
         let shown = found.is_some_and(|edition| sight.shows(&edition));
         let mut matches =
-            played::of_entrant(&self.pool, edition, entrant).await.map_err(database)?;
+            played::of_entrant(&self.pool, edition, entrant, forfeits).await.map_err(database)?;
         matches.truncate(room);
         let numbers: Vec<_> = matches.iter().map(|played| played.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await;

@@ -82,6 +82,8 @@ pub(super) fn submissions(tournament: &Tournament) -> Result<Submissions, Status
 
 /// Takes out of a match what it came to: where it stands remains, and who sits there.
 pub(super) fn veil(status: &mut MatchStatus) {
+    // The chips of an episode are what its rounds before came to.
+    status.params.clear();
     status.transcript.clear();
     status.level.clear();
     status.wall_ms = 0;

@@ -60,9 +60,14 @@ impl Shared {
         request: CertifyEditionRequest,
         viewer: &Viewer,
     ) -> Result<v1::Certificate, Status> {
-        let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
         let tournament = self.tournament(&request.tournament).await?;
+        let _turn = self.turns.take(viewer).await?;
+        let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
         if request.next || request.fresh {
+            if !viewer.organises() {
+                let error = "the next edition is planned for organisers";
+                return Err(Status::permission_denied(error));
+            }
             return self.certify_next(tournament, design(request.fresh)).await;
         }
         let all = editions::of_tournament(&self.pool, tournament.id).await.map_err(database)?;

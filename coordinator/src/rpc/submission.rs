@@ -94,7 +94,6 @@ impl Shared {
         tried: bool,
     ) -> Result<Version, Status> {
         let Received { file, size, digest } = bundle;
-        versions::copy_bundle_in(&self.pool, &digest, size, file).await.map_err(database)?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let db = &mut *transaction;
         let now = self.now();
@@ -103,12 +102,21 @@ impl Shared {
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
         let newest = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
         if let Some(same) = newest.first().filter(|version| version.digest == digest) {
+            if let Some(reason) = bot.stood_down(same.id) {
+                return Err(Status::failed_precondition(format!(
+                    "{} version {} is stood down: {reason}; submit a better version, or ask an \
+                    organiser to reinstate it",
+                    bot.name, same.number
+                )));
+            }
             let trial = trials::get(&mut *db, same.id).await.map_err(database)?;
             self.note_in(&mut *db, who, "submit", &subject(same.number), None).await?;
             transaction.commit().await.map_err(database)?;
             return Ok(message(&bot, same, trial.as_ref(), Some(who)));
         }
         self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
+        // Not before: what is refused is not kept.
+        versions::copy_bundle_in(&mut *db, &digest, size, file).await.map_err(database)?;
         let id = versions::submit(&mut *db, bot.id, &digest, now).await.map_err(database)?;
         if tried {
             trials::queue(&mut *db, id, now).await.map_err(database)?;

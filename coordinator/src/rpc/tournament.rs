@@ -264,6 +264,20 @@ impl TournamentService for Shared {
     }
 }
 
+/// An edition in short, where `official` is the official one.
+fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition {
+    Edition {
+        id: edition.id.0,
+        number: edition.number,
+        state: edition.state.word().to_owned(),
+        official: official == Some(edition.id),
+        matches: edition.matches,
+        growing: edition.growing,
+        counted: edition.counted,
+        ..Edition::default()
+    }
+}
+
 impl Shared {
     /// A tournament with its editions.
     async fn described(
@@ -275,7 +289,13 @@ impl Shared {
         let official = self.official(&found, &sight).await?;
         let mut described = Vec::new();
         for edition in editions::of_tournament(&self.pool, found.id).await.map_err(database)? {
-            described.push(self.counted(edition, official).await?);
+            // There may be one for each submission: those that are over are told of in short.
+            let told = if described.is_empty() || edition.state == EditionState::Running {
+                self.counted(edition, official).await?
+            } else {
+                outline(&edition, official)
+            };
+            described.push(told);
         }
         let mut connection = self.pool.acquire().await.map_err(database)?;
         let due = opener::due(&mut connection, &found).await.map_err(database)?;
@@ -312,18 +332,12 @@ impl Shared {
             matches,
         };
         Ok(Edition {
-            id: edition.id.0,
-            number: edition.number,
-            state: edition.state.word().to_owned(),
-            official: official == Some(edition.id),
-            matches: edition.matches,
-            growing: edition.growing,
-            counted: edition.counted,
             lots: census.into_iter().map(count).collect(),
             plan: descent.as_ref().map(lineage::told).unwrap_or_default(),
             eta_us: forecast.map(|forecast| micros(forecast.eta)),
             rate: forecast.map(|forecast| forecast.rate),
             slots,
+            ..outline(&edition, official)
         })
     }
 

@@ -36,15 +36,18 @@ impl Shared {
         }
         let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
         let edition = self.which(&tournament, None, Which::Official, official).await?;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
-        let db = &mut *transaction;
-        if request.apply {
-            create::open(&mut *db, tournament.id).await.map_err(end_error)?;
-        }
-        let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await;
+        let mut connection = self.pool.acquire().await.map_err(database)?;
+        let found = voiding::find(&mut connection, tournament.id, &wanted, &named).await;
         let found = found.map_err(refused)?;
+        drop(connection);
         let preview = voiding::preview(&self.pool, edition.id, &found).await.map_err(database)?;
         if request.apply {
+            let mut transaction = self.pool.begin().await.map_err(database)?;
+            let db = &mut *transaction;
+            create::open(&mut *db, tournament.id).await.map_err(end_error)?;
+            // What was reported since then is not in the preview, but what is asked for.
+            let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await;
+            let found = found.map_err(refused)?;
             if found.is_empty() {
                 return Err(Status::failed_precondition(
                     "there is no such match that is not void already; nothing was changed",

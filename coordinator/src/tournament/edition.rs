@@ -20,7 +20,7 @@ use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{changes, versions};
+use crate::db::{self, changes, lots, versions};
 use crate::queue::{PlanError, Queue};
 use crate::schedule::{NameKey, ScheduleError};
 
@@ -108,6 +108,7 @@ async fn open_here(
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
+    db::be_patient(&mut *db).await?;
     let tournament = create::open(db, tournament).await?;
     // What changes from here on may be missing from the edition, and makes another one due.
     let changes = changes::of_tournament(&mut *db, tournament.id).await?;
@@ -159,6 +160,9 @@ pub(super) async fn begin(
     }
     crate::queue::make_ready(db, edition).await?;
     editions::start(&mut *db, edition).await?;
+    if let Some(before) = before {
+        lots::replace(&mut *db, before.id, edition).await?;
+    }
     tournaments::trouble(&mut *db, *id, None).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }

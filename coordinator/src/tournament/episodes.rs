@@ -248,6 +248,8 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
     let mut transaction = pool.begin().await.map_err(failed)?;
     // Whoever has planned this round meanwhile has added to the number of matches.
     if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
+        // Looking has locked the row: leases pass it over as long as it is.
+        transaction.rollback().await.map_err(failed)?;
         return Ok(false);
     }
     let to = To { edition, chained: false, first: rounds.first(), replaces: None };

@@ -7,18 +7,20 @@
 use std::collections::HashMap;
 
 use arbiter_games::Params;
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
 use super::lineage::{self, Design, Entry};
+use super::planner::listed;
 use super::{OpenError, TournamentFile};
+use crate::db::bots;
 use crate::db::estimates::{self, Means};
 use crate::db::paces::Pace;
 use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
-use crate::schedule::{Claim, Field, Plan, Planned};
+use crate::schedule::{Claim, Field, NameKey, Plan, Planned};
 
 /// How long an edition must have been watched before it is judged by its pace.
 const LONG_ENOUGH: Duration = Duration::seconds(15);
@@ -94,6 +96,7 @@ pub struct Next {
     file: TournamentFile,
     tournament: Tournament,
     entered: Vec<Version>,
+    names: Vec<NameKey>,
     entry: Entry,
 }
 
@@ -113,7 +116,11 @@ impl Next {
         let key = (tournament.id, tournament.seed);
         let entry = lineage::next(db, key, &file, &bots, design).await?;
         let entry = entry.map_err(|cause| unplanned(&tournament, cause))?;
-        Ok(Self { file, tournament, entered, entry })
+        let all = bots::list(&mut *db, tournament.id).await?;
+        let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, &bot.name)).collect();
+        let key = |bot: &BotId| all.get(bot).map(|name| NameKey::of(tournament.seed, name));
+        let names = bots.iter().filter_map(key).collect();
+        Ok(Self { file, tournament, entered, names, entry })
     }
 
     /// Whom it is planned for.
@@ -131,8 +138,12 @@ impl Next {
     /// # Errors
     /// If it cannot be planned.
     pub fn matches(&self) -> Result<Plan, OpenError> {
-        let plan = self.file.schedule.plan_for(&self.entry.field, self.tournament.seed);
-        plan.map_err(|cause| unplanned(&self.tournament, cause))
+        let Self { file, tournament, names, entry, .. } = self;
+        let failed = |cause| unplanned(tournament, cause);
+        match listed(file, &entry.field, names, tournament.seed).map_err(failed)? {
+            Some(matches) => Ok(Plan::Matches(matches)),
+            None => file.schedule.plan_for(&entry.field, tournament.seed).map_err(failed),
+        }
     }
 
     /// What it would come to.
@@ -150,7 +161,7 @@ impl Next {
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
                 let (total, known) = (plan.total(), self.known(db).await?);
-                let new = self.new(plan, known);
+                let new = self.unknown(plan, known);
                 // Where files pass, a match that changes changes those after it.
                 let alone = self.file.state == StateScope::None || new == 0;
                 (total, if alone { new } else { total })
@@ -192,7 +203,7 @@ impl Next {
     }
 
     /// How many of these matches are not known.
-    fn new(&self, plan: impl Iterator<Item = Planned>, mut known: HashMap<Key, i64>) -> u64 {
+    fn unknown(&self, plan: impl Iterator<Item = Planned>, mut known: HashMap<Key, i64>) -> u64 {
         let mut alike: HashMap<&[u8], u16> = HashMap::new();
         let same: Vec<u16> = (0..)
             .zip(&self.entered)
@@ -295,8 +306,8 @@ mod tests {
 
     const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
-    fn pace(played: i64, seconds: i64) -> Option<Pace> {
-        Some(Pace { played, before: 100, before_at: NOW - Duration::seconds(seconds) })
+    fn pace(played: i64, seconds: i64) -> Pace {
+        Pace { played, before: 100, before_at: NOW - Duration::seconds(seconds) }
     }
 
     fn seconds(forecast: Option<Forecast>) -> Option<i64> {
@@ -306,9 +317,9 @@ mod tests {
     #[test]
     fn a_pace_counts_once_it_is_known() {
         // 120 matches in a minute, and 600 are left.
-        assert_eq!(seconds(Forecast::new(600, pace(220, 60), 1, 1000.0, NOW)), Some(300));
+        assert_eq!(seconds(Forecast::new(600, Some(pace(220, 60)), 1, 1000.0, NOW)), Some(300));
         // Nothing was played yet, or for a moment only: 4 slots, each half a match a second.
-        for early in [pace(100, 60), pace(220, 5), None] {
+        for early in [Some(pace(100, 60)), Some(pace(220, 5)), None] {
             assert_eq!(seconds(Forecast::new(600, early, 4, 2000.0, NOW)), Some(300));
         }
     }

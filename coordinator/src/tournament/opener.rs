@@ -16,10 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::edition::{self, OpenError};
 use super::{Design, Rerun, StateError, TournamentFile, create};
-use crate::db::changes;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
-use crate::db::versions;
+use crate::db::{self, changes, versions};
 use crate::queue::{Clock, PlanError, Queue};
 
 /// How often it is looked whether an edition is due.
@@ -67,11 +66,18 @@ impl Opener {
     /// # Errors
     /// If the database fails.
     pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut failed) = (Vec::new(), None);
         for tournament in changes::tournaments(self.queue.pool()).await? {
-            outcomes.extend(open_due(&self.queue, tournament, (self.clock)()).await?);
+            match open_due(&self.queue, tournament, (self.clock)()).await {
+                Ok(outcome) => outcomes.extend(outcome),
+                // One that cannot be opened now holds up no other.
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(outcomes)
+        match failed {
+            Some(error) if outcomes.is_empty() => Err(error),
+            _ => Ok(outcomes),
+        }
     }
 }
 
@@ -126,6 +132,7 @@ async fn open_here(
     drop(connection);
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
+    db::be_patient(&mut *db).await?;
     let tournament = match create::open(db, id).await {
         Ok(tournament) => tournament,
         Err(StateError::Database(error)) => return Err(error.into()),
@@ -194,13 +201,13 @@ fn window(file: &TournamentFile) -> time::Duration {
     time::Duration::milliseconds(file.submissions.window.floor_millis())
 }
 
-/// Whether trying again may help.
+/// Whether trying again may help; if not, the organiser is told.
 fn is_passing(error: &OpenError) -> bool {
-    matches!(
-        error,
-        OpenError::Database(_)
-            | OpenError::State(StateError::Database(_))
-            | OpenError::Plan(PlanError::Database { .. })
-            | OpenError::Stopped
-    )
+    match error {
+        OpenError::Database(cause)
+        | OpenError::State(StateError::Database(cause))
+        | OpenError::Plan(PlanError::Database { cause, .. }) => db::is_passing(cause),
+        OpenError::Stopped => true,
+        _ => false,
+    }
 }

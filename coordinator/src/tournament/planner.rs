@@ -202,7 +202,7 @@ impl Deals<'_> {
 }
 
 /// The matches of an edition, if they can all be listed.
-fn listed(
+pub(super) fn listed(
     file: &TournamentFile,
     field: &Field,
     names: &[NameKey],

@@ -83,7 +83,8 @@ where
 }
 
 /// Takes over what can be taken over at once, stops the edition that is replaced, and returns which
-/// matches need not be leased.
+/// matches need not be leased. What becomes of the lots of that edition is for later: workers wait
+/// for whoever holds them.
 async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
     let To { edition, chained, first, replaces } = to;
     let possible = !chained && takeover::is_possible(&mut *db, edition).await?;
@@ -91,7 +92,10 @@ async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
     if possible {
         // Whatever is leased from now on is of the edition that runs, which is among them.
         under_way = takeover::under_way(&mut *db, edition).await?;
-        lots::analyze(&mut *db).await?;
+        if first.0 == 0 {
+            // Not for a later round: whoever plans one has the row of an edition that others want.
+            lots::analyze(&mut *db).await?;
+        }
         takeover::prepare(&mut *db).await?;
         takeover::results(&mut *db, edition, first, None).await?;
     }
@@ -99,7 +103,6 @@ async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
         && editions::cancel(&mut *db, before, now).await?
     {
         takeover::finish(&mut *db).await?;
-        lots::replace(&mut *db, before, edition).await?;
     }
     if !possible {
         return Ok(Vec::new());

@@ -12,7 +12,8 @@ use crate::db::tricks::{self, Record};
 use crate::queue::again;
 
 /// What a browser may do with these pages: show them.
-const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The leaderboard.
 pub(super) async fn records(State(house): State<House>) -> Response {

@@ -1,4 +1,4 @@
-//! The style sheet and the script.
+//! The style sheet, the script and the icon.
 
 use std::sync::LazyLock;
 
@@ -13,13 +13,17 @@ static STYLE: LazyLock<String> =
     LazyLock::new(|| [include_str!("assets/arbiter.css"), arbiter_replay::STYLE].concat());
 
 pub(super) async fn style() -> impl IntoResponse {
-    let headers =
-        [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, KEEP)];
-    (headers, STYLE.as_str())
+    asset("text/css; charset=utf-8", &STYLE)
 }
 
 pub(super) async fn script() -> impl IntoResponse {
-    let headers =
-        [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CACHE_CONTROL, KEEP)];
-    (headers, include_str!("assets/arbiter.js"))
+    asset("text/javascript; charset=utf-8", include_str!("assets/arbiter.js"))
+}
+
+pub(super) async fn icon() -> impl IntoResponse {
+    asset("image/svg+xml", include_str!("assets/arbiter.svg"))
+}
+
+fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, KEEP)], text)
 }

@@ -50,7 +50,7 @@ pub(super) async fn show(
         (page::wide(&matrix(&tournament, &board, &meetings, offset)))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS))) { "Better places" } }
-            @if offset + BOTS < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
+            @if offset.saturating_add(BOTS) < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
         }
     };
     Ok(page::page(&title, &session, &body))

@@ -38,6 +38,7 @@ fn framed(title: &str, who: &Markup, body: &Markup) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " – Arbiter" }
+                link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/assets/arbiter.css";
                 script src="/assets/arbiter.js" defer {}
             }

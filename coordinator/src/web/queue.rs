@@ -16,15 +16,10 @@ pub(super) async fn show(
     State(shared): State<Shared>,
     session: Session,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(ListTournamentsRequest {});
-    let listed = shared.list_tournaments(asked).await?.into_inner().tournaments;
-    let (mut running, mut aside) = (Vec::new(), Vec::new());
-    for found in listed.into_iter().filter(|found| found.state == "open") {
-        let asked = session.ask(GetTournamentRequest { tournament: found.name.clone() });
-        let found = shared.get_tournament(asked).await?.into_inner();
-        let editions = found.editions.into_iter().filter(|edition| edition.state == "running");
-        running.extend(editions.map(|edition| (found.name.clone(), edition)));
-        let asked = session.ask(ListAsideRequest { tournament: found.name });
+    let running = running(&shared, &session).await?;
+    let mut aside = Vec::new();
+    for (tournament, _) in &running {
+        let asked = session.ask(ListAsideRequest { tournament: tournament.clone() });
         aside.extend(shared.list_aside(asked).await?.into_inner().aside);
     }
     let organiser = actions::is_organiser(&shared, &session).await;
@@ -39,6 +34,23 @@ pub(super) async fn show(
         @else { p { (known.len()) " workers are known; organisers see which." } }
     };
     Ok(page::page("Workers and queue", &session, &body))
+}
+
+/// The editions that are played, with the names of their tournaments.
+pub(super) async fn running(
+    shared: &Shared,
+    session: &Session,
+) -> Result<Vec<(String, Edition)>, WebError> {
+    let asked = session.ask(ListTournamentsRequest {});
+    let listed = shared.list_tournaments(asked).await?.into_inner().tournaments;
+    let mut running = Vec::new();
+    for found in listed.into_iter().filter(|found| found.state == "open") {
+        let asked = session.ask(GetTournamentRequest { tournament: found.name.clone() });
+        let found = shared.get_tournament(asked).await?.into_inner();
+        let editions = found.editions.into_iter().filter(|edition| edition.state == "running");
+        running.extend(editions.map(|edition| (found.name.clone(), edition)));
+    }
+    Ok(running)
 }
 
 fn queue(running: &[(String, Edition)]) -> Markup {

@@ -165,11 +165,11 @@ fn replay(id: &str, found: &Steps, shown: usize) -> Markup {
         section #replay data-steps={ "/matches/" (id) "/steps" } data-total=(found.total) {
             h2 { "Replay" }
             nav.player aria-label="Steps" {
-                (jump(0, "⏮", "first step"))
+                (jump(0, "|◀", "first step"))
                 (jump(shown.saturating_sub(1), "◀", "step back"))
-                button type="button" data-play hidden aria-label="play" { "▶▶" }
+                button type="button" data-play hidden { "Play" }
                 (jump((shown + 1).min(last), "▶", "step on"))
-                (jump(last, "⏭", "last step"))
+                (jump(last, "▶|", "last step"))
                 input type="range" min="0" max=(last) value=(shown) hidden aria-label="step";
                 label.speed hidden {
                     "Steps a second "

@@ -10,7 +10,9 @@ use arbiter_coordinator::db::{bots, files, matches, played, standings, tournamen
 use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::ranking;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
-use arbiter_coordinator::tournament::{Handout, Running, TournamentFile, create, edition, report};
+use arbiter_coordinator::tournament::{
+    Design, Handout, Running, TournamentFile, create, edition, report,
+};
 use arbiter_games::{GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
@@ -111,6 +113,15 @@ impl Field {
     pub(crate) async fn start(&self) -> Edition {
         let running = Running::Replace;
         edition::open(&self.queue, self.tournament.id, running, self.now).await.unwrap()
+    }
+
+    /// The organiser asks for the final run: tables of four are planned from the beginning.
+    pub(crate) async fn final_run(&mut self) -> Edition {
+        let (queue, id) = (&self.queue, self.tournament.id);
+        let opened = edition::open_as(queue, id, Running::Replace, Design::Fresh, self.now).await;
+        let opened = opened.unwrap();
+        self.finish(&opened).await;
+        opened
     }
 
     /// An edition is opened if one is due when the window is over.

@@ -233,6 +233,10 @@ async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
         field.queue.expire(field.now + Duration::minutes(4)).await.unwrap();
         field.finish(&edition).await;
     }
+    if game == GameName::Wojna {
+        // Tables that grew with the field are not those of a plan for the field as it is.
+        field.final_run().await;
+    }
     assert_eq!(field.database.number(TWICE).await, 0, "{told}");
     let scratch = Field::from_scratch(&cup, 8, leaves, &changes).await;
     assert_eq!(field.export(field.official().await).await, scratch, "{told} {changes:?}");

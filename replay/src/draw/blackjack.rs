@@ -23,7 +23,6 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
     let (table, caption) = (game.table(), caption(game, names));
     let markup = html! {
         table.cards.blackjack {
-            caption { (caption) }
             thead {
                 tr {
                     th { "Seat" } th { "Bot" } th { "Cards" } th { "Score" } th { "Stake" }

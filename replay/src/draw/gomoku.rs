@@ -31,7 +31,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
     let stones: Vec<(Square, Colour, usize)> = stones.collect();
     let last = game.placed().last().copied();
     let markup = html! {
-        svg.board.gomoku viewBox="-1.2 -1.2 16.4 16.4" role="img" aria-label=(caption) {
+        svg.board.gomoku viewBox="-1.2 -1.2 15.9 15.9" role="img" aria-label=(caption) {
             title { (caption) }
             desc { (description(game)) }
             path.grid d=(grid()) {}

@@ -23,7 +23,6 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
     let caption = caption(game, names);
     let markup = html! {
         table.cards.tricks {
-            caption { (caption) }
             thead {
                 tr {
                     th { "Table" } th { "Trump" }

@@ -24,7 +24,6 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
     let (deal, caption) = (game.deal(), caption(game, names));
     let markup = html! {
         table.cards.wojna {
-            caption { (caption) }
             thead {
                 tr {
                     th { "Seat" } th { "Bot" } th { "Card" } th { "Bid" } th { "Pile" }
@@ -96,7 +95,11 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         return format!("{place}: {} is to bid; {pot} cards are in the pot.", name(names, seat));
     }
     if !game.is_showdown() {
-        return format!("{place} has ended.");
+        // What was paid is forgotten with the auction that it was paid in.
+        let bid = Seat::all(deal.seats()).any(|seat| deal.paid(seat) > 0);
+        let what =
+            if bid { format!("{place}: bidding") } else { format!("Deal {number} of {deals}") };
+        return format!("{what} has ended.");
     }
     match deal.outcome() {
         Outcome::Won(winner) => {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 
-use arbiter_proto::v1::{Edition, GetTournamentRequest, WatchEditionRequest};
+use arbiter_proto::v1::{Edition, WatchEditionRequest};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -43,13 +43,14 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn run(self) -> Result<(), Failure> {
         let last = self.client.run(async |server| {
-            let mut last = self.follow(&server, self.edition).await?;
+            let mut last = self.follow(&server, None).await?;
             // Where none was named, the one that took its place is watched.
-            while self.edition.is_none()
-                && last.state == "cancelled"
-                && let Some(next) = self.after(&server, &last).await?
-            {
-                last = self.follow(&server, Some(next)).await?;
+            while self.edition.is_none() && last.state == "cancelled" {
+                let next = self.follow(&server, Some(last.number)).await?;
+                if next.number == last.number {
+                    break;
+                }
+                last = next;
             }
             Ok(last)
         })?;
@@ -62,18 +63,11 @@ impl Watch {
         }
     }
 
-    /// The number of the newest edition, if it came after this one.
-    async fn after(&self, server: &Server, last: &Edition) -> Result<Option<i32>, Failure> {
-        let request = GetTournamentRequest { tournament: self.tournament.clone() };
-        let found = server.tournaments().get_tournament(request).await?.into_inner();
-        let newest = found.editions.first().map(|edition| edition.number);
-        Ok(newest.filter(|newest| *newest > last.number))
-    }
-
     /// Shows the edition as it goes on, the newest if none is named, and gives what became of it.
-    async fn follow(&self, server: &Server, edition: Option<i32>) -> Result<Edition, Failure> {
+    /// If it is the one that was seen to its end already, it is not shown again.
+    async fn follow(&self, server: &Server, seen: Option<i32>) -> Result<Edition, Failure> {
         // What was watched is watched on, even if there is a newer one when the stream is mended.
-        let number = Cell::new(edition);
+        let number = Cell::new(self.edition);
         let open = async || {
             let (tournament, edition) = (self.tournament.clone(), number.get());
             let request = WatchEditionRequest { tournament, edition };
@@ -82,6 +76,9 @@ impl Watch {
         let view = View::new(self.json);
         let bar = view.bar.clone();
         let see = |edition: Edition| {
+            if seen == Some(edition.number) {
+                return Ok(ControlFlow::Break(edition));
+            }
             number.set(Some(edition.number));
             let over = matches!(edition.state.as_str(), "complete" | "cancelled");
             view.show(&edition, over)?;

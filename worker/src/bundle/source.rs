@@ -84,7 +84,7 @@ impl Submission {
     /// built.
     ///
     /// # Errors
-    /// [`SubmissionError`] if it is no bot, or none that may be submitted.
+    /// `SubmissionError` if it is no bot, or none that may be submitted.
     pub fn read(path: &Path) -> Result<Self, SubmissionError> {
         let told = |cause: String| SubmissionError { path: Some(path.to_owned()), cause };
         if path.is_dir() {

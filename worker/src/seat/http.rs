@@ -171,8 +171,10 @@ impl Visit {
         if met.is_err() {
             return Ok((wall, met));
         }
-        self.respond(text, true);
-        let (wall, met) = self.attend(begun, limit, |visit| !visit.is_writing())?;
+        // Only the answer itself is waited for: what else a bot leaves unread is on its own time.
+        let answered = self.respond(text, true);
+        let is_writing = |visit: &Self| answered.is_some_and(|number| visit.is_writing(number));
+        let (wall, met) = self.attend(begun, limit, |visit| !is_writing(visit))?;
         if met.is_err() {
             return Ok((wall, met));
         }
@@ -223,7 +225,7 @@ impl Visit {
         ];
         for (number, connection) in &self.connections {
             // What is behind a request that waits is left until that is answered.
-            let reads = connection.is_open() && !self.is_owed(*number);
+            let reads = connection.is_listening() && !self.is_owed(*number);
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, reads);
             flags.set(PollFlags::OUT, connection.is_writing());
@@ -266,7 +268,7 @@ impl Visit {
         for (index, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
             let (number, connection) = &mut self.connections[index];
             connection.write();
-            if connection.is_open() {
+            if connection.is_listening() {
                 self.total += connection.read(&mut self.chunk);
             }
             let number = *number;
@@ -301,6 +303,9 @@ impl Visit {
     fn hear(&mut self, number: u64) {
         while !self.is_owed(number) {
             let Some(connection) = self.connection(number) else { return };
+            if connection.is_writing() {
+                return;
+            }
             let request = match connection.take() {
                 Ok(Some(request)) => request,
                 Ok(None) => return,
@@ -348,10 +353,10 @@ impl Visit {
         }
     }
 
-    /// Answers the request that waits.
-    fn respond(&mut self, text: &str, goes_on: bool) {
+    /// Answers the request that waits; the connection it came by.
+    fn respond(&mut self, text: &str, goes_on: bool) -> Option<u64> {
         let Stage::Waiting(Owed { connection: number, format, keeps_alive }) = self.stage else {
-            return;
+            return None;
         };
         self.stage = Stage::Told;
         // If it was closed meanwhile, the bot has to play without having heard.
@@ -360,6 +365,7 @@ impl Visit {
         }
         // What came behind the request was left until now.
         self.hear(number);
+        Some(number)
     }
 
     fn connection(&mut self, number: u64) -> Option<&mut Connection> {
@@ -372,8 +378,10 @@ impl Visit {
         matches!(self.stage, Stage::Waiting(owed) if owed.connection == number)
     }
 
-    fn is_writing(&self) -> bool {
-        self.connections.iter().any(|(_, connection)| connection.is_writing())
+    /// Whether something is still to be written to this connection.
+    fn is_writing(&self, number: u64) -> bool {
+        let mut all = self.connections.iter();
+        all.any(|(other, connection)| *other == number && connection.is_writing())
     }
 
     /// What of all that the bot does is too much, if anything.
@@ -417,7 +425,8 @@ impl Seat for HttpSeat {
 
     fn tell(&mut self, text: &str) {
         if let Self::Running(visit) = self {
-            visit.respond(text, false);
+            // The last word is not waited for.
+            let _number = visit.respond(text, false);
         }
     }
 

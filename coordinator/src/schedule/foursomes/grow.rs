@@ -11,7 +11,7 @@
 //!   everybody x times; and as pairs of them who have met least ([`spread`]), so that none meets
 //!   more than once more at first. All that was planned stays.
 //! - *Somebody leaves.* The tables with it go. At each the three others lose a meeting; where they
-//!   now meet less often than they must, tables are added at which they meet again ([`mend`]).
+//!   now meet less often than they must, tables are added at which they meet again (`mend`).
 //! - *One comes as another leaves.* The newcomer takes the tables over: nothing else changes.
 //! - *Owners are kept apart.* Tables of the base with two bots of one owner go, and the others of
 //!   them meet at added tables in the same way. The design's numbers are given out so that few
@@ -134,7 +134,9 @@ impl Growth {
         let mut tables = Vec::new();
         for table in seated(self.design(), &self.holders) {
             if kin::meet(&self.owners, table) {
-                table.iter().for_each(|bot| quotas[usize::from(*bot)] += 1);
+                for bot in table {
+                    quotas[usize::from(bot)] += 1;
+                }
             } else {
                 tables.push(table);
             }
@@ -331,7 +333,7 @@ impl Growth {
         let mut dice = self.dice();
         let mut games: Vec<u32> = self.times.iter().map(|times| times.iter().sum()).collect();
         let mut tables = Vec::new();
-        while let Some(first) = self.neediest(&missing, &mut dice) {
+        while let Some(first) = neediest(&missing, &mut dice) {
             let mut seated = vec![first];
             while seated.len() < SEATS {
                 let next = self.beside(&seated, &games, &mut dice);
@@ -343,18 +345,13 @@ impl Growth {
                 self.meetings.join(next, &seated);
                 seated.push(next);
             }
-            seated.iter().for_each(|bot| games[usize::from(*bot)] += 1);
+            for bot in &seated {
+                games[usize::from(*bot)] += 1;
+            }
             tables.push(seated.try_into().expect("four are seated"));
         }
         self.meetings.insist();
         self.add(tables, 0, &mut dice);
-    }
-
-    /// Who lacks the most meetings.
-    fn neediest(&self, missing: &[u32], dice: &mut Dice) -> Option<Bot> {
-        let all = spread::turned(missing.len(), dice);
-        let lacking = all.filter(|bot| missing[usize::from(*bot)] > 0);
-        lacking.min_by_key(|bot| Reverse(missing[usize::from(*bot)]))
     }
 
     /// Who is best seated with these: who lacks them most, and has the fewest matches.
@@ -396,4 +393,11 @@ fn count(table: Table, meetings: &mut Meetings, times: &mut [[u32; SEATS]]) {
     for (seat, bot) in table.into_iter().enumerate() {
         times[usize::from(bot)][seat] += 1;
     }
+}
+
+/// Who lacks the most meetings.
+fn neediest(missing: &[u32], dice: &mut Dice) -> Option<Bot> {
+    let all = spread::turned(missing.len(), dice);
+    let lacking = all.filter(|bot| missing[usize::from(*bot)] > 0);
+    lacking.min_by_key(|bot| Reverse(missing[usize::from(*bot)]))
 }

@@ -44,7 +44,9 @@ pub(super) fn gather(tables: &[Table], owners: &[Option<Owner>], dice: &mut Dice
     }
     let mut at = vec![Vec::new(); owners.len()];
     for (number, table) in (0_u32..).zip(tables) {
-        table.iter().for_each(|bot| at[usize::from(*bot)].push(number));
+        for bot in table {
+            at[usize::from(*bot)].push(number);
+        }
     }
     let mut number: Vec<usize> = (0..owners.len()).collect();
     let tries = (TRIES_PER_BOT * members.len()).min(MOST_LOOKS / (4 * at[0].len()).max(1));

@@ -11,11 +11,11 @@ use crate::schedule::{Bot, Owner};
 /// What it costs that a pair meets once less often than it must: more than any squares.
 const SHORT: i64 = 1 << 24;
 /// What it costs that a pair meets once more often than it should.
-const CROWDED: i64 = 2 * SHORT;
+const CROWDED: i64 = 4 * SHORT;
 /// What it costs that a pair falls short once nobody does.
-const SHORT_AGAIN: i64 = 1 << 28;
+const SHORT_AGAIN: i64 = 1 << 30;
 /// What a meeting of two bots of one owner costs.
-const APART: i64 = 1 << 32;
+const APART: i64 = 1 << 36;
 
 /// How often each pair meets: a number for each, O(n²).
 #[derive(Debug)]

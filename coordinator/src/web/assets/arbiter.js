@@ -68,8 +68,7 @@ function play(replay) {
   function pause() {
     clearTimeout(timer);
     timer = null;
-    button.textContent = "▶▶";
-    button.setAttribute("aria-label", "play");
+    button.textContent = "Play";
     stage.setAttribute("aria-live", "polite");
   }
 
@@ -83,8 +82,7 @@ function play(replay) {
 
   function start() {
     if (shown >= last) show(0);
-    button.textContent = "❚❚";
-    button.setAttribute("aria-label", "pause");
+    button.textContent = "Pause";
     stage.setAttribute("aria-live", "off");
     run();
   }

@@ -43,6 +43,11 @@ impl Connection {
         !self.ended && !self.closing
     }
 
+    /// Whether it is read from: not while its client leaves answers unread, or they would pile up.
+    pub(super) fn is_listening(&self) -> bool {
+        self.is_open() && !self.is_writing()
+    }
+
     /// Whether it serves no purpose any more, unless an answer is owed to it.
     pub(super) fn is_done(&self) -> bool {
         !self.is_open() && !self.is_writing()

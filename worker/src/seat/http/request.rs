@@ -5,6 +5,8 @@ use httparse::Status;
 
 /// How long the head of a request may be, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
+/// So much may a body in chunks take with what stands between them, in bytes.
+const MOST_CHUNKS: usize = 2 * LONGEST_BODY;
 /// How many headers it may have.
 const MOST_HEADERS: usize = 64;
 
@@ -122,9 +124,11 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refused> {
     let (mut body, mut at) = (Vec::new(), 0);
     loop {
         let size = httparse::parse_chunk_size(&bytes[at..]).map_err(|_| MALFORMED)?;
-        let Status::Complete((skipped, size)) = size else { return Ok(None) };
+        let Status::Complete((skipped, size)) = size else {
+            return if bytes.len() > MOST_CHUNKS { Err(TOO_LONG) } else { Ok(None) };
+        };
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > LONGEST_BODY - body.len() || at > 2 * LONGEST_BODY {
+        if size > LONGEST_BODY - body.len() || at > MOST_CHUNKS {
             return Err(TOO_LONG);
         }
         let chunk = at + skipped;
