@@ -148,7 +148,11 @@ impl Queue {
     {
         let failed = |cause| PlanError::Database { edition, cause };
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        let matches = add(&mut transaction, edition, plan).await?;
+        let db = &mut *transaction;
+        db::be_patient(&mut *db).await.map_err(failed)?;
+        let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
+        lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
+        conclude(db, edition, matches, plan.order, plan.growing).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(matches)
     }
@@ -313,23 +317,18 @@ impl Queue {
     }
 }
 
-/// Adds matches to an edition, in a transaction of the caller's; it may take as long as it takes.
-pub(crate) async fn add<M, L, O>(
+/// Ends a plan whose matches and lots are stored, in a transaction of the caller's: adds the order
+/// of its lots, and takes note of how many matches it brought.
+pub(crate) async fn conclude(
     db: &mut PgConnection,
     edition: EditionId,
-    plan: Plan<M, L, O>,
-) -> Result<u64, PlanError>
-where
-    M: Iterator<Item = matches::Match>,
-    L: Iterator<Item = NewLot>,
-    O: Iterator<Item = Order>,
-{
+    matches: u64,
+    order: impl Iterator<Item = Order>,
+    growing: bool,
+) -> Result<u64, PlanError> {
     let failed = |cause| PlanError::Database { edition, cause };
-    db::be_patient(&mut *db).await.map_err(failed)?;
-    let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
-    lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
-    lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
-    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing);
+    lots::copy_order_in(db, edition, order).await.map_err(failed)?;
+    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), growing);
     if !grown.await.map_err(failed)? {
         let reason = "it takes no more matches".to_owned();
         return Err(PlanError::Nonsense { edition, reason });

@@ -73,13 +73,7 @@ where
         let lots = Cut::new(plan.lots, runs, number);
         lots::copy_in(db, edition, lots).await.map_err(failed)?;
     }
-    lots::copy_order_in(db, edition, plan.order).await.map_err(failed)?;
-    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), plan.growing);
-    if !grown.await.map_err(failed)? {
-        let reason = "it takes no more matches".to_owned();
-        return Err(PlanError::Nonsense { edition, reason });
-    }
-    Ok(matches)
+    crate::queue::conclude(db, edition, matches, plan.order, plan.growing).await
 }
 
 /// Takes over what can be taken over at once, stops the edition that is replaced, and returns which
