@@ -111,11 +111,13 @@ impl CoordinatorArgs {
                      arbiter token create --role admin --database-url URL",
                 );
             }
+            // Where they really are: an asked-for port 0 is any free one.
+            let at = |listener: &TcpListener| listener.local_addr().ok().map(|at| at.to_string());
+            let (grpc, http) = (at(&listener), web.as_ref().and_then(at));
             if let Some(web) = web {
                 coordinator = coordinator.with_web(web);
             }
-            let http = self.http.map(|address| address.to_string());
-            tracing::info!(grpc = %self.grpc, http, "serving");
+            tracing::info!(grpc, http, "serving");
             let mut signals = signals::Endings::watch()?;
             let served = coordinator.run(listener, signals.next()).await;
             served.map_err(|error| Failure::Refused(error.to_string()))
