@@ -8,7 +8,8 @@ use std::{env, fs};
 use prost::Message as _;
 
 /// The files of the protocol.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
+    "arbiter/v1/audit.proto",
     "arbiter/v1/bot.proto",
     "arbiter/v1/ranking.proto",
     "arbiter/v1/token.proto",

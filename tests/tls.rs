@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -195,6 +196,64 @@ fn those_with_the_right_papers_play() {
     assert!(client(&["tournament", "watch", "open"]).contains("complete"));
     assert_eq!(worker.stop(), Some(0), "{}", worker.said());
     site.stop();
+}
+
+/// Certificates as the handbook makes them.
+#[test]
+fn papers_of_our_own_make_are_good_on_both_sides() {
+    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let at = |folder: &str| papers.path(folder);
+    let cert = |words: &[&str]| {
+        let mut command = arbiter();
+        command.arg("cert").args(words);
+        command
+    };
+    let make = |words: &[&str]| done(&cert(words).output().unwrap());
+    let own = papers.0.path().to_str().unwrap();
+    make(&["ca", "--out", own]);
+    let told = make(&["server", "--ca", own, "--name", "localhost", "--name", "127.0.0.1"]);
+    assert!(told.contains("for the server localhost, 127.0.0.1, valid from"), "{told}");
+    assert!(told.contains("renew it from") && told.contains("SHA-256 "), "{told}");
+    make(&["worker", "--ca", own, "--name", "cellar"]);
+    make(&["client", "--ca", own, "--name", "ada", "--valid", "90d"]);
+    let foreign = at("foreign");
+    make(&["ca", "--out", &foreign]);
+    make(&["worker", "--ca", &foreign, "--name", "stranger", "--out", own]);
+    for name in ["ca", "localhost", "cellar", "ada"] {
+        let mode = fs::metadata(at(&format!("{name}.key"))).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+
+    let authority = at("ca.pem");
+    let site = Site::start(&database, &papers, "localhost", &["--tls-client-ca", &authority]);
+    for place in [HERE, "https://127.0.0.1"] {
+        let shown = [&papers.trusting("ca")[..], &papers.showing("ada")].concat();
+        done(&site.command(place, &["tournament", "list"], &shown).output().unwrap());
+        let shown = [&papers.trusting("ca")[..], &papers.showing("cellar")].concat();
+        let mut worker = site.worker(place, &shown);
+        worker.hear("connected");
+        assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    }
+    let shown = [&papers.trusting("ca")[..], &papers.showing("stranger")].concat();
+    site.turns_away(HERE, &shown, &["does not accept the certificate given with --cert"]);
+    site.stop();
+
+    let before = fs::read(at("cellar.key")).unwrap();
+    fails(&mut cert(&["worker", "--ca", own, "--name", "cellar"]), 2, &["cellar.", "--force"]);
+    fails(&mut cert(&["ca", "--out", own]), 2, &["ca.", "--force"]);
+    assert_eq!(fs::read(at("cellar.key")).unwrap(), before);
+    make(&["worker", "--ca", own, "--name", "cellar", "--force", "--valid", "10d"]);
+    assert_ne!(fs::read(at("cellar.key")).unwrap(), before);
+    let show = |within: &str| cert(&["show", &at("cellar.pem"), "--within", within, "--json"]);
+    let shown: serde_json::Value =
+        serde_json::from_str(&done(&show("9d").output().unwrap())).unwrap();
+    assert_eq!((&shown["purpose"], &shown["name"]), (&"client".into(), &"cellar".into()));
+    fails(&mut show("11d"), 1, &["cellar.pem", "--force"]);
+    fs::copy(at("foreign/ca.key"), at("ca.key")).unwrap();
+    let mixed = &mut cert(&["client", "--ca", own, "--name", "eve"]);
+    fails(mixed, 2, &["ca.key", "not the key of ca.pem"]);
+    fails(&mut cert(&["client", "--ca", &at("nowhere"), "--name", "eve"]), 2, &["nowhere/ca.pem"]);
+    fails(&mut cert(&["server", "--ca", own, "--name", "https://x"]), 2, &["without https://"]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A token is 256 bits from the system's randomness, shown once; the database keeps its hash. Since
 //! it has no pattern to guess at, a fast hash gives nothing away, and looking it up by that hash
-//! compares nothing that an attacker could time.
+//! compares nothing that an attacker could time. How many wrong ones somebody may try is for
+//! [`guard`] to say.
 
 use std::fmt;
 use std::io;
@@ -10,16 +11,22 @@ use std::str::FromStr;
 
 use arbiter_proto::ids::TokenId;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sqlx::{Error, PgExecutor, PgPool};
+use serde_json::{Value, json};
+use sqlx::{Error, PgConnection, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
+
+pub mod guard;
 
 pub use crate::db::tokens::{Role, Token};
 
-use crate::db::tokens;
+use crate::db::{audit, tokens};
 
 /// What every token begins with, so that one that was left about is known for what it is.
 const PREFIX: &str = "arb_";
+
+/// How exactly it is noted when a token was last used: not each call is to change its row.
+const USED: Duration = Duration::minutes(5);
 
 /// What lets somebody in.
 #[derive(Clone, PartialEq, Eq)]
@@ -153,12 +160,82 @@ pub async fn create(
     Ok((id, secret))
 }
 
-/// The token that a text stands for, unless it was revoked.
+/// Makes a token that ends by itself, if `expires_at` says when.
+///
+/// # Errors
+/// If that is in the past, or the system gives no randomness, or the database fails.
+pub async fn create_until(
+    db: &mut PgConnection,
+    role: Role,
+    name: &str,
+    expires_at: Option<OffsetDateTime>,
+    now: OffsetDateTime,
+) -> Result<(TokenId, Secret), Error> {
+    let made = create(&mut *db, role, name, now).await?;
+    if let Some(expires_at) = expires_at {
+        tokens::expire(&mut *db, made.0, expires_at).await?;
+    }
+    Ok(made)
+}
+
+/// Makes a token for somebody who has the database itself, and notes that.
+///
+/// # Errors
+/// If the system gives no randomness, or the database fails.
+pub async fn create_noted(
+    pool: &PgPool,
+    role: Role,
+    name: &str,
+    expires_at: Option<OffsetDateTime>,
+    now: OffsetDateTime,
+) -> Result<(TokenId, Secret), Error> {
+    let mut transaction = pool.begin().await?;
+    let (id, secret) = create_until(&mut transaction, role, name, expires_at, now).await?;
+    let (subject, detail) = (format!("{id} {role} {name}"), made(role, name, expires_at));
+    audit::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;
+    transaction.commit().await?;
+    Ok((id, secret))
+}
+
+/// A new token, as the audit log tells of it.
+pub(crate) fn made(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
+    let expires = expires_at.map(OffsetDateTime::unix_timestamp);
+    json!({"before": null, "after": {"role": role.word(), "name": name, "expires": expires}})
+}
+
+/// Gives a token another secret; the present one lets in until `until` as well. Nothing if it was
+/// revoked.
+///
+/// # Errors
+/// If the system gives no randomness, or the database fails.
+pub async fn rotate(
+    db: impl PgExecutor<'_>,
+    id: TokenId,
+    until: Option<OffsetDateTime>,
+) -> Result<Option<Secret>, Error> {
+    let secret = Secret::draw().map_err(Error::Io)?;
+    let rotated = tokens::rotate(db, id, &secret.hash(), until).await?;
+    Ok(rotated.then_some(secret))
+}
+
+/// The token that a text stands for, if it lets anybody in at this time, which is noted.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn find(pool: &PgPool, secret: &Secret) -> Result<Option<Token>, Error> {
-    tokens::find(pool, &secret.hash()).await
+pub async fn find(
+    pool: &PgPool,
+    secret: &Secret,
+    now: OffsetDateTime,
+) -> Result<Option<Token>, Error> {
+    let found = tokens::find(pool, &secret.hash(), now).await?;
+    if let Some(token) = &found
+        && token.used_at.is_none_or(|used| used <= now - USED)
+        && let Err(error) = tokens::used(pool, token.id, now - USED, now).await
+    {
+        // Nobody is kept out because of that.
+        tracing::warn!(%error, token = %token.id, "cannot note that a token was used");
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

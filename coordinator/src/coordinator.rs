@@ -11,7 +11,9 @@ use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use crate::access::guard::{Guard, Network};
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
 use crate::db;
@@ -19,6 +21,7 @@ use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::tokens;
+use crate::leader::{Election, Leadership};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
@@ -41,8 +44,10 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The rules of leasing.
     pub terms: Terms,
-    /// Connections to the database at most.
+    /// Connections to the database at most. The leader has one more.
     pub connections: u32,
+    /// Who says in `X-Forwarded-For` for whom it speaks, and is believed.
+    pub proxies: Vec<Network>,
 }
 
 /// Why a coordinator does not start.
@@ -117,6 +122,8 @@ impl Coordinator {
             handout: Arc::new(Handout::new(pool.clone())),
             changes: Changes::default(),
             turns: Turns::default(),
+            guard: Guard::new(config.proxies.clone()),
+            leadership: Leadership::default(),
             terms: config.terms,
             pool,
             queue,
@@ -147,7 +154,8 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
-        let found = again(|| access::find(&self.shared.pool, secret)).await;
+        let now = (self.shared.clock)();
+        let found = again(|| access::find(&self.shared.pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
@@ -156,7 +164,8 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
-        let made = access::create(&self.shared.pool, role, name, (self.shared.clock)()).await;
+        let now = (self.shared.clock)();
+        let made = access::create_noted(&self.shared.pool, role, name, None, now).await;
         made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
     }
 
@@ -177,17 +186,9 @@ impl Coordinator {
         let mut background = JoinSet::new();
         background
             .spawn(allocator.run(|error| tracing::warn!(%error, "cannot lease; trying again")));
-        let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
-        let (changes, dispatcher) = (shared.changes.clone(), shared.dispatcher.clone());
-        background.spawn(async move {
-            upkeep.run(|round| tell(round, &changes, &dispatcher)).await;
-        });
-        let opener = Opener::new(shared.queue.clone(), shared.clock);
-        let (changes, dispatcher) = (shared.changes.clone(), shared.dispatcher.clone());
-        background.spawn(async move {
-            opener.run(|outcome| tell_opened(outcome, &changes, &dispatcher)).await;
-        });
-        background.spawn(rpc::keep_pace(shared.clone()));
+        let election = Election::new(shared.pool.clone(), shared.leadership.clone());
+        let led = shared.clone();
+        background.spawn(election.run(move |awake| lead(led.clone(), awake)));
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let changes = shared.changes.clone();
@@ -211,6 +212,18 @@ impl Coordinator {
         }
         served
     }
+}
+
+/// What the leader does: upkeep, opening editions, taking note of how fast they are played.
+async fn lead(shared: Shared, awake: Instant) {
+    let Shared { changes, dispatcher, .. } = &shared;
+    let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
+    let opener = Opener::new(shared.queue.clone(), shared.clock);
+    tokio::join!(
+        upkeep.run_since(awake, |round| tell(round, changes, dispatcher)),
+        opener.run(|outcome| tell_opened(outcome, changes, dispatcher)),
+        rpc::keep_pace(shared.clone()),
+    );
 }
 
 /// Says what a round of upkeep did, and lets those know who wait for it.

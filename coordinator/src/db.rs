@@ -54,8 +54,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// A plan that is kept must not be one for the table as it happened to be: what is best for a few
 /// rows, reading all of them, is the worst for the millions that follow. All our statements find
 /// rows by their keys, so the planner is talked out of everything else. And a transaction that
-/// nobody ends holds back the cleaning of every table, so it is ended, and soon if the network was
-/// cut: its locks are in our way when we come back.
+/// nobody ends holds back the cleaning of every table, and has locked what others wait for; so it
+/// is ended, soon, whether its coordinator was stopped or the network to it was cut.
 const SESSION: [(&str, &str); 11] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -64,7 +64,7 @@ const SESSION: [(&str, &str); 11] = [
     ("enable_mergejoin", "off"),
     ("jit", "off"),
     ("statement_timeout", "120s"),
-    ("idle_in_transaction_session_timeout", "120s"),
+    ("idle_in_transaction_session_timeout", "10s"),
     ("tcp_keepalives_idle", "5s"),
     ("tcp_keepalives_interval", "5s"),
     ("tcp_user_timeout", "10s"),
@@ -166,6 +166,26 @@ pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
     sqlx::query(patience).execute(db).await.map(drop)
 }
 
+/// Ends a session in which nothing is said for so long.
+///
+/// # Errors
+/// If the database fails.
+pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<(), Error> {
+    let statement = "SELECT set_config('idle_session_timeout', $1, false)";
+    sqlx::query(statement).bind(format!("{}ms", silence.as_millis())).execute(db).await.map(drop)
+}
+
+/// What the leader of the coordinators of a database locks.
+const LEADER: i64 = 0x0061_7262_6974_6572;
+
+/// Makes a session the leader's until it ends; whether it is that now. It is asked once.
+///
+/// # Errors
+/// If the database fails.
+pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool, Error> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
+}
+
 /// Brings the tables up to date. Several coordinators may do so at once.
 ///
 /// # Errors
@@ -196,7 +216,8 @@ pub fn is_unwritable(error: &Error) -> bool {
 }
 
 /// Whether trying again may help: the database was busy with itself (a deadlock, class 40), or
-/// went away (classes 08 and 57, or the connection broke), and nothing was done.
+/// went away (classes 08 and 57, or the connection broke), or ended a transaction in which we had
+/// said nothing for long (25P03), and nothing was done.
 ///
 /// Where the answer to a `COMMIT` was lost something may have been done after all; everything in
 /// the queue may be said twice.
@@ -204,7 +225,7 @@ pub fn is_passing(error: &Error) -> bool {
     match error {
         Error::Io(_) | Error::PoolTimedOut | Error::WorkerCrashed | Error::Protocol(_) => true,
         Error::Database(error) => error.code().is_some_and(|code| {
-            ["40", "08", "57P"].into_iter().any(|class| code.starts_with(class))
+            ["40", "08", "57P", "25P03"].into_iter().any(|class| code.starts_with(class))
         }),
         _ => false,
     }

@@ -7,8 +7,10 @@
 
 pub mod access;
 pub mod boards;
+mod bucket;
 pub mod coordinator;
 pub mod db;
+pub mod leader;
 pub mod postgres;
 pub mod queue;
 pub mod ranking;

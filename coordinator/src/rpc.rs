@@ -7,16 +7,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arbiter_proto::ids::TokenId;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio_stream::Stream;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
+mod audit;
 mod bot;
 mod entry;
 mod freeze;
@@ -38,13 +39,15 @@ pub use serve::{ServeError, Tls, serve};
 pub(crate) use status::database;
 pub use turns::Turns;
 
-use crate::access::{self, Role, Secret};
+use crate::access::guard::{Caller, Guard};
+use crate::access::{self, Role, Secret, Token};
 use crate::boards::Boards;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit, bots, tournaments};
+use crate::db::{audit as log, bots, tournaments};
+use crate::leader::Leadership;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
 use crate::tournament::handout::Handout;
-use status::missing;
+use status::{later, missing};
 
 /// How often those who watch something look at it although nobody has said that it changed:
 /// another coordinator may have changed it.
@@ -74,6 +77,10 @@ pub struct Shared {
     pub changes: Changes,
     /// Those who ask for much take turns.
     pub turns: Turns,
+    /// Looks after those who show tokens.
+    pub guard: Guard,
+    /// Whether this coordinator leads those of its database.
+    pub leadership: Leadership,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -195,14 +202,18 @@ impl Shared {
     pub(crate) async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Who, Status> {
         let secret = secret(request)
             .ok_or_else(|| Status::unauthenticated(format!("this needs a token of role {role}")))?;
-        self.admit_secret(&secret, role).await
+        self.admit_secret(&secret, role, &caller(request)).await
     }
 
     /// Whose token this is, if it allows what `role` is needed for.
-    async fn admit_secret(&self, secret: &Secret, role: Role) -> Result<Who, Status> {
-        let found = access::find(&self.pool, secret).await.map_err(database)?;
-        let token = found.ok_or_else(|| {
-            Status::unauthenticated("the token is not known here, or was revoked")
+    async fn admit_secret(
+        &self,
+        secret: &Secret,
+        role: Role,
+        caller: &Caller,
+    ) -> Result<Who, Status> {
+        let token = self.find_token(secret, caller).await?.ok_or_else(|| {
+            Status::unauthenticated("the token is not known here, or was revoked, or has expired")
         })?;
         if !token.role.covers(role) {
             let error = format!("this needs a token of role {role}, not {}", token.role);
@@ -214,11 +225,46 @@ impl Shared {
     /// Who looks: nobody in particular, if no token comes along or it is not good any more.
     pub(crate) async fn viewer<T>(&self, request: &Request<T>) -> Result<Viewer, Status> {
         let Some(secret) = secret(request) else { return Ok(Viewer::default()) };
-        let found = access::find(&self.pool, &secret).await.map_err(database)?;
+        let found = match self.find_token(&secret, &caller(request)).await {
+            // Too many were wrong: most likely this one is, too.
+            Err(status) if status.code() == Code::ResourceExhausted => None,
+            found => found?,
+        };
         Ok(Viewer(found.map(|token| Who { id: token.id, role: token.role })))
     }
 
-    /// Notes who changed what, in the transaction that changes it.
+    /// The token that somebody shows, if it is good. Who has shown too many that are not is told to
+    /// wait.
+    pub(crate) async fn find_token(
+        &self,
+        secret: &Secret,
+        caller: &Caller,
+    ) -> Result<Option<Token>, Status> {
+        self.guard
+            .admits(secret, caller, Instant::now())
+            .map_err(|wait| later("too many tokens from there are not known here", wait))?;
+        let found = access::find(&self.pool, secret, self.now()).await.map_err(database)?;
+        match found {
+            Some(_) => self.guard.right(secret, Instant::now()),
+            None => self.guard.wrong(secret, caller, Instant::now()),
+        }
+        Ok(found)
+    }
+
+    /// Whether a token lets somebody in. That an organiser has come is noted.
+    pub(crate) async fn log_in(&self, secret: &Secret, caller: &Caller) -> Result<bool, Status> {
+        let found = self.find_token(secret, caller).await?;
+        if let Some(token) = found.as_ref().filter(|token| token.role.covers(Role::Organiser)) {
+            let (id, now) = (token.id, self.now());
+            let subject = format!("{id} {} {}", token.role, token.name);
+            let noted = log::write(&self.pool, Some(id), "token login", &subject, None, now).await;
+            noted.map_err(database)?;
+        }
+        Ok(found.is_some())
+    }
+
+    /// Notes who changed what, in the transaction that changes it. A subject begins with the name of
+    /// its tournament; [`change`] makes the detail.
     async fn note_in(
         &self,
         db: impl PgExecutor<'_>,
@@ -228,13 +274,8 @@ impl Shared {
         detail: Option<&Value>,
     ) -> Result<(), Status> {
         tracing::info!(token = %who.id, action, subject, "changed");
-        let noted = audit::write(db, Some(who.id), action, subject, detail, self.now());
+        let noted = log::write(db, Some(who.id), action, subject, detail, self.now());
         noted.await.map_err(database)
-    }
-
-    /// Notes who changed what.
-    async fn note(&self, who: &Who, action: &str, subject: &str) -> Result<(), Status> {
-        self.note_in(&self.pool, who, action, subject, None).await
     }
 
     /// The tournament of this name.
@@ -242,6 +283,21 @@ impl Shared {
         let found = tournaments::find(&self.pool, name).await.map_err(database)?;
         found.ok_or_else(|| missing("tournament", name))
     }
+}
+
+/// The detail of a line in the audit log: what was so before, and what is so now.
+fn change(before: &Value, after: &Value) -> Value {
+    json!({ "before": before, "after": after })
+}
+
+/// Where a call comes from: pages say so of those who look at them.
+fn caller<T>(request: &Request<T>) -> Caller {
+    if let Some(caller) = request.extensions().get::<Caller>() {
+        return caller.clone();
+    }
+    let forwarded = request.metadata().get("x-forwarded-for").and_then(|text| text.to_str().ok());
+    let peer = request.remote_addr().map(|address| address.ip());
+    Caller { peer, forwarded: forwarded.map(str::to_owned) }
 }
 
 /// The token that a call brings.

@@ -44,10 +44,11 @@ use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::access::{self, Role, Secret};
+use crate::bucket::Bucket;
 use crate::db::tricks::{self, Caller, Ending, Stored};
 use crate::queue::{Clock, again};
 use crate::rpc::Shared;
-use limits::{Bucket, Buckets};
+use limits::{Buckets, price};
 use session::{Session, WrongCount};
 use victory::Victory;
 
@@ -211,15 +212,15 @@ impl House {
         let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
         let caller = self.find(&secret).await?;
         match cards {
-            Some(cards) => self.go_on(caller, &secret, &cards, &mut bucket).await,
+            Some(cards) => self.go_on(caller, &cards, &mut bucket).await,
             None => self.begin(caller.id, tables(games.as_deref())?, &mut bucket).await,
         }
     }
 
     /// Whose token this is, and its session.
     async fn find(&self, secret: &Secret) -> Result<Caller, Refusal> {
-        let (hash, since) = (secret.hash(), (self.clock)() - LIFE);
-        let found = again(|| tricks::find(&self.pool, &hash, since)).await?;
+        let (hash, now) = (secret.hash(), (self.clock)());
+        let found = again(|| tricks::find(&self.pool, &hash, now - LIFE, now)).await?;
         found.filter(|caller| caller.role.covers(Role::Player)).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "this token is unknown; ask the organiser")
         })
@@ -253,7 +254,6 @@ impl House {
     async fn go_on(
         &self,
         caller: Caller,
-        secret: &Secret,
         cards: &str,
         bucket: &mut Bucket,
     ) -> Result<String, Refusal> {
@@ -277,7 +277,7 @@ impl House {
         let (news, session) = self.think(played).await??;
         let stored = Stored { seed, turn, played: session.played() };
         let (kept, news) = if session.is_over() {
-            self.end(caller.id, secret, &session, &stored, news).await?
+            self.end((caller.id, &caller.first), &session, &stored, news).await?
         } else {
             // Said twice it would be refused: whether it was done the first time is not known.
             (tricks::go_on(&self.pool, caller.id, &stored).await?, news)
@@ -288,8 +288,7 @@ impl House {
     /// Ends a session: whether that was kept, and what is said.
     async fn end(
         &self,
-        id: TokenId,
-        secret: &Secret,
+        (id, first): (TokenId, &[u8]),
         session: &Session,
         stored: &Stored,
         news: String,
@@ -298,7 +297,7 @@ impl House {
         let victory = Victory::of(id, result, now).filter(|_| self.mode == Mode::Official);
         let news = match victory {
             Some(victory) => {
-                let token = victory.token(&self.key().await?, &secret.hash());
+                let token = victory.token(&self.key().await?, first);
                 format!("{news}\nend: {token}")
             }
             None => news,
@@ -343,7 +342,7 @@ impl House {
 
 /// Takes the price of a request.
 fn pay(bucket: &mut Bucket, tables: usize) -> Result<(), Refusal> {
-    bucket.take(tables, Instant::now()).map_err(|rest| {
+    bucket.take(price(tables), Instant::now()).map_err(|rest| {
         let words = format!("too many requests; wait {} s", rest.as_secs() + 1);
         Refusal { status: StatusCode::TOO_MANY_REQUESTS, words, rest: Some(rest) }
     })

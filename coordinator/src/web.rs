@@ -25,6 +25,7 @@ mod session;
 mod tournament;
 
 use std::io;
+use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -74,7 +75,9 @@ pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
         let changes = changes.clone();
         async move { changes.ended().await }
     };
-    let serving = axum::serve(listener, routes(shared)).with_graceful_shutdown(stopped);
+    // Who is connected is asked for where tokens are shown.
+    let pages = routes(shared).into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, pages).with_graceful_shutdown(stopped);
     tokio::select! {
         served = async { serving.await } => served,
         () = async { changes.ended().await; tokio::time::sleep(LAST_CALLS).await } => Ok(()),
@@ -132,9 +135,10 @@ async fn healthy() -> &'static str {
     "ok\n"
 }
 
-/// The program runs, and its database answers.
+/// The program runs, and its database answers; whether it leads the coordinators of that.
 async fn ready(State(shared): State<Shared>) -> Response {
     match crate::db::server_version(&shared.pool).await {
+        Ok(_) if shared.leadership.holds() => "ok\nleader\n".into_response(),
         Ok(_) => "ok\n".into_response(),
         Err(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n").into_response()

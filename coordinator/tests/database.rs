@@ -77,15 +77,89 @@ async fn tokens_let_in_until_they_are_revoked() {
     let database = Database::new().await;
     let pool = &database.pool;
     let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", START).await.unwrap();
-    assert_eq!(tokens::find(pool, &[6; 32]).await.unwrap(), None);
-    let found = tokens::find(pool, &[5; 32]).await.unwrap().unwrap();
+    assert_eq!(tokens::find(pool, &[6; 32], START).await.unwrap(), None);
+    let found = tokens::find(pool, &[5; 32], START).await.unwrap().unwrap();
     assert_eq!((found.id, found.role, found.name.as_str()), (id, Role::Worker, "rack 7"));
     assert!(tokens::revoke(pool, id, START).await.unwrap());
     assert!(!tokens::revoke(pool, id, START).await.unwrap());
-    assert_eq!(tokens::find(pool, &[5; 32]).await.unwrap(), None);
+    assert_eq!(tokens::find(pool, &[5; 32], START).await.unwrap(), None);
     assert_eq!(tokens::list(pool).await.unwrap()[0].revoked_at, Some(START));
     let again = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
     assert_eq!(refusal(again), "tokens_hash_key");
+}
+
+#[tokio::test]
+async fn tokens_change_their_secret_and_end_by_themselves() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let id = tokens::create(pool, &[1; 32], Role::Player, "ada", START).await.unwrap();
+    let lets_in = async |secret: u8, at| {
+        let found = tokens::find(pool, &[secret; 32], at).await.unwrap();
+        found.map(|token| token.id) == Some(id)
+    };
+    let hour = START + Duration::HOUR;
+    assert!(tokens::rotate(pool, id, &[2; 32], Some(hour)).await.unwrap());
+    let before = hour - Duration::SECOND;
+    assert!(lets_in(1, before).await && lets_in(2, before).await, "both do, for an hour");
+    assert!(!lets_in(1, hour).await && lets_in(2, hour).await);
+    assert!(tokens::rotate(pool, id, &[3; 32], Some(hour)).await.unwrap());
+    assert!(!lets_in(1, START).await, "one former secret is enough");
+    assert!(lets_in(2, START).await && lets_in(3, START).await);
+    assert!(tokens::rotate(pool, id, &[4; 32], None).await.unwrap());
+    assert!(!lets_in(3, START).await && lets_in(4, START).await);
+    let first = "SELECT encode(first_hash, 'hex') FROM tokens";
+    let first: String = sqlx::query_scalar(first).fetch_one(pool).await.unwrap();
+    assert_eq!(first, "01".repeat(32));
+
+    tokens::used(pool, id, START, hour).await.unwrap();
+    tokens::used(pool, id, START, hour + Duration::SECOND).await.unwrap();
+    assert_eq!(tokens::get(pool, id).await.unwrap().unwrap().used_at, Some(hour));
+    tokens::expire(pool, id, hour).await.unwrap();
+    assert!(lets_in(4, before).await && !lets_in(4, hour).await);
+    let past = tokens::expire(pool, id, START - Duration::SECOND).await;
+    assert_eq!(refusal(past), "tokens_check");
+    tokens::rotate(pool, id, &[5; 32], Some(hour)).await.unwrap();
+    tokens::revoke(pool, id, hour).await.unwrap();
+    assert!(!lets_in(4, START).await && !lets_in(5, START).await, "a revoked token has no secrets");
+    assert!(!tokens::rotate(pool, id, &[6; 32], None).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_audit_log_only_grows_and_can_be_asked() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let ada = tokens::create(pool, &[1; 32], Role::Organiser, "ada", START).await.unwrap();
+    let later = START + Duration::HOUR;
+    let lines = [
+        (None, "stand down", "cup bot-1", START),
+        (Some(ada), "tournament start", "cup 1", START),
+        (Some(ada), "tournament start", "cupboard 1", later),
+        (Some(ada), "token create", "cup worker", later),
+    ];
+    for (who, action, subject, at) in lines {
+        audit::write(pool, who, action, subject, None, at).await.unwrap();
+    }
+    let found = async |wanted: audit::Wanted| -> Vec<_> {
+        let found = audit::find(pool, &wanted).await.unwrap();
+        found.into_iter().map(|change| change.subject).collect()
+    };
+    let all = audit::Wanted::default;
+    assert_eq!(found(all()).await, ["cup worker", "cupboard 1", "cup 1", "cup bot-1"]);
+    let cup = audit::Wanted { tournament: Some("cup".to_owned()), ..all() };
+    assert_eq!(found(cup.clone()).await, ["cup 1", "cup bot-1"]);
+    let by = |who: String| audit::Wanted { who: Some(who), ..cup.clone() };
+    assert_eq!(found(by("ada".to_owned())).await, ["cup 1"]);
+    assert_eq!(found(by(ada.to_string())).await, ["cup 1"]);
+    let since = audit::Wanted { since: Some(later), ..all() };
+    assert_eq!(found(since).await, ["cup worker", "cupboard 1"]);
+    let newest = audit::latest(pool).await.unwrap();
+    assert_eq!((newest[1].name.as_deref(), newest[1].role), (Some("ada"), Some(Role::Organiser)));
+    let before = audit::Wanted { before: Some(newest[1].id), ..all() };
+    assert_eq!(found(before).await, ["cup 1", "cup bot-1"]);
+    for statement in ["UPDATE audit SET subject = 'x'", "DELETE FROM audit", "TRUNCATE audit"] {
+        let refused = sqlx::query(statement).execute(pool).await.unwrap_err();
+        assert!(refused.to_string().contains("rows of audit are never changed"), "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Server {
 
     async fn start_with(terms: Terms) -> Self {
         let database = Database::new().await;
-        let config = Config { tls: None, terms, connections: 8 };
+        let config = Config { tls: None, terms, connections: 8, proxies: Vec::new() };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();
@@ -240,13 +240,17 @@ async fn every_call_asks_for_its_role() {
     assert_eq!(house.unwrap_err().code(), Code::PermissionDenied);
     let taken = server.submit(Role::Player, "cup", "one", false, b"x").await;
     assert!(taken.unwrap_err().message().contains("taken"));
-    let create = CreateTokenRequest { role: "worker".to_owned(), name: String::new() };
+    let create = CreateTokenRequest { role: "worker".to_owned(), ..CreateTokenRequest::default() };
     for role in [Role::Organiser, Role::Player, Role::Worker] {
         let mut tokens =
             TokenServiceClient::with_interceptor(server.channel.clone(), server.bearer(Some(role)));
         let code = tokens.create_token(create.clone()).await.unwrap_err().code();
         assert_eq!(code, Code::PermissionDenied);
     }
+    let admin = server.bearer(Some(Role::Admin));
+    let mut tokens = TokenServiceClient::with_interceptor(server.channel.clone(), admin);
+    let nameless = tokens.create_token(create).await.unwrap_err();
+    assert_eq!(nameless.code(), Code::InvalidArgument, "{nameless}");
     server.stop().await;
 }
 

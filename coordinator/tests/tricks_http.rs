@@ -161,7 +161,7 @@ fn typed(secret: &Secret) -> &str {
 async fn stored(database: &Database, secret: &Secret) -> Option<Stored> {
     let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
     let since = START - Duration::days(1);
-    tricks::find(&database.pool, &hash, since).await.unwrap().unwrap().session
+    tricks::find(&database.pool, &hash, since, START).await.unwrap().unwrap().session
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -364,7 +364,7 @@ async fn victories_are_proved_but_not_in_test_mode() {
     for (name, mode) in [("Ada", Mode::Official), ("Bob", Mode::Test)] {
         let secret = player(&database, name).await;
         let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
-        let id = tricks::find(&database.pool, &hash, START).await.unwrap().unwrap().id;
+        let id = tricks::find(&database.pool, &hash, START, START).await.unwrap().unwrap().id;
         tricks::begin(&database.pool, id, &nearly_won(seed), START).await.unwrap();
         let server = Server::start(&database, mode).await;
         let body = format!("token={}&move={}", typed(&secret), "x ".repeat(40));

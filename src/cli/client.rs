@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::path::PathBuf;
 
+use arbiter_proto::v1::audit_service_client::AuditServiceClient;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
@@ -85,6 +86,10 @@ impl Server {
     service!(
         /// Bots and their versions.
         bots, BotServiceClient
+    );
+    service!(
+        /// The audit log.
+        audit, AuditServiceClient
     );
     service!(
         /// Tokens.

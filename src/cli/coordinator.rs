@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use arbiter_coordinator::access::guard::Network;
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, StartError};
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
@@ -35,7 +36,11 @@ pub(super) struct CoordinatorArgs {
     tls: TlsArgs,
     #[command(flatten)]
     leases: LeaseArgs,
-    /// Connections to the database at most.
+    /// Believe this proxy, or network of proxies, when it says in X-Forwarded-For where a request
+    /// comes from; may be given several times. Wrong tokens are counted by that.
+    #[arg(long, value_name = "ADDR[/BITS]")]
+    trust_proxy: Vec<Network>,
+    /// Connections to the database at most; the leader has one more.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
     connections: u32,
@@ -96,6 +101,7 @@ impl CoordinatorArgs {
             tls: self.tls.tls(),
             terms: self.leases.terms()?,
             connections: self.connections,
+            proxies: self.trust_proxy,
         };
         let runtime = super::runtime()?;
         runtime.block_on(async {

@@ -3,7 +3,9 @@
 //! Exit codes are part of the interface: 0 done, 1 a negative answer (a record is wrong, a match
 //! could not be finished), 2 usage, 3 cannot reach or not allowed.
 
+mod audit;
 mod bots;
+mod cert;
 mod client;
 mod completions;
 pub(crate) mod coordinator;
@@ -12,6 +14,7 @@ mod doctor;
 mod follow;
 mod logs;
 mod match_;
+mod moments;
 pub(crate) mod output;
 mod play;
 mod preflight;
@@ -66,7 +69,9 @@ enum Command {
     Ranking(ranking::Ranking),
     Match(match_::Match),
     Repro(repro::Repro),
-    Token(token::Token),
+    Token(token::Tokens),
+    Cert(cert::Cert),
+    Audit(audit::Audit),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
@@ -138,6 +143,8 @@ pub(crate) fn run() -> ExitCode {
             Command::Match(wanted) => wanted.run(),
             Command::Repro(repro) => repro.run(),
             Command::Token(token) => token.run(),
+            Command::Cert(cert) => cert.run(),
+            Command::Audit(audit) => audit.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),
         },

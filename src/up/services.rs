@@ -82,7 +82,8 @@ impl Services {
             (None, Some(postgres)) => postgres.options(DATABASE),
             (None, None) => unreachable!("one of the two is there"),
         };
-        let config = Config { tls: None, terms: plan.terms, connections: CONNECTIONS };
+        let config =
+            Config { tls: None, terms: plan.terms, connections: CONNECTIONS, proxies: Vec::new() };
         let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
         let coordinator = coordinator.with_web(web);
         let admin = token(data, &coordinator, Role::Admin).await?;

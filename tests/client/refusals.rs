@@ -67,14 +67,26 @@ fn wrong_calls() {
     refuses("token create", &["--role"]);
     refuses("token create --role king", &["king", "organiser"]);
     refuses("token revoke x", &["x"]);
+    refuses("token create --role player --name=", &["1 to 64 characters"]);
+    refuses("token create --role player --expires yesterday", &["yesterday", "90d"]);
+    refuses("token create --role player --expires 2001-01-01T00:00:00Z", &["--expires"]);
+    refuses("token rotate 3 --overlap soon", &["soon", "30min"]);
     refuses("log finals", &["BOT"]);
     assert!(server.told.lock().unwrap().calls.is_empty(), "nothing of this is sent");
 }
 
 #[test]
 fn tokens_are_shown_once_and_come_with_every_call() {
-    let token = |id, revoked| Token { id, role: "worker".into(), name: "cellar".into(), revoked };
-    let tokens = vec![token(1, true), token(2, false)];
+    let token = |id, revoked| Token {
+        id,
+        role: "worker".into(),
+        name: "cellar".into(),
+        revoked,
+        created_us: 1_000_000_000_000_000,
+        expires_us: 1_000_000_000_000_000 * i64::from(id == 3),
+        ..Token::default()
+    };
+    let tokens = vec![token(1, true), token(2, false), token(3, false)];
     let server = Server::start(Script { tokens, ..Script::default() });
     let authorization = || server.told.lock().unwrap().authorization.clone();
     let made = run(&server, &["token", "create", "--role", "worker", "--name", "cellar"]);
@@ -89,8 +101,15 @@ fn tokens_are_shown_once_and_come_with_every_call() {
     let listed = listed.env("ARBITER_TOKEN", "theirs").output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(listed.lines().nth(1).unwrap().split_whitespace().next_back(), Some("revoked"));
+    assert!(listed.lines().nth(3).unwrap().trim_end().ends_with("expired"), "{listed}");
     assert_eq!(authorization().as_deref(), Some("Bearer theirs"));
     assert_eq!(crate::json(&server, &["token", "list", "--json"])[1]["revoked"], false);
+    let rotated = run(&server, &["token", "rotate", "cellar", "--overlap", "2h"]);
+    assert_eq!(rotated.stdout, b"arb_other\n");
+    let told = String::from_utf8_lossy(&rotated.stderr);
+    assert!(told.contains("the former secret lets in until 2001-09-09"), "{told}");
+    let calls = server.told.lock().unwrap().calls.clone();
+    assert_eq!(calls.last().map(String::as_str), Some("rotate cellar 7200000000"));
     assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 is revoked\n");
     let calls = &server.told.lock().unwrap().calls;
     assert_eq!(calls.last().map(String::as_str), Some("revoke 2"));

@@ -387,7 +387,7 @@ impl TokenService for Scripted {
         &self,
         request: Request<CreateTokenRequest>,
     ) -> Answer<CreateTokenResponse> {
-        let CreateTokenRequest { role, name } = request.get_ref();
+        let CreateTokenRequest { role, name, .. } = request.get_ref();
         self.called(&format!("token {role} {name}"), &request)?;
         Ok(Response::new(CreateTokenResponse { id: 7, token: "arb_secret".to_owned() }))
     }
@@ -398,6 +398,21 @@ impl TokenService for Scripted {
     ) -> Answer<RevokeTokenResponse> {
         self.called(&format!("revoke {}", request.get_ref().id), &request)?;
         Ok(Response::new(RevokeTokenResponse {}))
+    }
+
+    async fn rotate_token(
+        &self,
+        request: Request<RotateTokenRequest>,
+    ) -> Answer<RotateTokenResponse> {
+        let RotateTokenRequest { token, overlap_us } = request.get_ref();
+        self.called(&format!("rotate {token} {overlap_us}"), &request)?;
+        Ok(Response::new(RotateTokenResponse {
+            id: 2,
+            role: "worker".to_owned(),
+            name: "cellar".to_owned(),
+            token: "arb_other".to_owned(),
+            former_until_us: 1_000_000_000_000_000,
+        }))
     }
 
     async fn list_tokens(&self, request: Request<ListTokensRequest>) -> Answer<ListTokensResponse> {

@@ -36,7 +36,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(postgres: &Postgres) -> Self {
-        let config = Config { tls: None, terms: Terms::USUAL, connections: CONNECTIONS };
+        let config = Config {
+            tls: None,
+            terms: Terms::USUAL,
+            connections: CONNECTIONS,
+            proxies: Vec::new(),
+        };
         let coordinator = Coordinator::prepare(postgres.options("postgres"), config).await;
         let coordinator = coordinator.expect("the database can be used");
         let secret = coordinator.make_token(Role::Worker, "bench").await.expect("a token");

@@ -1,23 +1,48 @@
-//! Who changed what.
+//! Who changed what: a log that only grows.
+//!
+//! A line is written in the transaction of its change, so that neither is there without the other.
+//! Its subject begins with the name of the tournament, unless it is about a token. What was so
+//! before the change and after it is in its detail, as `before` and `after`.
 
 use arbiter_proto::ids::TokenId;
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
 
+use super::tokens::Role;
+
 /// A change.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Change {
+    /// Its number: later changes have greater ones.
+    pub id: i64,
     /// When.
     pub at: OffsetDateTime,
     /// With which token; without one, it was the program itself.
     pub token: Option<i32>,
+    /// The token's name.
+    pub name: Option<String>,
+    /// What the token allows.
+    pub role: Option<Role>,
     /// What was done.
     pub action: String,
     /// To what.
     pub subject: String,
     /// What else is worth knowing.
     pub detail: Option<Value>,
+}
+
+/// Which changes are wanted; everything that is not given is left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Those of this tournament.
+    pub tournament: Option<String>,
+    /// Those made with tokens of this name, or with the token of this number.
+    pub who: Option<String>,
+    /// Those made at this time or later.
+    pub since: Option<OffsetDateTime>,
+    /// Those before the change of this number.
+    pub before: Option<i64>,
 }
 
 /// Writes a change down.
@@ -43,7 +68,24 @@ pub async fn write(
 /// # Errors
 /// If the database fails.
 pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>, Error> {
-    let statement =
-        "SELECT at, token, action, subject, detail FROM audit ORDER BY id DESC LIMIT 1000";
-    sqlx::query_as(statement).fetch_all(db).await
+    find(db, &Wanted::default()).await
+}
+
+/// The latest of the wanted changes, the newest first: at most 1000 of them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>, Error> {
+    let Wanted { tournament, who, since, before } = wanted;
+    let statement = "
+        SELECT a.id, a.at, a.token, t.name, t.role, a.action, a.subject, a.detail
+        FROM audit a LEFT JOIN tokens t ON t.id = a.token
+        WHERE ($1::text IS NULL
+                OR (split_part(a.subject, ' ', 1) = $1 AND a.action NOT LIKE 'token %'))
+            AND ($2::text IS NULL OR t.name = $2 OR t.id::text = $2)
+            AND ($3::timestamptz IS NULL OR a.at >= $3)
+            AND ($4::bigint IS NULL OR a.id < $4)
+        ORDER BY a.id DESC LIMIT 1000";
+    let query = sqlx::query_as(statement).bind(tournament).bind(who);
+    query.bind(since).bind(before).fetch_all(db).await
 }

@@ -1,4 +1,8 @@
-//! Tokens: what lets somebody in. Only their hashes are kept.
+//! Tokens: what lets somebody in. Only the hashes of their secrets are kept.
+//!
+//! A token stays the same when its secret changes: it owns its bots, and has its name and its role.
+//! For a while the secret before the present one lets in as well, so that nobody who uses it has to
+//! be stopped (`token_of` in the migrations says who is let in when).
 
 use arbiter_proto::ids::TokenId;
 use sqlx::{Error, FromRow, PgExecutor};
@@ -32,6 +36,19 @@ pub struct Token {
     pub created_at: OffsetDateTime,
     /// When it was revoked.
     pub revoked_at: Option<OffsetDateTime>,
+    /// When it ends by itself.
+    pub expires_at: Option<OffsetDateTime>,
+    /// When it last let somebody in, to within some minutes.
+    pub used_at: Option<OffsetDateTime>,
+    /// Until when its former secret lets in, too.
+    pub former_until: Option<OffsetDateTime>,
+}
+
+impl Token {
+    /// Whether it lets somebody in.
+    pub fn is_good(&self, now: OffsetDateTime) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
 }
 
 /// Keeps the hash of a new token.
@@ -51,15 +68,43 @@ pub async fn create(
     query.bind(name).bind(now).fetch_one(db).await.map(TokenId)
 }
 
-/// The token with this hash, unless it was revoked.
+/// Says when a token ends by itself.
+///
+/// # Errors
+/// If that is before it was made, or the database fails.
+pub async fn expire(
+    db: impl PgExecutor<'_>,
+    id: TokenId,
+    expires_at: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "UPDATE tokens SET expires_at = $2 WHERE id = $1";
+    sqlx::query(statement).bind(id.0).bind(expires_at).execute(db).await.map(drop)
+}
+
+/// The token that a secret with this hash lets in at this moment.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn find(db: impl PgExecutor<'_>, hash: &[u8; 32]) -> Result<Option<Token>, Error> {
+pub async fn find(
+    db: impl PgExecutor<'_>,
+    hash: &[u8; 32],
+    now: OffsetDateTime,
+) -> Result<Option<Token>, Error> {
     let statement = "
-        SELECT id, role, name, created_at, revoked_at FROM tokens
-        WHERE hash = $1 AND revoked_at IS NULL";
-    sqlx::query_as(statement).bind(hash.as_slice()).fetch_optional(db).await
+        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
+        FROM tokens WHERE id = token_of($1, $2)";
+    sqlx::query_as(statement).bind(hash.as_slice()).bind(now).fetch_optional(db).await
+}
+
+/// The token with this identity, good or not.
+///
+/// # Errors
+/// If the database fails.
+pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>, Error> {
+    let statement = "
+        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
+        FROM tokens WHERE id = $1";
+    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
 /// All tokens, the oldest first.
@@ -67,8 +112,44 @@ pub async fn find(db: impl PgExecutor<'_>, hash: &[u8; 32]) -> Result<Option<Tok
 /// # Errors
 /// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>, Error> {
-    let statement = "SELECT id, role, name, created_at, revoked_at FROM tokens ORDER BY id";
+    let statement = "
+        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
+        FROM tokens ORDER BY id";
     sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// Notes that a token was used, unless that was noted after `before`.
+///
+/// # Errors
+/// If the database fails.
+pub async fn used(
+    db: impl PgExecutor<'_>,
+    id: TokenId,
+    before: OffsetDateTime,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "
+        UPDATE tokens SET used_at = $3 WHERE id = $1 AND (used_at IS NULL OR used_at <= $2)";
+    sqlx::query(statement).bind(id.0).bind(before).bind(now).execute(db).await.map(drop)
+}
+
+/// Gives a token another secret. The present one lets in until `until`, if that is given, and the
+/// one before it no more. Whether it is a token that was not revoked.
+///
+/// # Errors
+/// If the hash is there already, or the database fails.
+pub async fn rotate(
+    db: impl PgExecutor<'_>,
+    id: TokenId,
+    hash: &[u8; 32],
+    until: Option<OffsetDateTime>,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE tokens SET hash = $2, first_hash = coalesce(first_hash, hash),
+            former_hash = CASE WHEN $3::timestamptz IS NOT NULL THEN hash END, former_until = $3
+        WHERE id = $1 AND revoked_at IS NULL";
+    let query = sqlx::query(statement).bind(id.0).bind(hash.as_slice()).bind(until);
+    Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
 /// Revokes a token; whether it was good until now.

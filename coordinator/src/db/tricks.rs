@@ -12,6 +12,8 @@ use super::tokens::Role;
 pub struct Caller {
     /// Its token.
     pub id: TokenId,
+    /// The hash of the token's first secret.
+    pub first: Vec<u8>,
     /// What the token allows.
     pub role: Role,
     /// Its session, if it has one that began since it was asked for.
@@ -63,13 +65,15 @@ pub struct Ending {
 #[derive(FromRow)]
 struct Found {
     id: i32,
+    first: Vec<u8>,
     role: Role,
     seed: Option<Vec<u8>>,
     turn: Option<i32>,
     played: Option<Vec<Vec<u8>>>,
 }
 
-/// The token with this hash, unless it was revoked, and its session, if that began after `since`.
+/// The token that a secret with this hash lets in at this moment, and its session, if that began
+/// after `since`.
 ///
 /// # Errors
 /// If the database fails.
@@ -77,18 +81,19 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
     since: OffsetDateTime,
+    now: OffsetDateTime,
 ) -> Result<Option<Caller>, Error> {
     let statement = "
-        SELECT t.id, t.role, s.seed, s.turn, s.played FROM tokens t
-        LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
-        WHERE t.hash = $1 AND t.revoked_at IS NULL";
-    let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since);
+        SELECT t.id, coalesce(t.first_hash, t.hash) AS first, t.role, s.seed, s.turn, s.played
+        FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
+        WHERE t.id = token_of($1, $3)";
+    let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since).bind(now);
     let found: Option<Found> = query.fetch_optional(db).await?;
-    Ok(found.map(|Found { id, role, seed, turn, played }| {
+    Ok(found.map(|Found { id, first, role, seed, turn, played }| {
         let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
         let session = seed.zip(turn).zip(played);
         let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
-        Caller { id: TokenId(id), role, session }
+        Caller { id: TokenId(id), first, role, session }
     }))
 }
 
@@ -195,7 +200,7 @@ pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
     key.try_into().map_err(|_| Error::Decode("a key has 32 bytes".into()))
 }
 
-/// The name and the hash of a token, also of one that was revoked.
+/// The name of a token and the hash of its first secret, also of one that was revoked.
 ///
 /// # Errors
 /// If the database fails.
@@ -203,6 +208,6 @@ pub async fn holder(
     db: impl PgExecutor<'_>,
     token: TokenId,
 ) -> Result<Option<(String, Vec<u8>)>, Error> {
-    let statement = "SELECT name, hash FROM tokens WHERE id = $1";
+    let statement = "SELECT name, coalesce(first_hash, hash) FROM tokens WHERE id = $1";
     sqlx::query_as(statement).bind(token.0).fetch_optional(db).await
 }

@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_millis(250);
 /// Tells the time.
 pub type Clock = fn() -> OffsetDateTime;
 
-/// Keeps a queue going. Several coordinators may do so at once.
+/// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader`).
 #[derive(Debug)]
 pub struct Upkeep {
     queue: Queue,
@@ -51,14 +51,18 @@ impl Upkeep {
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
+    pub async fn run(&self, done: impl FnMut(Result<Round, Error>)) {
+        self.run_since(Instant::now(), done).await;
+    }
+
+    /// The same, where workers could renew their leases without a break since `away`.
     ///
-    /// Nothing expires in the first lease's time, nor in that after a round that failed: while we
-    /// or the database were away nobody could renew, and that was not the workers' fault.
-    pub async fn run(&self, mut done: impl FnMut(Result<Round, Error>)) {
+    /// Nothing expires in a lease's time after that, nor in that after a round that failed: while
+    /// we or the database were away nobody could renew, and that was not the workers' fault.
+    pub async fn run_since(&self, mut away: Instant, mut done: impl FnMut(Result<Round, Error>)) {
         let lease = self.queue.terms.lease.unsigned_abs();
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut away = Instant::now();
         loop {
             rounds.tick().await;
             let (round, failed) = self.work(away.elapsed() >= lease).await;

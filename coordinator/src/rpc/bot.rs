@@ -7,11 +7,12 @@ use arbiter_proto::v1::{
     LogLine, ReinstateBotRequest, ReinstateBotResponse, RetryTrialRequest, SubmitVersionRequest,
     TrialStatus, Version, WithdrawBotRequest, WithdrawBotResponse,
 };
+use serde_json::json;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::freeze::Sight;
 use super::status::{database, missing};
-use super::{Shared, Viewer, Who};
+use super::{Shared, Viewer, Who, change};
 use crate::access::Role;
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
@@ -76,13 +77,16 @@ impl BotService for Shared {
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
         let version = self.version(&bot, number).await?;
-        if !trials::retry(&self.pool, version.id).await.map_err(database)? {
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        if !trials::retry(&mut *transaction, version.id).await.map_err(database)? {
             let (name, number) = (&bot.name, version.number);
             let error = format!("{name} version {number} is not one that could not be tried");
             return Err(Status::failed_precondition(error));
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
-        self.note(&who, "retry trial", &subject).await?;
+        let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
+        self.note_in(&mut *transaction, &who, "retry trial", &subject, Some(&detail)).await?;
+        transaction.commit().await.map_err(database)?;
         self.dispatcher.news();
         self.trial(&who, &bot, version.number).await.map(Response::new)
     }
@@ -132,7 +136,8 @@ impl BotService for Shared {
         }
         tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
         let subject = format!("{} {}", tournament.name, bot.name);
-        self.note_in(&mut *db, &who, "withdraw", &subject, None).await?;
+        let detail = change(&json!({"withdrawn": false}), &json!({"withdrawn": true}));
+        self.note_in(&mut *db, &who, "withdraw", &subject, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         Ok(Response::new(WithdrawBotResponse {}))
     }

@@ -1,13 +1,14 @@
 //! Who may enter, leave and come back, and until when.
 
 use arbiter_proto::v1::ReinstateBotRequest;
+use serde_json::json;
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 use tonic::Status;
 
 use super::freeze::submissions;
-use super::status::{database, missing, moment};
-use super::{Shared, Who};
+use super::status::{database, missing, moment, retry_after};
+use super::{Shared, Who, change};
 use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::{bots, versions};
 
@@ -54,12 +55,17 @@ impl Shared {
         let past = versions::of_owner(db, tournament.id, owner, since, most).await;
         // The oldest of those that count makes room when it is an hour old.
         match past.map_err(database)?.get((most as usize).saturating_sub(1)) {
-            Some(oldest) if most > 0 => Err(Status::resource_exhausted(format!(
-                "{most} versions within an hour are the most that {} takes from an owner; the \
-                 next one is taken at {}",
-                tournament.name,
-                moment(*oldest + HOUR + Duration::SECOND)
-            ))),
+            Some(oldest) if most > 0 => {
+                let again = *oldest + HOUR + Duration::SECOND;
+                let error = format!(
+                    "{most} versions within an hour are the most that {} takes from an owner; the \
+                     next one is taken at {}",
+                    tournament.name,
+                    moment(again)
+                );
+                let wait = (again - self.now()).unsigned_abs();
+                Err(retry_after(Status::resource_exhausted(error), wait))
+            }
             _ => Ok(()),
         }
     }
@@ -97,7 +103,9 @@ impl Shared {
         }
         tournaments::changed(&mut *db, tournament.id, self.now()).await.map_err(database)?;
         let subject = format!("{} {bot}", tournament.name);
-        self.note_in(&mut *db, who, "reinstate", &subject, None).await?;
+        let before = json!({"stood_down": found.stood_down_reason});
+        let detail = change(&before, &json!({"stood_down": null}));
+        self.note_in(&mut *db, who, "reinstate", &subject, Some(&detail)).await?;
         transaction.commit().await.map_err(database)
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arbiter_proto::DESCRIPTION;
+use arbiter_proto::v1::audit_service_server::AuditServiceServer;
 use arbiter_proto::v1::bot_service_server::BotServiceServer;
 use arbiter_proto::v1::ranking_service_server::RankingServiceServer;
 use arbiter_proto::v1::token_service_server::TokenServiceServer;
@@ -127,6 +128,7 @@ pub async fn serve(
     health.set_serving::<RankingServiceServer<Shared>>().await;
     health.set_serving::<BotServiceServer<Shared>>().await;
     health.set_serving::<TokenServiceServer<Shared>>().await;
+    health.set_serving::<AuditServiceServer<Shared>>().await;
     let mut server = Server::builder()
         .http2_keepalive_interval(Some(ALIVE))
         .http2_keepalive_timeout(Some(ALIVE));
@@ -141,7 +143,8 @@ pub async fn serve(
         .add_service(TournamentServiceServer::new(shared.clone()))
         .add_service(RankingServiceServer::new(shared.clone()))
         .add_service(BotServiceServer::new(shared.clone()))
-        .add_service(TokenServiceServer::new(shared.clone()));
+        .add_service(TokenServiceServer::new(shared.clone()))
+        .add_service(AuditServiceServer::new(shared.clone()));
     let changes = shared.changes.clone();
     let stopped = async {
         stop.await;

@@ -1,5 +1,7 @@
 //! What calls are told when they cannot be answered.
 
+use std::time::Duration;
+
 use arbiter_proto::convert::Meaningless;
 use arbiter_proto::ids::{MatchId, MatchIdError};
 use sqlx::Error;
@@ -33,9 +35,27 @@ pub(super) fn moment(time: OffsetDateTime) -> String {
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// A time as messages carry it: microseconds since 1970.
+pub(super) fn time_of(micros: i64) -> Result<OffsetDateTime, Status> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
+        .map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
 /// There is no such thing.
 pub(super) fn missing(what: &str, name: impl std::fmt::Display) -> Status {
     Status::not_found(format!("there is no {what} `{name}`"))
+}
+
+/// Something may be asked again later: in so long.
+pub(super) fn later(why: &str, wait: Duration) -> Status {
+    let seconds = wait.as_secs() + 1;
+    retry_after(Status::resource_exhausted(format!("{why}; wait {seconds} s")), wait)
+}
+
+/// A refusal that tells programs after how long it may be asked again.
+pub(super) fn retry_after(mut status: Status, wait: Duration) -> Status {
+    status.metadata_mut().insert("retry-after", (wait.as_secs() + 1).into());
+    status
 }
 
 /// A message that means nothing.

@@ -4,14 +4,19 @@ use arbiter_proto::ids::TokenId;
 use arbiter_proto::v1::token_service_server::TokenService;
 use arbiter_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, ListTokensRequest, ListTokensResponse,
-    RevokeTokenRequest, RevokeTokenResponse, Token,
+    RevokeTokenRequest, RevokeTokenResponse, RotateTokenRequest, RotateTokenResponse, Token,
 };
+use serde_json::json;
+use time::{Duration, OffsetDateTime};
 use tonic::{Request, Response, Status};
 
-use super::Shared;
-use super::status::{database, missing};
+use super::status::{database, missing, moment, time_of};
+use super::{Shared, change, micros};
 use crate::access::{self, BadName, Role, UnknownRole};
 use crate::db::tokens;
+
+/// How long a former secret may let in at most.
+const LONGEST_OVERLAP: Duration = Duration::days(30);
 
 #[tonic::async_trait]
 impl TokenService for Shared {
@@ -20,19 +25,55 @@ impl TokenService for Shared {
         request: Request<CreateTokenRequest>,
     ) -> Result<Response<CreateTokenResponse>, Status> {
         let who = self.admit(&request, Role::Admin).await?;
-        let CreateTokenRequest { role, name } = request.into_inner();
+        let CreateTokenRequest { role, name, expires_us } = request.into_inner();
         let unknown = |error: UnknownRole| Status::invalid_argument(error.to_string());
         let role: Role = role.parse().map_err(unknown)?;
-        let name = if name.is_empty() { role.word().to_owned() } else { name };
         let unfit = |error: BadName| Status::invalid_argument(error.to_string());
         access::check_name(&name).map_err(unfit)?;
+        let now = self.now();
+        let expires = Some(expires_us).filter(|end| *end != 0).map(time_of).transpose()?;
+        if expires.is_some_and(|end| end <= now) {
+            return Err(Status::invalid_argument("a token has to end after it was made"));
+        }
         let mut transaction = self.pool.begin().await.map_err(database)?;
-        let made = access::create(&mut *transaction, role, &name, self.now()).await;
+        let made = access::create_until(&mut transaction, role, &name, expires, now).await;
         let (id, secret) = made.map_err(database)?;
         let subject = format!("{id} {role} {name}");
-        self.note_in(&mut *transaction, &who, "token create", &subject, None).await?;
+        let detail = access::made(role, &name, expires);
+        self.note_in(&mut *transaction, &who, "token create", &subject, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         Ok(Response::new(CreateTokenResponse { id: id.0, token: secret.text().to_owned() }))
+    }
+
+    async fn rotate_token(
+        &self,
+        request: Request<RotateTokenRequest>,
+    ) -> Result<Response<RotateTokenResponse>, Status> {
+        let who = self.admit(&request, Role::Admin).await?;
+        let RotateTokenRequest { token, overlap_us } = request.into_inner();
+        let overlap = Duration::microseconds(overlap_us);
+        if overlap.is_negative() || overlap > LONGEST_OVERLAP {
+            let most = LONGEST_OVERLAP.whole_days();
+            let error = format!("a former secret lets in for at most {most} days");
+            return Err(Status::invalid_argument(error));
+        }
+        let token = self.good_token(&token).await?;
+        let until = Some(self.now() + overlap).filter(|_| overlap.is_positive());
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let rotated = access::rotate(&mut *transaction, token.id, until).await;
+        let secret = rotated.map_err(database)?.ok_or_else(|| missing("valid token", token.id))?;
+        let subject = format!("{} {} {}", token.id, token.role, token.name);
+        let until_then = |until: Option<OffsetDateTime>| json!({"former_until": until.map(moment)});
+        let detail = change(&until_then(token.former_until), &until_then(until));
+        self.note_in(&mut *transaction, &who, "token rotate", &subject, Some(&detail)).await?;
+        transaction.commit().await.map_err(database)?;
+        Ok(Response::new(RotateTokenResponse {
+            id: token.id.0,
+            role: token.role.word().to_owned(),
+            name: token.name,
+            token: secret.text().to_owned(),
+            former_until_us: until.map_or(0, micros),
+        }))
     }
 
     async fn revoke_token(
@@ -45,8 +86,11 @@ impl TokenService for Shared {
         if !tokens::revoke(&mut *transaction, id, self.now()).await.map_err(database)? {
             return Err(missing("valid token", id));
         }
-        let subject = id.to_string();
-        self.note_in(&mut *transaction, &who, "token revoke", &subject, None).await?;
+        let revoked = tokens::get(&mut *transaction, id).await.map_err(database)?;
+        let revoked = revoked.ok_or_else(|| missing("token", id))?;
+        let subject = format!("{id} {} {}", revoked.role, revoked.name);
+        let detail = change(&json!({"revoked": false}), &json!({"revoked": true}));
+        self.note_in(&mut *transaction, &who, "token revoke", &subject, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         Ok(Response::new(RevokeTokenResponse {}))
     }
@@ -56,14 +100,38 @@ impl TokenService for Shared {
         request: Request<ListTokensRequest>,
     ) -> Result<Response<ListTokensResponse>, Status> {
         self.admit(&request, Role::Admin).await?;
-        let tokens = tokens::list(&self.pool).await.map_err(database)?;
+        let (tokens, now) = (tokens::list(&self.pool).await.map_err(database)?, self.now());
         let message = |token: tokens::Token| Token {
             id: token.id.0,
             role: token.role.word().to_owned(),
             name: token.name,
             revoked: token.revoked_at.is_some(),
+            created_us: micros(token.created_at),
+            expires_us: token.expires_at.map_or(0, micros),
+            used_us: token.used_at.map_or(0, micros),
+            former_until_us: token.former_until.filter(|until| now < *until).map_or(0, micros),
         };
         let tokens = tokens.into_iter().map(message).collect();
         Ok(Response::new(ListTokensResponse { tokens }))
+    }
+}
+
+impl Shared {
+    /// The token of this number, or of this name if no other has it; one that lets somebody in.
+    async fn good_token(&self, named: &str) -> Result<tokens::Token, Status> {
+        let now = self.now();
+        let all = tokens::list(&self.pool).await.map_err(database)?;
+        let mut good = all.into_iter().filter(|token| token.is_good(now));
+        if let Ok(id) = named.parse() {
+            let found = good.find(|token| token.id == TokenId(id));
+            return found.ok_or_else(|| missing("valid token", named));
+        }
+        let mut found: Vec<_> = good.filter(|token| token.name == named).collect();
+        if found.len() > 1 {
+            let ids: Vec<_> = found.iter().map(|token| token.id.to_string()).collect();
+            let error = format!("the tokens {} are called {named}; say which", ids.join(", "));
+            return Err(Status::invalid_argument(error));
+        }
+        found.pop().ok_or_else(|| missing("valid token", named))
     }
 }

@@ -11,12 +11,14 @@ use arbiter_proto::v1::{
     RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest,
     VoidMatchesResponse, WatchEditionRequest,
 };
+use serde_json::{Value, json};
+use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::status::{database, match_id, missing};
-use super::{Answers, Shared, Viewer, Which, micros};
+use super::{Answers, Shared, Viewer, Which, change, micros};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
@@ -40,7 +42,9 @@ impl TournamentService for Shared {
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let made = create::create_in(&mut transaction, &file, self.now()).await;
         let made = made.map_err(create_error)?;
-        self.note_in(&mut *transaction, &who, "tournament create", &made.name, None).await?;
+        let detail = change(&Value::Null, &json!({"settings": made.settings}));
+        let (action, name) = ("tournament create", &made.name);
+        self.note_in(&mut *transaction, &who, action, name, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         self.described(made, &Viewer(Some(who))).await.map(Response::new)
     }
@@ -84,10 +88,9 @@ impl TournamentService for Shared {
         let tournament = self.tournament(tournament).await?;
         let design = if *fresh { Design::Fresh } else { Design::Grown };
         let (queue, id) = (&self.queue, tournament.id);
-        let opened = edition::open_as(queue, id, Running::Refuse, design, self.now()).await;
+        let (running, now) = (Running::Refuse, self.now());
+        let opened = edition::open_for(queue, id, running, design, Some(who.id), now).await;
         let opened = opened.map_err(open_error)?;
-        let subject = format!("{} {}", tournament.name, opened.number);
-        self.note(&who, "tournament start", &subject).await?;
         self.dispatcher.news();
         self.changes.tell();
         let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
@@ -151,9 +154,12 @@ impl TournamentService for Shared {
         let who = self.admit(&request, Role::Organiser).await?;
         let found = self.tournament(&request.get_ref().tournament).await?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
+        let before = standing_in(&mut transaction, &found).await?;
         let ended = create::cancel_in(&mut transaction, found.id, self.now()).await;
         let ended = ended.map_err(end_error)?;
-        self.note_in(&mut *transaction, &who, "tournament cancel", &ended.name, None).await?;
+        let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
+        let (action, name) = ("tournament cancel", &ended.name);
+        self.note_in(&mut *transaction, &who, action, name, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         self.changes.tell();
         self.described(ended, &Viewer(Some(who))).await.map(Response::new)
@@ -166,9 +172,12 @@ impl TournamentService for Shared {
         let who = self.admit(&request, Role::Organiser).await?;
         let found = self.tournament(&request.get_ref().tournament).await?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
+        let before = standing_in(&mut transaction, &found).await?;
         let ended = create::close_in(&mut transaction, found.id, self.now()).await;
         let ended = ended.map_err(end_error)?;
-        self.note_in(&mut *transaction, &who, "tournament close", &ended.name, None).await?;
+        let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
+        let (action, name) = ("tournament close", &ended.name);
+        self.note_in(&mut *transaction, &who, action, name, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         self.changes.tell();
         self.described(ended, &Viewer(Some(who))).await.map(Response::new)
@@ -218,8 +227,10 @@ impl TournamentService for Shared {
             let error = format!("match {id} is not set aside");
             return Err(Status::failed_precondition(error));
         }
-        let subject = id.to_string();
-        self.note_in(&mut *transaction, &who, "match retry", &subject, None).await?;
+        let of = tournaments::of_edition(&mut *transaction, id.edition).await.map_err(database)?;
+        let subject = format!("{} {id}", of.name);
+        let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
+        self.note_in(&mut *transaction, &who, "match retry", &subject, Some(&detail)).await?;
         transaction.commit().await.map_err(database)?;
         self.dispatcher.news();
         Ok(Response::new(RetryAsideResponse {}))
@@ -262,6 +273,18 @@ impl TournamentService for Shared {
         let id = match_id(&request.get_ref().r#match)?;
         self.record(&who, id).await.map(Response::new)
     }
+}
+
+/// How a tournament and its newest edition stand, as the audit log tells it.
+async fn standing_in(
+    db: &mut PgConnection,
+    tournament: &tournaments::Tournament,
+) -> Result<Value, Status> {
+    let editions = editions::of_tournament(&mut *db, tournament.id).await.map_err(database)?;
+    let newest = editions.first().map(edition::state_of);
+    let found = tournaments::get(&mut *db, tournament.id).await.map_err(database)?;
+    let state = found.map(|found| found.state.word());
+    Ok(json!({"state": state, "newest": newest}))
 }
 
 /// An edition in short, where `official` is the official one.

@@ -3,10 +3,9 @@
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
 use serde_json::json;
-use time::OffsetDateTime;
 use tonic::Status;
 
-use super::status::{database, match_id, missing};
+use super::status::{database, match_id, missing, time_of};
 use super::tournament::end_error;
 use super::{Shared, Which, Who};
 use crate::db::voids::Wanted;
@@ -75,12 +74,8 @@ impl Shared {
             let known = workers::find(&self.pool, name).await.map_err(database)?;
             known.ok_or_else(|| missing("worker", name))?;
         }
-        let moment = |micros: i64| {
-            OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
-                .map_err(|error| Status::invalid_argument(error.to_string()))
-        };
-        let from = request.from_us.map(moment).transpose()?;
-        let to = request.to_us.map(moment).transpose()?;
+        let from = request.from_us.map(time_of).transpose()?;
+        let to = request.to_us.map(time_of).transpose()?;
         Ok(Wanted { worker, from, to })
     }
 }

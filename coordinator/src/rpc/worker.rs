@@ -29,7 +29,8 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::status::{database, meaningless};
-use super::{Answers, Shared, secret};
+use super::{Answers, Shared, caller, secret};
+use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
 use crate::db::{self, versions, workers};
 use crate::queue::{self, Failure, ReportError, Task, Work};
@@ -61,6 +62,7 @@ impl WorkerService for Shared {
     ) -> Result<Response<Self::WorkStream>, Status> {
         self.admit(&request, Role::Worker).await?;
         let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
+        let caller = caller(&request);
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let Hello { name, build, sandbox, .. } = &hello;
@@ -71,7 +73,8 @@ impl WorkerService for Shared {
         let number = number.map_err(database)?;
         let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
-        let session = Session { shared: self.clone(), worker, number, database, secret, outbound };
+        let shared = self.clone();
+        let session = Session { shared, worker, number, database, secret, caller, outbound };
         let span = tracing::info_span!("worker", id = %worker, name = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -122,6 +125,8 @@ struct Session {
     /// Which database it works for.
     database: String,
     secret: Secret,
+    /// Where it comes from.
+    caller: Caller,
     outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
 }
 
@@ -203,7 +208,7 @@ impl Session {
 
     /// Whether the worker may still work for us: its token may have been revoked.
     async fn check(&self) -> Result<(), End> {
-        self.shared.admit_secret(&self.secret, Role::Worker).await?;
+        self.shared.admit_secret(&self.secret, Role::Worker, &self.caller).await?;
         let Shared { pool, .. } = &self.shared;
         workers::see(pool, self.worker, self.shared.now()).await.map_err(database)?;
         Ok(())

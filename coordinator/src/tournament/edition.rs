@@ -5,7 +5,7 @@
 //! not at all. It works on a thread of its own, because plans are computed while they are stored,
 //! and whoever asked for it may leave: it goes on all the same.
 
-use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, VersionId};
+use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
@@ -20,7 +20,7 @@ use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, changes, lots, versions};
+use crate::db::{self, audit, changes, lots, versions};
 use crate::queue::{PlanError, Queue};
 use crate::schedule::{NameKey, ScheduleError};
 
@@ -94,8 +94,23 @@ pub async fn open_as(
     design: Design,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
+    open_for(queue, tournament, running, design, None, now).await
+}
+
+/// Opens an edition like [`open_as`], for somebody with a token, which the audit log notes.
+///
+/// # Errors
+/// As for [`open`].
+pub(crate) async fn open_for(
+    queue: &Queue,
+    tournament: TournamentId,
+    running: Running,
+    design: Design,
+    who: Option<TokenId>,
+    now: OffsetDateTime,
+) -> Result<Edition, OpenError> {
     let (queue, runtime) = (queue.clone(), Handle::current());
-    let work = move || runtime.block_on(open_here(&queue, tournament, running, design, now));
+    let work = move || runtime.block_on(open_here(&queue, tournament, running, design, who, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
 
@@ -104,6 +119,7 @@ async fn open_here(
     tournament: TournamentId,
     running: Running,
     design: Design,
+    who: Option<TokenId>,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
@@ -113,14 +129,29 @@ async fn open_here(
     // What changes from here on may be missing from the edition, and makes another one due.
     let changes = changes::of_tournament(&mut *db, tournament.id).await?;
     let before = editions::playing(&mut *db, tournament.id).await?;
+    let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
     if let (Running::Refuse, Some(before)) = (running, &before) {
         let (name, number) = (tournament.name, before.number);
         return Err(StateError::Runs { name, number }.into());
     }
     let opened = begin(db, &tournament, before.as_ref(), design, now).await?;
     changes::forget(&mut *db, &changes).await?;
+    if who.is_some() {
+        let subject = format!("{} {}", tournament.name, opened.number);
+        let detail = json!({
+            "before": newest.map(|edition| state_of(&edition)), "after": state_of(&opened),
+            "fresh": design == Design::Fresh,
+        });
+        audit::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
+    }
     transaction.commit().await?;
     Ok(opened)
+}
+
+/// An edition, as the audit log tells of it.
+pub(crate) fn state_of(edition: &Edition) -> Value {
+    let Edition { number, state, matches, counted, .. } = edition;
+    json!({"edition": number, "state": state.word(), "matches": matches, "counted": counted})
 }
 
 /// Plans an edition and starts it in the place of the one that runs, in a transaction of the

@@ -24,7 +24,7 @@ use crate::queue::{Clock, PlanError, Queue};
 /// How often it is looked whether an edition is due.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Opens editions. Several coordinators may do so at once.
+/// Opens editions. The leader does so; several at once do no harm ([`crate::leader`]).
 #[derive(Debug)]
 pub struct Opener {
     queue: Queue,

@@ -7,54 +7,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::bucket::{Bucket, Rate};
+
 /// How many tables a token may have answered in one go: three whole sessions of 200, each with some
-/// 30 requests.
-const MOST: u32 = 20_000;
-/// How many more a second.
-const A_SECOND: u32 = 1000;
+/// 30 requests; and a thousand more a second.
+const TABLES: Rate = Rate { most: 20_000, each: Duration::from_millis(1) };
 /// What a request costs besides its tables, in tables.
 const REQUEST: u32 = 2;
 /// So many buckets are kept before the full ones are looked for and thrown away.
 const KEPT: usize = 4096;
 
-/// What is left of what a token may ask.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
-    left: u32,
-    /// When that was so.
-    at: Instant,
-}
-
-impl Bucket {
-    fn full(now: Instant) -> Self {
-        Self { left: MOST, at: now }
-    }
-
-    /// Adds what has come in since it was last looked at.
-    fn fill(&mut self, now: Instant) {
-        let millis = now.saturating_duration_since(self.at).as_millis();
-        let more = millis * u128::from(A_SECOND) / 1000;
-        if more > 0 {
-            let more = u32::try_from(more).unwrap_or(MOST);
-            (self.left, self.at) = (self.left.saturating_add(more).min(MOST), now);
-        }
-    }
-
-    /// Takes the price of a request for so many tables.
-    ///
-    /// # Errors
-    /// If there is not as much left: how long until there is.
-    pub(super) fn take(&mut self, tables: usize, now: Instant) -> Result<(), Duration> {
-        self.fill(now);
-        let price = u32::try_from(tables).unwrap_or(MOST).saturating_add(REQUEST).min(MOST);
-        match self.left.checked_sub(price) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => Err(Duration::from_secs(1) * (price - self.left) / A_SECOND),
-        }
-    }
+/// The price of a request for so many tables.
+pub(super) fn price(tables: usize) -> u32 {
+    u32::try_from(tables).unwrap_or(u32::MAX).saturating_add(REQUEST)
 }
 
 /// What is kept of a token.
@@ -77,14 +42,11 @@ impl Buckets {
         if buckets.len() >= KEPT && !buckets.contains_key(&token) {
             // One that is in use or not full yet is needed; a full one is like a new one.
             buckets.retain(|_, shared| match shared.try_lock() {
-                Ok(mut bucket) => {
-                    bucket.fill(now);
-                    bucket.left < MOST || Arc::strong_count(shared) > 1
-                }
+                Ok(mut bucket) => !bucket.is_full(now) || Arc::strong_count(shared) > 1,
                 Err(_) => true,
             });
         }
-        let new = || Arc::new(Mutex::new(Bucket::full(now)));
+        let new = || Arc::new(Mutex::new(Bucket::full(TABLES, now)));
         Arc::clone(buckets.entry(token).or_insert_with(new))
     }
 }
@@ -96,24 +58,24 @@ mod tests {
     #[test]
     fn a_bucket_empties_and_fills() {
         let start = Instant::now();
-        let mut bucket = Bucket::full(start);
+        let mut bucket = Bucket::full(TABLES, start);
         let mut sessions = 0;
-        while bucket.take(198, start).is_ok() {
+        while bucket.take(price(198), start).is_ok() {
             sessions += 1;
         }
         assert_eq!(sessions, 100);
-        assert_eq!(bucket.take(98, start), Err(Duration::from_millis(100)));
-        assert_eq!(bucket.take(98, start + Duration::from_millis(100)), Ok(()));
+        assert_eq!(bucket.take(price(98), start), Err(Duration::from_millis(100)));
+        assert_eq!(bucket.take(price(98), start + Duration::from_millis(100)), Ok(()));
         let later = start + Duration::from_secs(3600);
-        assert_eq!(bucket.take(18_000, later), Ok(()));
-        assert!(bucket.take(2000, later).is_err());
+        assert_eq!(bucket.take(price(18_000), later), Ok(()));
+        assert!(bucket.take(price(2000), later).is_err());
     }
 
     #[tokio::test]
     async fn full_buckets_are_forgotten() {
         let (start, buckets) = (Instant::now(), Buckets::default());
         let mut held = buckets.turn_of([1; 32], start).await;
-        held.take(1000, start).unwrap();
+        held.take(price(1000), start).unwrap();
         for token in 0..KEPT {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&token.to_be_bytes());
@@ -123,6 +85,6 @@ mod tests {
         assert!(kept < 10, "{kept}");
         drop(held);
         let mut held = buckets.turn_of([1; 32], start).await;
-        assert!(held.take(19_000, start).is_err(), "an emptied bucket is kept");
+        assert!(held.take(price(19_000), start).is_err(), "an emptied bucket is kept");
     }
 }

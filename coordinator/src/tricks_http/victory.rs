@@ -35,7 +35,7 @@ impl Victory {
         Some(Self { player, result, at: at.replace_nanosecond(0).unwrap_or(at) })
     }
 
-    /// The token of the player whose secret has this hash.
+    /// The token of the player whose first secret has this hash.
     pub(super) fn token(&self, key: &[u8; 32], hash: &[u8]) -> String {
         let Self { player, result, at } = self;
         let claim = format!("{:08x}{result:02x}{:010x}", player.0, at.unix_timestamp());

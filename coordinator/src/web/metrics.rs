@@ -42,6 +42,7 @@ struct Figures {
     matches: Family<InState, Gauge>,
     lots: Family<InState, Gauge>,
     workers: Gauge,
+    leader: Gauge,
 }
 
 impl Figures {
@@ -57,6 +58,8 @@ impl Figures {
         registry.register("queue_lots", lots, self.lots.clone());
         let known = "Workers that have ever said hello";
         registry.register("workers_known", known, self.workers.clone());
+        let leads = "Whether this coordinator leads those of its database";
+        registry.register("leader", leads, self.leader.clone());
         registry
     }
 }
@@ -80,6 +83,7 @@ pub(super) async fn show(
     }
     let known = workers::list(&shared.pool).await.map_err(database)?.len();
     figures.workers.set(i64::try_from(known).unwrap_or(i64::MAX));
+    figures.leader.set(shared.leadership.holds().into());
     let mut text = String::new();
     encode(&mut text, &figures.registry())
         .map_err(|error| WebError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;

@@ -5,21 +5,23 @@
 //! site can know; and whatever changes something must come from a page of this server.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 
 use axum::Form;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{ConnectInfo, FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tonic::Request;
 use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Status};
 
 use super::actions::Button;
 use super::error::WebError;
 use super::page;
-use crate::access::{self, Secret};
+use crate::access::Secret;
+use crate::access::guard::Caller;
 use crate::rpc::Shared;
 
 /// The name of the cookie.
@@ -35,13 +37,18 @@ const LONGEST: usize = 200;
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     token: Option<Secret>,
+    /// Where the request comes from.
+    caller: Caller,
 }
 
 impl<S: Sync> FromRequestParts<S> for Session {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self { token: cookie(&parts.headers).map(Secret::from) })
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let forwarded = parts.headers.get("x-forwarded-for").and_then(|text| text.to_str().ok());
+        let caller = Caller { peer, forwarded: forwarded.map(str::to_owned) };
+        Ok(Self { token: cookie(&parts.headers).map(Secret::from), caller })
     }
 }
 
@@ -63,6 +70,7 @@ impl Session {
     /// A call of a service by whoever looks.
     pub(super) fn ask<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
+        request.extensions_mut().insert(self.caller.clone());
         let header = self.token.as_ref().map(|token| format!("Bearer {}", token.text()));
         if let Some(header) = header
             && let Ok(value) = MetadataValue::try_from(header)
@@ -141,15 +149,31 @@ pub(super) async fn login(
         return Err(WebError::new(StatusCode::FORBIDDEN, "log in on the page for it"));
     }
     let token = Secret::from(login.token.trim().to_owned());
-    let found = access::find(&shared.pool, &token).await.map_err(crate::rpc::database)?;
+    let found = match shared.log_in(&token, &session.caller).await {
+        Err(status) if status.code() == Code::ResourceExhausted => {
+            return Ok(too_many(&session, &status));
+        }
+        found => found?,
+    };
     let plain = token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if found.is_none() || !plain {
-        let refused = "The token is not known here, or was revoked.";
+    if !found || !plain {
+        let refused = "The token is not known here, or was revoked, or has expired.";
         let page = login_page(&session, Some(refused));
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     }
     let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     Ok(with_cookie(token.text(), STAY, secure))
+}
+
+/// What somebody is told who has tried too many wrong tokens.
+fn too_many(session: &Session, status: &Status) -> Response {
+    let page = login_page(session, Some(status.message()));
+    let mut response = (StatusCode::TOO_MANY_REQUESTS, page).into_response();
+    let wait = status.metadata().get("retry-after").and_then(|wait| wait.to_str().ok());
+    if let Some(wait) = wait.and_then(|wait| HeaderValue::from_str(wait).ok()) {
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    response
 }
 
 pub(super) async fn logout(

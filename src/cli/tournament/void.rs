@@ -5,10 +5,10 @@ use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
 use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::cli::Failure;
 use crate::cli::client::Client;
+use crate::cli::moments::{micros, moment};
 use crate::cli::output::{Columns, Output, matches};
 
 /// Declare matches void, so that they are played again in a new edition; without --apply only show
@@ -53,17 +53,6 @@ pub(super) struct Void {
     json: bool,
     #[command(flatten)]
     client: Client,
-}
-
-/// Reads a moment as tournament files have it.
-fn moment(text: &str) -> Result<OffsetDateTime, String> {
-    let read = OffsetDateTime::parse(text, &Rfc3339);
-    read.map_err(|_| "write a date and a time, as in 2027-03-01T12:00:00Z".to_owned())
-}
-
-/// Microseconds since 1970.
-fn micros(time: OffsetDateTime) -> i64 {
-    i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
 }
 
 impl Void {

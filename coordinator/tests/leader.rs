@@ -1,0 +1,131 @@
+//! One of several coordinators leads, whatever becomes of it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arbiter_coordinator::db;
+use arbiter_coordinator::leader::{Election, Leadership};
+use sqlx::{Connection as _, PgConnection, PgPool};
+use support::Database;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What the leader's work is counted in.
+#[derive(Clone, Debug, Default)]
+struct Terms {
+    /// Those that go on.
+    open: Arc<AtomicUsize>,
+    /// All there were.
+    begun: Arc<AtomicUsize>,
+}
+
+/// A term, which ends when its work is dropped.
+struct Term(Terms);
+
+impl Terms {
+    fn begin(&self) -> Term {
+        assert_eq!(self.open.fetch_add(1, Ordering::SeqCst), 0, "somebody leads already");
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        Term(self.clone())
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Term {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A coordinator that does nothing but lead, if it does.
+struct Candidate {
+    leadership: Leadership,
+    running: AbortHandle,
+}
+
+impl Candidate {
+    async fn stand(database: &Database, terms: &Terms, tasks: &mut JoinSet<()>) -> Self {
+        let pool: PgPool = db::connect(database.options(), 2).await.unwrap();
+        let leadership = Leadership::default();
+        let election = Election::new(pool, leadership.clone());
+        let terms = terms.clone();
+        let running = tasks.spawn(election.run(move |_| {
+            let terms = terms.clone();
+            async move {
+                let _term = terms.begin();
+                std::future::pending::<()>().await;
+            }
+        }));
+        Self { leadership, running }
+    }
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < deadline, "{what}: not in time");
+        sleep(LOOK).await;
+    }
+}
+
+/// Who leads: no more than one says so.
+fn leader(candidates: &[Candidate]) -> Option<usize> {
+    let leads = |candidate: &Candidate| candidate.leadership.holds();
+    let leaders: Vec<_> = (0..candidates.len()).filter(|n| leads(&candidates[*n])).collect();
+    assert!(leaders.len() <= 1, "{leaders:?} lead at the same time");
+    leaders.first().copied()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_lost_another_one_leads() {
+    let database = Database::new().await;
+    let (terms, mut tasks, mut candidates) = (Terms::default(), JoinSet::new(), Vec::new());
+    for _ in 0..3 {
+        candidates.push(Candidate::stand(&database, &terms, &mut tasks).await);
+    }
+    until("somebody leads", async || leader(&candidates).is_some()).await;
+    // Its session is ended: by the server, by the network, all the same.
+    for term in 2..5 {
+        let ended = "
+            SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+            WHERE locktype = 'advisory' AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        assert_eq!(database.number(ended).await, 1);
+        until("another term begins", async || terms.begun() == term).await;
+        until("somebody leads", async || leader(&candidates).is_some()).await;
+    }
+    // It ends in the middle of its work.
+    let gone = leader(&candidates).unwrap();
+    candidates.remove(gone).running.abort();
+    until("another term begins", async || terms.begun() == 5).await;
+    until("somebody else leads", async || leader(&candidates).is_some()).await;
+    assert_eq!(terms.open.load(Ordering::SeqCst), 1);
+    tasks.shutdown().await;
+    assert_eq!(terms.open.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_says_nothing_is_none_any_more() {
+    let database = Database::new().await;
+    let mut asleep = PgConnection::connect_with(&database.options()).await.unwrap();
+    db::end_when_silent(&mut asleep, Duration::from_secs(2)).await.unwrap();
+    assert!(db::try_to_lead(&mut asleep).await.unwrap());
+    let (terms, mut tasks) = (Terms::default(), JoinSet::new());
+    let candidate = Candidate::stand(&database, &terms, &mut tasks).await;
+    until("somebody else leads", async || candidate.leadership.holds()).await;
+    assert!(asleep.ping().await.is_err(), "its session is over");
+    tasks.shutdown().await;
+}

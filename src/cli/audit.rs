@@ -1,0 +1,102 @@
+//! `arbiter audit`: who changed what.
+
+use arbiter_proto::v1::{Change, ListChangesRequest};
+use clap::Args;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::Failure;
+use super::client::{Client, Server};
+use super::moments::{When, micros, when};
+use super::output::{Columns, Output, moment, moment_json};
+
+/// The most lines of an answer.
+const PAGE: u32 = 1000;
+
+/// Show who changed what: for organisers.
+#[derive(Debug, Args)]
+#[command(after_help = "A line is written in the transaction of its change, and never changed. \
+With --json each has what was
+so before and what is so since.
+
+Examples:
+  arbiter audit
+  arbiter audit finals --since 7d
+  arbiter audit --who ada --json")]
+pub(super) struct Audit {
+    /// Changes of this tournament alone.
+    #[arg(value_name = "T")]
+    tournament: Option<String>,
+    /// Changes since then: a time, or how long ago.
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    since: Option<When>,
+    /// Changes made with tokens of this name, or with the token of this number.
+    #[arg(long, value_name = "WHO")]
+    who: Option<String>,
+    /// So many at most, the newest.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+    /// Print one JSON object a change.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Audit {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let now = OffsetDateTime::now_utc();
+        let wanted = ListChangesRequest {
+            tournament: self.tournament.unwrap_or_default(),
+            who: self.who.unwrap_or_default(),
+            since_us: self.since.map_or(0, |since| micros(since.past(now))),
+            before: 0,
+            limit: 0,
+        };
+        let changes = self.client.run(async |server| latest(&server, wanted, self.limit).await)?;
+        let mut out = Output::new();
+        let mut table = Columns::new(["time", "who", "what", "to what"], &[0, 1, 2, 3]);
+        for change in changes {
+            if self.json {
+                out.json(&object(&change))?;
+            } else {
+                let who = match change.token {
+                    0 => "arbiter".to_owned(),
+                    token => format!("{} ({} {token})", change.name, change.role),
+                };
+                table.push(vec![moment(change.at_us), who, change.action, change.subject]);
+            }
+        }
+        if !self.json {
+            out.table(&table)?;
+        }
+        out.flush()
+    }
+}
+
+/// So many of the latest changes, asked for page by page.
+async fn latest(
+    server: &Server,
+    mut wanted: ListChangesRequest,
+    limit: usize,
+) -> Result<Vec<Change>, Failure> {
+    let mut found = Vec::new();
+    while found.len() < limit {
+        wanted.limit = u32::try_from(limit - found.len()).unwrap_or(PAGE).min(PAGE);
+        let page = server.audit().list_changes(wanted.clone()).await?.into_inner().changes;
+        let Some(last) = page.last() else { break };
+        wanted.before = last.id;
+        found.extend(page);
+    }
+    Ok(found)
+}
+
+fn object(change: &Change) -> Value {
+    let detail: Value = serde_json::from_str(&change.detail).unwrap_or_default();
+    let who = (change.token != 0)
+        .then(|| json!({"token": change.token, "name": change.name, "role": change.role}));
+    json!({
+        "id": change.id, "at": moment_json(change.at_us), "who": who, "action": change.action,
+        "subject": change.subject, "detail": detail,
+    })
+}

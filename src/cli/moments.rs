@@ -1,0 +1,80 @@
+//! Moments and spans of time as people write them on the command line.
+
+use arbiter_games::Micros;
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
+
+/// Reads a moment as tournament files have it.
+pub(super) fn moment(text: &str) -> Result<OffsetDateTime, String> {
+    let read = OffsetDateTime::parse(text, &Rfc3339);
+    read.map_err(|_| "write a date and a time, as in 2027-03-01T12:00:00Z".to_owned())
+}
+
+/// Microseconds since 1970.
+pub(super) fn micros(time: OffsetDateTime) -> i64 {
+    i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
+}
+
+/// Reads a span: some days, or what the clock of a tournament may be.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let days: Option<u16> = text.strip_suffix('d').and_then(|days| days.trim_end().parse().ok());
+    if let Some(days) = days {
+        return Ok(Duration::days(days.into()));
+    }
+    let read: Result<Micros, _> = text.parse();
+    let remedy = |_| "write a whole number and a unit, as in 30min, 12h or 90d".to_owned();
+    read.map(|span| Duration::microseconds(span.0)).map_err(remedy)
+}
+
+/// A moment, as such or by how far it is from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    At(OffsetDateTime),
+    Within(Duration),
+}
+
+impl When {
+    /// The moment that lies ahead.
+    pub(super) fn ahead(self, now: OffsetDateTime) -> OffsetDateTime {
+        match self {
+            Self::At(moment) => moment,
+            Self::Within(span) => now + span,
+        }
+    }
+
+    /// The moment that is past.
+    pub(super) fn past(self, now: OffsetDateTime) -> OffsetDateTime {
+        match self {
+            Self::At(moment) => moment,
+            Self::Within(span) => now - span,
+        }
+    }
+}
+
+/// Reads a moment or a span.
+pub(super) fn when(text: &str) -> Result<When, String> {
+    if let Ok(moment) = moment(text) {
+        return Ok(When::At(moment));
+    }
+    let remedy = |_| "write 90d, 12h, or a time such as 2027-03-01T12:00:00Z".to_owned();
+    span(text).map(When::Within).map_err(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_and_spans_are_read() {
+        assert_eq!(span("90d"), Ok(Duration::days(90)));
+        assert_eq!(span("15min"), Ok(Duration::minutes(15)));
+        for bad in ["", "d", "-1d", "99999d", "soon"] {
+            assert!(span(bad).is_err(), "{bad}");
+        }
+        let now = moment("2027-03-01T12:00:00Z").unwrap();
+        assert_eq!(when("2027-03-01T12:00:00Z"), Ok(When::At(now)));
+        assert_eq!(when("12h").unwrap().past(now), now - Duration::hours(12));
+        assert_eq!(when("12h").unwrap().ahead(now), now + Duration::hours(12));
+        assert!(when("tomorrow").unwrap_err().contains("90d"));
+    }
+}

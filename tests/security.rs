@@ -1,0 +1,204 @@
+//! Who is let in, how often somebody may be wrong, and that everything an organiser does is noted.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use serde_json::Value;
+use support::service::{Database, Service, done, free_address};
+use support::{Bots, arbiter};
+use tempfile::TempDir;
+
+/// A coordinator with pages.
+struct Site {
+    _database: Database,
+    coordinator: Service,
+    grpc: SocketAddr,
+    http: SocketAddr,
+    admin: String,
+    directory: TempDir,
+}
+
+impl Site {
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::start(Durability::Fleeting);
+        let (grpc, http, admin) = (free_address(), free_address(), database.token("admin"));
+        let mut command = database.coordinator(grpc);
+        command.args(["--http", &http.to_string(), "--trust-proxy", "127.0.0.0/8"]);
+        let mut coordinator = Service::start(&mut command, &directory.path().join("log"));
+        coordinator.hear("serving");
+        Self { _database: database, coordinator, grpc, http, admin, directory }
+    }
+
+    fn call(&self, token: &str, words: &[&str]) -> Output {
+        self.command(token, words).output().unwrap()
+    }
+
+    fn command(&self, token: &str, words: &[&str]) -> Command {
+        let mut command = arbiter();
+        command.args(words).env("ARBITER_SERVER", format!("http://{}", self.grpc));
+        command.env("ARBITER_TOKEN", token);
+        command
+    }
+
+    /// What a command of the administrator's prints, which must end well.
+    fn tell(&self, words: &[&str]) -> String {
+        done(&self.call(&self.admin, words))
+    }
+
+    fn json(&self, words: &[&str]) -> Vec<Value> {
+        let printed = self.tell(&[words, &["--json"]].concat());
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Logs in on the page for it, through a proxy that says where from.
+    fn log_in(&self, token: &str, from: &str) -> String {
+        let body = format!("token={token}");
+        let request = format!(
+            "POST /login HTTP/1.1\r\nHost: {}\r\nX-Forwarded-For: {from}\r\nConnection: close\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
+            self.http,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn close(mut self) {
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+    }
+}
+
+/// Expects this exit code and a message that says so.
+fn refused(output: &Output, code: i32, says: &str) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.contains(says), "{message:?} lacks {says:?}");
+}
+
+#[test]
+fn tokens_are_rotated_and_end() {
+    let site = Site::open();
+    let create = ["token", "create", "--role", "organiser", "--name", "ada", "--expires", "90d"];
+    let ada = site.tell(&create).trim().to_owned();
+    let lets_in = |token: &str| {
+        let output = site.call(token, &["audit"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let code = output.status.code();
+        assert!(code == Some(0) || message.contains("was revoked, or has expired"), "{message}");
+        code == Some(0)
+    };
+    assert!(lets_in(&ada));
+    let second = site.tell(&["token", "rotate", "ada"]).trim().to_owned();
+    assert!(second.starts_with("arb_") && second != ada);
+    assert!(lets_in(&ada) && lets_in(&second), "for an hour both let in");
+    let third = site.tell(&["token", "rotate", "ada", "--overlap", "0s"]).trim().to_owned();
+    assert!(!lets_in(&ada) && !lets_in(&second) && lets_in(&third));
+
+    let listed = site.json(&["token", "list"]);
+    let listed = listed.iter().find(|token| token["name"] == "ada").unwrap();
+    assert!(listed["used"].is_string() && listed["expires"].is_string(), "{listed}");
+    assert_eq!(listed["former_until"], Value::Null);
+    let id = listed["id"].to_string();
+    site.tell(&["token", "create", "--role", "player", "--name", "ada"]);
+    let both = site.call(&site.admin, &["token", "rotate", "ada"]);
+    refused(&both, 2, &format!("the tokens {id}, "));
+    refused(&site.call(&site.admin, &["token", "rotate", "nobody"]), 2, "no valid token `nobody`");
+    refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
+    site.tell(&["token", "rotate", &id]);
+    site.tell(&["token", "revoke", &id]);
+    assert!(!lets_in(&third), "neither of its secrets lets in");
+    refused(&site.call(&site.admin, &["token", "rotate", &id]), 2, "no valid token");
+    site.close();
+}
+
+#[test]
+fn who_is_wrong_too_often_has_to_wait() {
+    let site = Site::open();
+    let ada = site.tell(&["token", "create", "--role", "player", "--name", "ada"]);
+    let eve = "198.51.100.7";
+    let mut answers = (0..40).map(|number| site.log_in(&format!("arb_{number}"), eve));
+    let limited = answers.find(|answer| answer.starts_with("HTTP/1.1 429")).unwrap();
+    let head = limited.to_lowercase();
+    assert!(head.contains("\r\nretry-after: ") && limited.contains("wait"), "{limited}");
+    let other = site.log_in("arb_1", "198.51.100.8");
+    assert!(other.starts_with("HTTP/1.1 401"), "{other}");
+    let good = site.log_in(ada.trim(), "198.51.100.8");
+    assert!(good.starts_with("HTTP/1.1 303"), "{good}");
+    let known = site.log_in(ada.trim(), eve);
+    assert!(known.starts_with("HTTP/1.1 303"), "who was let in lately is let in: {known}");
+
+    // The same over gRPC, from here.
+    let limited = (0..60).map(|number| site.call(&format!("arb_{number}"), &["token", "list"]));
+    let limited = limited.into_iter().find(|output| output.status.code() == Some(1)).unwrap();
+    refused(&limited, 1, "too many tokens from there are not known here; wait");
+    site.tell(&["token", "list"]);
+    site.close();
+}
+
+#[test]
+fn what_organisers_do_is_noted_with_what_was_so_before() {
+    let site = Site::open();
+    let organiser = ["token", "create", "--role", "organiser", "--name", "ada"];
+    let ada = site.tell(&organiser).trim().to_owned();
+    let bots = Bots::new();
+    let house = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
+    let file = site.directory.path().join("cup.toml");
+    let text = format!("name = \"cup\"\ngame = \"gomoku\"\n[house]\nbots = {house:?}\n");
+    fs::write(&file, text).unwrap();
+    let organise = |words: &[&str]| done(&site.call(&ada, words));
+    organise(&["tournament", "create", file.to_str().unwrap()]);
+    organise(&["tournament", "start", "cup"]);
+    organise(&["bots", "cup", "--withdraw", "two"]);
+    organise(&["tournament", "cancel", "cup"]);
+    assert!(site.log_in(&ada, "192.0.2.1").starts_with("HTTP/1.1 303"));
+
+    let changes = site.json(&["audit"]);
+    let actions: Vec<_> = changes.iter().rev().map(|change| change["action"].clone()).collect();
+    let due = [
+        "token create",
+        "token create",
+        "tournament create",
+        "submit",
+        "submit",
+        "tournament start",
+        "withdraw",
+        "tournament cancel",
+        "token login",
+    ];
+    assert_eq!(actions, due);
+    let of_cup = site.json(&["audit", "cup", "--who", "ada"]);
+    assert_eq!(of_cup.len(), 6);
+    let detail = |action: &str| {
+        let change = of_cup.iter().find(|change| change["action"] == action).unwrap();
+        assert_eq!(change["who"]["name"], "ada");
+        change["detail"].clone()
+    };
+    assert_eq!(detail("tournament create")["after"]["settings"]["game"], "gomoku");
+    let start = detail("tournament start");
+    assert_eq!((&start["before"], &start["after"]["edition"]), (&Value::Null, &Value::from(1)));
+    assert_eq!(detail("withdraw")["before"]["withdrawn"], false);
+    let cancel = detail("tournament cancel");
+    assert_eq!(cancel["before"]["state"], "open");
+    assert_eq!(cancel["before"]["newest"]["state"], "running");
+    assert_eq!(cancel["after"]["state"], "cancelled");
+    let first = &changes.last().unwrap();
+    assert_eq!(first["who"], Value::Null, "whoever had the database");
+    assert_eq!(site.json(&["audit", "--limit", "2"]).len(), 2);
+    assert!(site.json(&["audit", "--since", "2999-01-01T00:00:00Z"]).is_empty());
+    assert_eq!(site.json(&["audit", "--since", "1h"]).len(), due.len());
+    assert!(site.tell(&["audit", "cup"]).contains("ada (organiser "));
+    let player = site.tell(&["token", "create", "--role", "player"]);
+    refused(&site.call(player.trim(), &["audit"]), 3, "role organiser, not player");
+    site.close();
+}
