@@ -16,16 +16,18 @@ use tokio::time::Instant;
 use crate::access::guard::{Guard, Network};
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
+use crate::clearing::Clearing;
 use crate::db;
 use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
-use crate::db::tokens;
+use crate::db::{packs, tokens};
 use crate::leader::{Election, Leadership};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
 use crate::rpc::{self, Changes, ServeError, Shared, Tls, Turns};
+use crate::store::Store;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
@@ -48,6 +50,17 @@ pub struct Config {
     pub connections: u32,
     /// Who says in `X-Forwarded-For` for whom it speaks, and is believed.
     pub proxies: Vec<Network>,
+    /// What becomes of records.
+    pub records: Records,
+}
+
+/// What becomes of records.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// Where they are kept, if not in the database.
+    pub store: Option<Store>,
+    /// How long after the end of their tournament, if not for ever.
+    pub keep: Option<time::Duration>,
 }
 
 /// Why a coordinator does not start.
@@ -117,6 +130,12 @@ impl Coordinator {
         let queue = Queue::new(pool.clone(), config.terms);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone(), clock);
         let (reporter, collector) = Reporter::new(queue.clone());
+        let store = config.records.store.clone();
+        let collector = collector.with_store(store.clone());
+        let clearing = Clearing::new(pool.clone(), config.records.clone(), clock);
+        if store.is_none() && again(|| packs::any(&pool)).await.unwrap_or_default() {
+            tracing::warn!("some records are in an object store, and --records does not name it");
+        }
         let shared = Shared {
             boards: Boards::new(pool.clone()),
             handout: Arc::new(Handout::new(pool.clone())),
@@ -125,6 +144,8 @@ impl Coordinator {
             guard: Guard::new(config.proxies.clone()),
             leadership: Leadership::default(),
             terms: config.terms,
+            store,
+            clearing,
             pool,
             queue,
             dispatcher,
@@ -223,6 +244,7 @@ async fn lead(shared: Shared, awake: Instant) {
         upkeep.run_since(awake, |round| tell(round, changes, dispatcher)),
         opener.run(|outcome| tell_opened(outcome, changes, dispatcher)),
         rpc::keep_pace(shared.clone()),
+        shared.clearing.run(),
     );
 }
 
@@ -308,6 +330,12 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     });
     match migrated.await.map_err(unreachable)? {
         Ok(()) => Ok(pool),
+        Err(MigrateError::VersionMissing(migration))
+            if db::can_live_with_it(&pool).await.unwrap_or_default() =>
+        {
+            tracing::warn!(migration, "the tables are those of a later version; serving all the same");
+            Ok(pool)
+        }
         Err(MigrateError::VersionMissing(migration) | MigrateError::VersionMismatch(migration)) => {
             Err(StartError::Later { database, migration })
         }

@@ -23,6 +23,7 @@ pub mod audit;
 pub mod bots;
 pub mod changes;
 mod copy;
+pub mod dropped;
 pub mod editions;
 pub mod entrants;
 pub mod estimates;
@@ -32,10 +33,12 @@ pub mod files;
 pub mod lots;
 pub mod matches;
 pub mod paces;
+pub mod packs;
 pub mod played;
 pub mod records;
 mod relay;
 pub mod results;
+pub mod shelves;
 pub mod standings;
 pub mod takeover;
 pub mod tokens;
@@ -192,6 +195,17 @@ pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool, Error> {
 /// If the database was made by a newer version, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     MIGRATIONS.run(pool).await
+}
+
+/// Whether this program can live with tables of a later version: in an upgrade coordinators of both
+/// versions serve for a while.
+///
+/// # Errors
+/// If the database fails.
+pub async fn can_live_with_it(pool: &PgPool) -> Result<bool, Error> {
+    let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let statement = "SELECT oldest <= $1 FROM compatibility";
+    sqlx::query_scalar(statement).bind(newest).fetch_one(pool).await
 }
 
 /// The major version of the server.

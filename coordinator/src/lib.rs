@@ -8,6 +8,7 @@
 pub mod access;
 pub mod boards;
 mod bucket;
+pub mod clearing;
 pub mod coordinator;
 pub mod db;
 pub mod leader;
@@ -18,6 +19,7 @@ pub mod redact;
 pub mod rpc;
 pub mod schedule;
 pub mod standing_down;
+pub mod store;
 pub mod tournament;
 pub mod tricks_http;
 pub mod voiding;

@@ -29,6 +29,7 @@ use time::{Duration, OffsetDateTime};
 
 mod check;
 mod dispatch;
+mod keep;
 mod report;
 mod reporter;
 mod trials;
@@ -37,6 +38,8 @@ mod weigh;
 
 pub use check::Difference;
 pub use dispatch::{Allocator, Dispatcher, Due, Task, Work};
+pub(crate) use keep::FORGOTTEN;
+pub use keep::{KeepError, Kept};
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
 pub use upkeep::{Clock, Round, Upkeep};
@@ -44,7 +47,7 @@ pub use upkeep::{Clock, Round, Upkeep};
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
 use crate::db::lots::ClaimSize;
-use crate::db::{self, editions, lots, matches, results, standings};
+use crate::db::{self, editions, lots, matches, results, shelves, standings};
 use crate::ranking::Tallies;
 
 /// How often something is tried again that failed because the database was busy with itself.
@@ -340,7 +343,7 @@ pub(crate) async fn conclude(
 pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database { edition, cause };
     db::be_patient(&mut *db).await.map_err(failed)?;
-    lots::analyze(&mut *db).await.map_err(failed)?;
+    shelves::analyze(&mut *db, edition).await.map_err(failed)?;
     let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
     let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
     let stranger =

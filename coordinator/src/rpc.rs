@@ -19,6 +19,7 @@ use tonic::{Code, Request, Status};
 
 mod audit;
 mod bot;
+mod dropping;
 mod entry;
 mod freeze;
 mod matches;
@@ -42,10 +43,12 @@ pub use turns::Turns;
 use crate::access::guard::{Caller, Guard};
 use crate::access::{self, Role, Secret, Token};
 use crate::boards::Boards;
+use crate::clearing::Clearing;
 use crate::db::tournaments::Tournament;
 use crate::db::{audit as log, bots, tournaments};
 use crate::leader::Leadership;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
+use crate::store::Store;
 use crate::tournament::handout::Handout;
 use status::{later, missing};
 
@@ -81,6 +84,10 @@ pub struct Shared {
     pub guard: Guard,
     /// Whether this coordinator leads those of its database.
     pub leadership: Leadership,
+    /// Where records may be kept, if not in the database.
+    pub store: Option<Store>,
+    /// Clears away what was dropped.
+    pub clearing: Clearing,
     /// Tells the time.
     pub clock: Clock,
 }

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator};
+use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::queue::Terms;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
@@ -77,7 +77,7 @@ impl Server {
 
     async fn start_with(terms: Terms) -> Self {
         let database = Database::new().await;
-        let config = Config { tls: None, terms, connections: 8, proxies: Vec::new() };
+        let config = Config { tls: None, terms, connections: 8, proxies: Vec::new(), records: Records::default() };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();

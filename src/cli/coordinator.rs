@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use arbiter_coordinator::access::guard::Network;
-use arbiter_coordinator::coordinator::{self, Config, Coordinator, StartError};
+use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records, StartError};
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
+use arbiter_coordinator::store::{Store, StoreError};
 use arbiter_games::Micros;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -20,7 +21,8 @@ use super::{Failure, logs, signals, tell};
   arbiter token create --role admin --database-url postgres:///arbiter
   arbiter coordinator --database-url postgres:///arbiter
   arbiter coordinator --database-url postgres://arbiter@db/arbiter --grpc 0.0.0.0:7700 \\
-      --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem")]
+      --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem
+  arbiter coordinator --database-url postgres:///arbiter --records s3://arbiter/records")]
 pub(super) struct CoordinatorArgs {
     /// The address of the database, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
@@ -40,6 +42,8 @@ pub(super) struct CoordinatorArgs {
     /// comes from; may be given several times. Wrong tokens are counted by that.
     #[arg(long, value_name = "ADDR[/BITS]")]
     trust_proxy: Vec<Network>,
+    #[command(flatten)]
+    records: RecordArgs,
     /// Connections to the database at most; the leader has one more.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
@@ -93,6 +97,32 @@ impl LeaseArgs {
     }
 }
 
+/// What becomes of the records of matches.
+#[derive(Clone, Debug, Args)]
+pub(super) struct RecordArgs {
+    /// Keep records there instead of in the database: s3://BUCKET/PREFIX, which is entered with
+    /// what `AWS_ACCESS_KEY_ID` and its like say, or file:///DIRECTORY.
+    #[arg(long, value_name = "URL", env = "ARBITER_RECORDS")]
+    records: Option<String>,
+    /// Take records away so many days after their tournament was closed or cancelled; by default
+    /// they stay.
+    #[arg(long, value_name = "DAYS", env = "ARBITER_KEEP_RECORDS")]
+    keep_records: Option<u16>,
+}
+
+impl RecordArgs {
+    /// The same as the coordinator takes it.
+    pub(super) fn records(&self) -> Result<Records, Failure> {
+        let store = self.records.as_deref().map(Store::open).transpose();
+        let store = store.map_err(|error| match error {
+            StoreError::Address(_) => Failure::usage(error),
+            _ => Failure::Refused(error.to_string()),
+        })?;
+        let keep = self.keep_records.map(|days| time::Duration::days(days.into()));
+        Ok(Records { store, keep })
+    }
+}
+
 impl CoordinatorArgs {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
@@ -102,6 +132,7 @@ impl CoordinatorArgs {
             terms: self.leases.terms()?,
             connections: self.connections,
             proxies: self.trust_proxy,
+            records: self.records.records()?,
         };
         let runtime = super::runtime()?;
         runtime.block_on(async {

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use arbiter_coordinator::coordinator::Records;
 use arbiter_games::GameName;
 use arbiter_proto::v1::{
     Board, Edition, GetRankingRequest, GetTournamentRequest, ListTournamentsRequest,
@@ -70,7 +71,7 @@ impl Demo {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start_quietly();
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-        let plan = self.slots.plan(grpc, self.http, None, &self.leases)?;
+        let plan = self.slots.plan(grpc, self.http, None, &self.leases, Records::default())?;
         let presets = self.presets()?;
         tell("building and packing the shipped bots");
         let prepared: Result<Vec<_>, _> = presets.iter().map(|path| Prepared::read(path)).collect();

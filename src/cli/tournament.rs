@@ -1,6 +1,7 @@
 //! `arbiter tournament …`: tournaments, their editions, their schedules.
 
 mod create;
+mod drop;
 mod export;
 mod list;
 mod outlook;
@@ -36,6 +37,7 @@ enum Command {
     Watch(watch::Watch),
     Cancel(steer::Cancel),
     Close(steer::Close),
+    Drop(drop::Drop),
     Check(steer::Check),
     Export(export::Export),
     Retry(steer::Retry),
@@ -53,6 +55,7 @@ impl Tournament {
             Command::Watch(watch) => watch.run(),
             Command::Cancel(cancel) => cancel.run(),
             Command::Close(close) => close.run(),
+            Command::Drop(drop) => drop.run(),
             Command::Check(check) => check.run(),
             Command::Export(export) => export.run(),
             Command::Retry(retry) => retry.run(),

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use arbiter_coordinator::access::Role;
+use arbiter_coordinator::coordinator::Records;
 use arbiter_games::Micros;
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
-use super::coordinator::LeaseArgs;
+use super::coordinator::{LeaseArgs, RecordArgs};
 use super::worker::default_slots;
 use super::{Failure, logs, signals, tell};
 use crate::up::data::{self, DataDirectory};
@@ -45,6 +46,8 @@ pub(super) struct Up {
     slots: SlotArgs,
     #[command(flatten)]
     leases: LeaseArgs,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// How matches are played here.
@@ -69,6 +72,7 @@ impl SlotArgs {
         http: Option<SocketAddr>,
         database_url: Option<String>,
         leases: &LeaseArgs,
+        records: Records,
     ) -> Result<Plan, Failure> {
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         Ok(Plan {
@@ -76,6 +80,7 @@ impl SlotArgs {
             http,
             database_url,
             terms: leases.terms()?,
+            records,
             slots: self.slots.map_or_else(default_slots, usize::from),
             policy,
             drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
@@ -86,8 +91,8 @@ impl SlotArgs {
 impl Up {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
-        let plan =
-            self.slots.plan(self.grpc, self.http, self.database_url.clone(), &self.leases)?;
+        let (url, records) = (self.database_url.clone(), self.records.records()?);
+        let plan = self.slots.plan(self.grpc, self.http, url, &self.leases, records)?;
         let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
         super::runtime()?.block_on(async {
             let mut signals = signals::Endings::watch()?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arbiter_coordinator::access::{Role, Secret};
-use arbiter_coordinator::coordinator::{self, Config, Coordinator};
+use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
 use arbiter_worker::client::{Ending, Worker, WorkerConfig};
@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) database_url: Option<String>,
     /// The rules of leasing.
     pub(crate) terms: Terms,
+    /// What becomes of records.
+    pub(crate) records: Records,
     /// Matches at a time.
     pub(crate) slots: usize,
     /// How bots are isolated.
@@ -82,8 +84,13 @@ impl Services {
             (None, Some(postgres)) => postgres.options(DATABASE),
             (None, None) => unreachable!("one of the two is there"),
         };
-        let config =
-            Config { tls: None, terms: plan.terms, connections: CONNECTIONS, proxies: Vec::new() };
+        let config = Config {
+            tls: None,
+            terms: plan.terms,
+            connections: CONNECTIONS,
+            proxies: Vec::new(),
+            records: plan.records.clone(),
+        };
         let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
         let coordinator = coordinator.with_web(web);
         let admin = token(data, &coordinator, Role::Admin).await?;

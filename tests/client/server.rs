@@ -217,6 +217,14 @@ impl TournamentService for Scripted {
         Ok(Response::new(Tournament { state, seed, ..tournament }))
     }
 
+    async fn drop_tournament(
+        &self,
+        request: Request<DropTournamentRequest>,
+    ) -> Answer<DropTournamentResponse> {
+        self.called("drop", &request)?;
+        Ok(Response::new(DropTournamentResponse { editions: 2, matches: 12 }))
+    }
+
     async fn check_edition(
         &self,
         request: Request<CheckEditionRequest>,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator};
+use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::Terms;
 use arbiter_games::{Dice, RULES_VERSION};
@@ -41,6 +41,7 @@ impl Server {
             terms: Terms::USUAL,
             connections: CONNECTIONS,
             proxies: Vec::new(),
+            records: Records::default(),
         };
         let coordinator = Coordinator::prepare(postgres.options("postgres"), config).await;
         let coordinator = coordinator.expect("the database can be used");

@@ -39,7 +39,7 @@ pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
                 SELECT r.size FROM (
                     SELECT id FROM editions WHERE tournament = $1 ORDER BY id DESC LIMIT 4
                 ) e CROSS JOIN LATERAL (
-                    SELECT octet_length(bytes) AS size FROM records WHERE edition = e.id
+                    SELECT coalesce(length, octet_length(bytes)) AS size FROM records WHERE edition = e.id
                     ORDER BY number DESC LIMIT $2
                 ) r LIMIT $2
             ) s

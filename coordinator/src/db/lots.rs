@@ -178,15 +178,6 @@ pub async fn copy_order_in(
     stream(connection, edition, order).await
 }
 
-/// Tells the planner what the tables of the queue look like now: due after a plan is loaded, or
-/// statements would be planned for the tables as they were.
-///
-/// # Errors
-/// If the database fails.
-pub async fn analyze(db: impl PgExecutor<'_>) -> Result<(), Error> {
-    sqlx::query("ANALYZE lots, matches, lot_order").execute(db).await.map(drop)
-}
-
 /// A leased lot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leased {

@@ -1,19 +1,51 @@
-//! The full transcripts of matches, compressed.
+//! The full transcripts of matches, compressed: here, or in a pack elsewhere.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
-use sqlx::{Error, PgConnection, PgExecutor};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use time::OffsetDateTime;
 
 use super::copy::{Rows, send};
+use super::packs::PackId;
+
+/// Where a record is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<B> {
+    /// Here: its bytes.
+    Here(B),
+    /// In a pack.
+    There(Slice),
+}
+
+/// A part of a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The pack.
+    pub pack: PackId,
+    /// Where the record begins in it, in bytes.
+    pub start: i32,
+    /// How long it is, in bytes.
+    pub length: i32,
+}
 
 /// Records of several editions, on their way into the database.
 #[derive(Debug)]
 pub struct Batch(Rows);
 
-impl<'a> FromIterator<(EditionId, MatchNumber, &'a [u8])> for Batch {
-    fn from_iter<I: IntoIterator<Item = (EditionId, MatchNumber, &'a [u8])>>(records: I) -> Self {
+impl<'a> FromIterator<(EditionId, MatchNumber, Record<&'a [u8]>)> for Batch {
+    fn from_iter<I>(records: I) -> Self
+    where
+        I: IntoIterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)>,
+    {
         let mut rows = Rows::new();
-        for (edition, number, bytes) in records {
-            rows.row(3).int8(number.0).int4(edition.0).bytes(bytes);
+        for (edition, number, record) in records {
+            rows.row(6).int8(number.0).int4(edition.0);
+            match record {
+                Record::Here(bytes) => rows.bytes(bytes).null().null().null(),
+                Record::There(Slice { pack, start, length }) => {
+                    rows.null().bytes(&pack.0).int4(start).int4(length)
+                }
+            };
         }
         Self(rows)
     }
@@ -24,8 +56,32 @@ impl<'a> FromIterator<(EditionId, MatchNumber, &'a [u8])> for Batch {
 /// # Errors
 /// If one is there already, or the database fails.
 pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64, Error> {
-    send(connection, "COPY records (number, edition, bytes) FROM STDIN (FORMAT binary)", batch.0)
-        .await
+    let statement = "
+        COPY records (number, edition, bytes, pack, start, length) FROM STDIN (FORMAT binary)";
+    send(connection, statement, batch.0).await
+}
+
+/// A record that was found, and the edition that it was played in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The edition.
+    pub edition: EditionId,
+    /// Where the record is.
+    pub record: Record<Vec<u8>>,
+}
+
+impl FromRow<'_, PgRow> for Found {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let record = match row.try_get("bytes")? {
+            Some(bytes) => Record::Here(bytes),
+            None => Record::There(Slice {
+                pack: row.try_get("pack")?,
+                start: row.try_get("start")?,
+                length: row.try_get("length")?,
+            }),
+        };
+        Ok(Self { edition: EditionId(row.try_get("edition")?), record })
+    }
 }
 
 /// The record of a match, as it was compressed: that of the match it was taken over from, if it
@@ -33,11 +89,39 @@ pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64,
 ///
 /// # Errors
 /// If the database fails.
-pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Vec<u8>>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>, Error> {
     let statement = "
-        SELECT c.bytes FROM results r
+        SELECT c.edition, c.bytes, c.pack, c.start, c.length FROM results r
         JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
             AND c.number = coalesce(r.source_number, r.number)
         WHERE r.edition = $1 AND r.number = $2";
-    sqlx::query_scalar(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+}
+
+/// The editions of tournaments that ended before a moment of which records are left.
+///
+/// # Errors
+/// If the database fails.
+pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>, Error> {
+    let statement = "
+        SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
+        WHERE t.ended_at < $1 AND (
+            EXISTS (SELECT FROM records c WHERE c.edition = e.id)
+            OR EXISTS (SELECT FROM packs p WHERE p.edition = e.id AND p.used))
+        ORDER BY e.id";
+    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(before).fetch_all(db).await?;
+    Ok(ids.into_iter().map(EditionId).collect())
+}
+
+/// Takes away at most a thousand records of an edition, and returns how many.
+///
+/// # Errors
+/// If the database fails.
+pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
+    let statement = "
+        DELETE FROM records WHERE edition = $1 AND number <= (
+            SELECT max(number) FROM (
+                SELECT number FROM records WHERE edition = $1 ORDER BY number LIMIT 1000
+            ) AS some)";
+    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
 }

@@ -91,6 +91,20 @@ impl FromRow<'_, PgRow> for Tournament {
     }
 }
 
+/// The tournaments that are there, as far as they fit: those that were dropped are not. Columns are
+/// named, so that a later version may add some while this one runs.
+macro_rules! there {
+    ($fit:literal) => {
+        concat!(
+            "SELECT t.id, t.name, t.game, t.settings, t.seed, t.seed_hash, t.state, t.created_at,
+                t.ended_at, t.trouble
+            FROM tournaments t
+            WHERE NOT EXISTS (SELECT FROM dropped d WHERE d.tournament = t.id) ",
+            $fit
+        )
+    };
+}
+
 /// Makes a tournament.
 ///
 /// # Errors
@@ -120,7 +134,7 @@ pub async fn create(
 /// # Errors
 /// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>, Error> {
-    let statement = "SELECT * FROM tournaments WHERE name = $1";
+    let statement = there!("AND t.name = $1");
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }
 
@@ -129,7 +143,7 @@ pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tourname
 /// # Errors
 /// If the database fails.
 pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
-    let statement = "SELECT * FROM tournaments WHERE id = $1";
+    let statement = there!("AND t.id = $1");
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
@@ -139,7 +153,7 @@ pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tou
 /// # Errors
 /// If the database fails.
 pub async fn lock(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
-    let statement = "SELECT * FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
+    let statement = there!("AND t.id = $1 FOR NO KEY UPDATE OF t");
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
@@ -148,8 +162,7 @@ pub async fn lock(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<To
 /// # Errors
 /// If there is no such edition, or the database fails.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament, Error> {
-    let statement = "
-        SELECT t.* FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
+    let statement = there!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
     sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
 }
 
@@ -158,7 +171,7 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// # Errors
 /// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>, Error> {
-    sqlx::query_as("SELECT * FROM tournaments ORDER BY id DESC").fetch_all(db).await
+    sqlx::query_as(there!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
 /// Takes note that a tournament changed: a version entered, a bot left, a match is void. An edition

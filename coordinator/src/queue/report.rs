@@ -1,18 +1,18 @@
 //! Reports: their form, and the transaction that stores them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::iter::once;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
-use super::{Queue, again};
+use super::{Kept, Queue, again};
 use crate::db::evidence::{self, Evidence};
 use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
-use crate::db::records;
+use crate::db::packs;
+use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
 
 /// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
@@ -124,6 +124,18 @@ impl Queue {
     /// # Errors
     /// If the database fails: then nothing is known of any of them, and they are to be repeated.
     pub async fn report(&self, reports: &[Report]) -> Result<Vec<Verdict>, Error> {
+        self.report_kept(reports, &Kept::default()).await
+    }
+
+    /// The same, but that records are not stored which are kept elsewhere already.
+    ///
+    /// # Errors
+    /// As [`Queue::report`].
+    pub async fn report_kept(
+        &self,
+        reports: &[Report],
+        kept: &Kept,
+    ) -> Result<Vec<Verdict>, Error> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // Of two reports under one lease the second is judged as if it came later.
         let mut named = HashSet::new();
@@ -133,7 +145,7 @@ impl Queue {
             .collect();
         let accepted = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let stored = store(&mut transaction, reports, &tried).await?;
+            let stored = store(&mut transaction, reports, &tried, kept).await?;
             transaction.commit().await?;
             Ok(stored)
         });
@@ -170,6 +182,7 @@ async fn store(
     db: &mut PgConnection,
     reports: &[Report],
     tried: &[(usize, Claim)],
+    kept: &Kept,
 ) -> Result<(HashSet<usize>, Vec<EditionId>), Error> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let flipped: HashMap<Lease, bool> = lots::flip(&mut *db, &claims).await?.into_iter().collect();
@@ -178,16 +191,17 @@ async fn store(
     if accepted.is_empty() {
         return Ok((accepted, Vec::new()));
     }
-    let (results, records) = rows(reports, tried, &accepted);
-    results::copy_in(&mut *db, results).await?;
-    if let Some(records) = records {
-        records::copy_in(&mut *db, records).await?;
-    }
-    let left: Vec<_> = stored(reports, tried, &accepted).flat_map(left).collect();
+    let stored = stored(reports, tried, &accepted);
+    let results = stored.clone().flat_map(|(edition, report)| {
+        report.results.iter().map(move |result| (edition, report.level, result))
+    });
+    results::copy_in(&mut *db, results.collect()).await?;
+    store_records(&mut *db, stored.clone(), kept).await?;
+    let left: Vec<_> = stored.clone().flat_map(left).collect();
     if !left.is_empty() {
         files::keep(&mut *db, &left).await?;
     }
-    let told: Vec<_> = stored(reports, tried, &accepted)
+    let told: Vec<_> = stored
         .flat_map(|(edition, report)| report.evidence.iter().map(move |found| (edition, found)))
         .collect();
     if !told.is_empty() {
@@ -216,20 +230,34 @@ fn stored<'a>(
     accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index]))
 }
 
-/// The rows of accepted reports: results, and records if there are any.
-fn rows(
-    reports: &[Report],
-    tried: &[(usize, Claim)],
-    accepted: &HashSet<usize>,
-) -> (results::Batch, Option<records::Batch>) {
-    let stored = stored(reports, tried, accepted);
-    let results = stored.clone().flat_map(|(edition, report)| {
-        report.results.iter().map(move |result| (edition, report.level, result))
-    });
-    let mut records = stored.flat_map(|(edition, report)| {
-        report.records.iter().map(move |(number, bytes)| (edition, *number, bytes.as_slice()))
-    });
-    (results.collect(), records.next().map(|first| once(first).chain(records).collect()))
+/// Stores the records of accepted reports, or where they are.
+async fn store_records<'a>(
+    db: &mut PgConnection,
+    stored: impl Iterator<Item = (EditionId, &'a Report)>,
+    kept: &Kept,
+) -> Result<(), Error> {
+    let mut used = BTreeSet::new();
+    let mut records = Vec::new();
+    for (edition, report) in stored {
+        for (number, bytes) in &report.records {
+            let record = match kept.find(edition, *number) {
+                Some(slice) => {
+                    used.insert(slice.pack);
+                    Record::There(slice)
+                }
+                None => Record::Here(bytes.as_slice()),
+            };
+            records.push((edition, *number, record));
+        }
+    }
+    if !used.is_empty() {
+        let used: Vec<_> = used.into_iter().collect();
+        packs::used(&mut *db, &used).await?;
+    }
+    if !records.is_empty() {
+        records::copy_in(db, records.into_iter().collect()).await?;
+    }
+    Ok(())
 }
 
 /// What the seats of a report left.

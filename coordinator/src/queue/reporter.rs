@@ -10,8 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Queue, Report};
+use super::{KeepError, Kept, Queue, Report};
 use crate::db::lots::Verdict;
+use crate::store::Store;
 
 /// How long the first report of a batch waits for others.
 const WAIT: Duration = Duration::from_millis(10);
@@ -41,6 +42,9 @@ pub enum ReportError {
     /// The database failed.
     #[error("cannot store a report: {0}")]
     Database(Arc<Error>),
+    /// Its records cannot be kept.
+    #[error("cannot keep the records of a report: {0}")]
+    Records(Arc<KeepError>),
     /// The coordinator stops.
     #[error("the coordinator stops")]
     Stopped,
@@ -56,6 +60,8 @@ pub struct Reporter {
 #[derive(Debug)]
 pub struct Collector {
     queue: Queue,
+    /// Where records are kept, if not in the database.
+    store: Option<Store>,
     jobs: mpsc::Receiver<Job>,
 }
 
@@ -63,7 +69,7 @@ impl Reporter {
     /// A reporter for a queue, and the collector that is to run beside it.
     pub fn new(queue: Queue) -> (Self, Collector) {
         let (sender, jobs) = mpsc::channel(WAITING);
-        (Self { jobs: sender }, Collector { queue, jobs })
+        (Self { jobs: sender }, Collector { queue, store: None, jobs })
     }
 
     /// Stores a report together with others, and says what became of it once that is certain.
@@ -79,6 +85,12 @@ impl Reporter {
 }
 
 impl Collector {
+    /// The same, but that records are kept in a store, if there is one.
+    #[must_use]
+    pub fn with_store(self, store: Option<Store>) -> Self {
+        Self { store, ..self }
+    }
+
     /// Stores what is reported, until every [`Reporter`] is gone.
     pub async fn run(self) {
         self.run_until(future::pending()).await;
@@ -100,9 +112,9 @@ impl Collector {
             };
             let Some(first) = first else { break };
             let (batch, permit) = self.gather(first, Arc::clone(&free)).await;
-            let queue = self.queue.clone();
+            let (queue, store) = (self.queue.clone(), self.store.clone());
             flushes.spawn(async move {
-                flush(&queue, batch).await;
+                flush(&queue, store.as_ref(), batch).await;
                 drop(permit);
             });
             while flushes.try_join_next().is_some() {}
@@ -165,12 +177,16 @@ impl Batch {
 
 /// Stores a batch. Where the database refuses it as a whole each report is stored by itself, so
 /// that one that the database cannot take holds up no other.
-async fn flush(queue: &Queue, Batch { reports, tell, .. }: Batch) {
-    let verdicts: Vec<_> = match queue.report(&reports).await {
-        Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
-        Err(Error::Database(_)) if reports.len() > 1 => singly(queue, &reports).await,
+async fn flush(queue: &Queue, store: Option<&Store>, Batch { reports, tell, .. }: Batch) {
+    let kept = match store {
+        Some(store) => queue.keep(store, &reports, reports[0].at).await,
+        None => Ok(Kept::default()),
+    };
+    let verdicts = match kept {
+        Ok(kept) => store_batch(queue, &reports, &kept).await,
         Err(error) => {
-            let error = ReportError::Database(Arc::new(error));
+            tracing::warn!(%error, "cannot keep records; their workers will repeat them");
+            let error = ReportError::Records(Arc::new(error));
             reports.iter().map(|_| Err(error.clone())).collect()
         }
     };
@@ -180,11 +196,31 @@ async fn flush(queue: &Queue, Batch { reports, tell, .. }: Batch) {
     }
 }
 
+/// Stores a batch whose records are kept.
+async fn store_batch(
+    queue: &Queue,
+    reports: &[Report],
+    kept: &Kept,
+) -> Vec<Result<Verdict, ReportError>> {
+    match queue.report_kept(reports, kept).await {
+        Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
+        Err(Error::Database(_)) if reports.len() > 1 => singly(queue, reports, kept).await,
+        Err(error) => {
+            let error = ReportError::Database(Arc::new(error));
+            reports.iter().map(|_| Err(error.clone())).collect()
+        }
+    }
+}
+
 /// Stores reports one by one.
-async fn singly(queue: &Queue, reports: &[Report]) -> Vec<Result<Verdict, ReportError>> {
+async fn singly(
+    queue: &Queue,
+    reports: &[Report],
+    kept: &Kept,
+) -> Vec<Result<Verdict, ReportError>> {
     let mut verdicts = Vec::with_capacity(reports.len());
     for report in reports {
-        let stored = queue.report(std::slice::from_ref(report)).await;
+        let stored = queue.report_kept(std::slice::from_ref(report), kept).await;
         verdicts.push(match stored {
             Ok(stored) => Ok(stored[0]),
             Err(error) => Err(ReportError::Database(Arc::new(error))),

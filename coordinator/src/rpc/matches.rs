@@ -15,8 +15,10 @@ use super::{Answers, Shared, Viewer, Which, Who};
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
 use crate::db::played::{self, PlayedMatch};
+use crate::db::records::{Found, Record, Slice};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
 use crate::redact;
+use crate::store::StoreError;
 
 /// Bytes in a piece of a record.
 const PIECE: usize = 256 << 10;
@@ -127,6 +129,26 @@ impl Shared {
         Ok(Box::pin(ReceiverStream::new(answers)))
     }
 
+    /// A record from wherever it is.
+    async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>, Status> {
+        let Slice { pack, start, length } = match found.record {
+            Record::Here(bytes) => return Ok(bytes),
+            Record::There(slice) => slice,
+        };
+        let start = u64::from(start.cast_unsigned());
+        let range = start..start + u64::from(length.cast_unsigned());
+        let fetched = match &self.store {
+            Some(store) => store.get(found.edition, pack, range).await,
+            None => Err(StoreError::Unnamed),
+        };
+        fetched.map_err(|error| {
+            tracing::error!(%id, %error, "a record cannot be fetched");
+            Status::unavailable(format!(
+                "the record of match {id} cannot be fetched; the log says why"
+            ))
+        })
+    }
+
     /// The record of a match, for organisers and for the owners of its bots.
     pub(super) async fn record(
         &self,
@@ -154,6 +176,7 @@ impl Shared {
         let record = records::find(&self.pool, id).await.map_err(database)?;
         let record = record
             .ok_or_else(|| Status::failed_precondition(format!("match {id} has no record yet")))?;
+        let record = self.fetch(id, record).await?;
         let record = if who.organises() { record } else { shown(id, record, own).await? };
         let pieces: Vec<_> =
             record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();

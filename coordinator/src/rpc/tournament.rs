@@ -4,12 +4,12 @@ use arbiter_proto::ids::{EditionId, LotId, MatchId};
 use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::v1::{
     self, Aside, CancelTournamentRequest, Certificate, CertifyEditionRequest, CheckEditionRequest,
-    CheckEditionResponse, CloseTournamentRequest, CreateTournamentRequest, Edition,
-    EditionEstimate, EstimateEditionRequest, GetMatchRequest, GetRecordRequest,
-    GetTournamentRequest, ListAsideRequest, ListAsideResponse, ListMatchesRequest,
-    ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus, RecordPiece,
-    RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest,
-    VoidMatchesResponse, WatchEditionRequest,
+    CheckEditionResponse, CloseTournamentRequest, CreateTournamentRequest, DropTournamentRequest,
+    DropTournamentResponse, Edition, EditionEstimate, EstimateEditionRequest, GetMatchRequest,
+    GetRecordRequest, GetTournamentRequest, ListAsideRequest, ListAsideResponse,
+    ListMatchesRequest, ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus,
+    RecordPiece, RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament,
+    VoidMatchesRequest, VoidMatchesResponse, WatchEditionRequest,
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -181,6 +181,14 @@ impl TournamentService for Shared {
         transaction.commit().await.map_err(database)?;
         self.changes.tell();
         self.described(ended, &Viewer(Some(who))).await.map(Response::new)
+    }
+
+    async fn drop_tournament(
+        &self,
+        request: Request<DropTournamentRequest>,
+    ) -> Result<Response<DropTournamentResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        self.drop_named(&who, &request.get_ref().tournament).await.map(Response::new)
     }
 
     async fn check_edition(

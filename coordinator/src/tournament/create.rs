@@ -9,7 +9,7 @@ use super::TournamentFile;
 use crate::access;
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
-use crate::db::{is_duplicate, lots};
+use crate::db::{dropped, is_duplicate, lots};
 use crate::queue::Queue;
 
 /// Why a tournament cannot be made.
@@ -62,6 +62,14 @@ pub enum StateError {
         "no edition of {name} is complete, so there is nothing to close; start it, or cancel it"
     )]
     Unplayed {
+        /// Its name.
+        name: String,
+    },
+    /// It goes on, so it cannot be dropped.
+    #[error(
+        "tournament {name} is open; close or cancel it first, and export it if it is to be kept"
+    )]
+    Open {
         /// Its name.
         name: String,
     },
@@ -199,6 +207,21 @@ pub(crate) async fn close_in(
         return Err(StateError::Unplayed { name });
     }
     end(db, id, TournamentState::Closed, now).await
+}
+
+/// Drops a tournament that has ended, in a transaction of the caller's: from then on it is not there
+/// any more. What it leaves is cleared away later.
+pub(crate) async fn drop_in(
+    db: &mut PgConnection,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let tournament = tournaments::lock(&mut *db, id).await?.ok_or(StateError::Unknown)?;
+    if tournament.state == TournamentState::Open {
+        return Err(StateError::Open { name: tournament.name });
+    }
+    dropped::add(db, id, now).await?;
+    Ok(tournament)
 }
 
 /// Locks a tournament that has not ended.

@@ -1,0 +1,189 @@
+//! What nobody needs any more is cleared away in the background: tournaments that were dropped,
+//! records that were kept for long enough, packs of records that nobody came to use.
+//!
+//! A tournament that is dropped is gone for everybody with the commit that says so. What it leaves
+//! goes in steps, each of which can be begun again by anybody: its shelves, which are nearly all of
+//! it, as tables; the rest row by row, a thousand at a time, so that nobody waits and cleaning keeps
+//! up; its packs; at last what bots left and no match names any more, and the tournament itself.
+//!
+//! One coordinator at a time clears away, whoever has the lock. It works on a connection of its own,
+//! which is closed in the end, and with it the lock is free.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arbiter_proto::ids::{EditionId, TournamentId};
+use sqlx::{Connection as _, Error, PgConnection, PgPool};
+use time::OffsetDateTime;
+use tokio::sync::Notify;
+
+use crate::coordinator::Records;
+use crate::db::{dropped, packs, records, shelves};
+use crate::queue::{Clock, FORGOTTEN};
+use crate::store::{Store, StoreError};
+
+/// How often it is looked whether something is to be cleared away, although nobody said so.
+const ROUND: Duration = Duration::from_secs(60);
+/// How long a statement may take. Where a shelf waits for somebody to end, no other can be made.
+const PATIENCE: &str = "SET statement_timeout = '20s'";
+
+/// Why something is not cleared away yet.
+#[derive(Debug, thiserror::Error)]
+pub enum ClearError {
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Database(#[from] Error),
+    /// The store of records failed, or is not named here.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+/// Clears away, and is told when there is something.
+#[derive(Clone, Debug)]
+pub struct Clearing {
+    pool: PgPool,
+    records: Records,
+    clock: Clock,
+    due: Arc<Notify>,
+}
+
+impl Clearing {
+    /// Clears away in this database, and in the store of its records.
+    pub fn new(pool: PgPool, records: Records, clock: Clock) -> Self {
+        Self { pool, records, clock, due: Arc::default() }
+    }
+
+    /// Something was dropped.
+    pub fn due(&self) {
+        self.due.notify_one();
+    }
+
+    /// Clears away whatever there is, now and whenever something is due.
+    pub async fn run(&self) {
+        loop {
+            if let Err(error) = self.round().await {
+                tracing::warn!(%error, "cannot clear away what nobody needs; trying again");
+            }
+            // Whether it was said or not, there may be something.
+            drop(tokio::time::timeout(ROUND, self.due.notified()).await);
+        }
+    }
+
+    /// Clears away whatever there is, unless somebody else does.
+    ///
+    /// # Errors
+    /// If the database or the store fails; the next round goes on where this one stopped.
+    pub async fn round(&self) -> Result<(), ClearError> {
+        let Records { store, keep } = &self.records;
+        if store.is_none() && keep.is_none() && dropped::list(&self.pool).await?.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.pool.acquire().await?.detach();
+        if dropped::claim(&mut connection).await? {
+            sqlx::query(PATIENCE).execute(&mut connection).await?;
+            self.clear(&mut connection).await?;
+        }
+        Ok(connection.close().await?)
+    }
+
+    /// Clears away as the only one.
+    async fn clear(&self, connection: &mut PgConnection) -> Result<(), ClearError> {
+        let Records { store, keep } = &self.records;
+        let gone = dropped::list(&mut *connection).await?;
+        // Shelves first: they are the most.
+        for (tournament, name) in &gone {
+            take_down(&mut *connection, *tournament, name).await?;
+        }
+        for (tournament, name) in &gone {
+            finish(&mut *connection, store.as_ref(), *tournament, name).await?;
+        }
+        let now = (self.clock)();
+        if let Some(store) = store {
+            forget_packs(&mut *connection, store, now - FORGOTTEN).await?;
+        }
+        if let Some(keep) = keep {
+            for edition in records::old(&mut *connection, now - *keep).await? {
+                while records::forget_some(&mut *connection, edition).await? > 0 {}
+                remove_packs(&mut *connection, store.as_ref(), edition).await?;
+                tracing::info!(%edition, "its records were kept for long enough, and are gone");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes down the shelves of a tournament.
+async fn take_down(
+    connection: &mut PgConnection,
+    tournament: TournamentId,
+    name: &str,
+) -> Result<(), Error> {
+    for first in shelves::of_tournament(&mut *connection, tournament).await? {
+        let begun = Instant::now();
+        shelves::take_down(&mut *connection, first).await?;
+        let ms = begun.elapsed().as_millis();
+        tracing::info!(tournament = name, shelf = first, ms, "what was played is gone");
+    }
+    Ok(())
+}
+
+/// Clears away what is left of a tournament without shelves.
+async fn finish(
+    connection: &mut PgConnection,
+    store: Option<&Store>,
+    tournament: TournamentId,
+    name: &str,
+) -> Result<(), ClearError> {
+    for edition in dropped::editions(&mut *connection, tournament).await? {
+        dropped::clear_edition(&mut *connection, edition).await?;
+        remove_packs(&mut *connection, store, edition).await?;
+    }
+    let mut after = Vec::new();
+    while let Some(last) = dropped::clear_snapshots(&mut *connection, &after).await? {
+        after = last;
+    }
+    dropped::finish(connection, tournament).await?;
+    tracing::info!(tournament = name, "cleared away");
+    Ok(())
+}
+
+/// Removes the packs of an edition to which no record refers any more.
+async fn remove_packs(
+    connection: &mut PgConnection,
+    store: Option<&Store>,
+    edition: EditionId,
+) -> Result<(), ClearError> {
+    loop {
+        let some = packs::of_edition(&mut *connection, edition).await?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        let store = store.ok_or(StoreError::Unnamed)?;
+        for pack in &some {
+            store.remove(edition, *pack).await?;
+        }
+        packs::forget(&mut *connection, &some).await?;
+    }
+}
+
+/// Removes packs that were begun so long ago that nobody will use them any more.
+async fn forget_packs(
+    connection: &mut PgConnection,
+    store: &Store,
+    before: OffsetDateTime,
+) -> Result<(), ClearError> {
+    loop {
+        // Locked: whoever comes to use one all the same finds it gone, and keeps its records anew.
+        let mut transaction = connection.begin().await?;
+        let some = packs::forgotten(&mut *transaction, before).await?;
+        if some.is_empty() {
+            return Ok(transaction.rollback().await?);
+        }
+        for (edition, pack) in &some {
+            store.remove(*edition, *pack).await?;
+        }
+        let some: Vec<_> = some.into_iter().map(|(_, pack)| pack).collect();
+        packs::forget(&mut transaction, &some).await?;
+        transaction.commit().await?;
+    }
+}

@@ -1,0 +1,167 @@
+//! Tournaments that were dropped: gone for everybody at once, cleared away bit by bit.
+
+use arbiter_proto::ids::{EditionId, TournamentId};
+use sqlx::{AssertSqlSafe, Connection as _, Error, PgConnection, PgExecutor};
+use time::OffsetDateTime;
+
+/// What is left of a tournament beside its shelves, edition by edition: the tables, and by which
+/// column of its key a bit is cut off. Those of shelves are among them for tournaments without one.
+const ROWS: [(&str, &str); 14] = [
+    ("records", "number"),
+    ("evidence", "number"),
+    ("files", "number"),
+    ("results", "number"),
+    ("matches", "number"),
+    ("voids", "number"),
+    ("awaited", "number"),
+    ("lot_order", "before"),
+    ("faults", "lot"),
+    ("lots", "number"),
+    ("standings", "entrant"),
+    ("progress", "edition"),
+    ("paces", "edition"),
+    ("entrants", "entrant"),
+];
+
+/// Lets a tournament disappear. Reports of what is still being played in it are late from now on.
+/// Its row is locked by the caller.
+///
+/// # Errors
+/// If the database fails.
+pub async fn add(
+    connection: &mut PgConnection,
+    tournament: TournamentId,
+    now: OffsetDateTime,
+) -> Result<(), Error> {
+    let statement = "
+        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
+        FROM editions e
+        WHERE e.tournament = $1 AND l.edition = e.id AND l.state = 'leased'";
+    sqlx::query(statement).bind(tournament.0).execute(&mut *connection).await?;
+    let statement = "
+        INSERT INTO dropped (tournament, name, at)
+        SELECT id, name, $2 FROM tournaments WHERE id = $1";
+    sqlx::query(statement).bind(tournament.0).bind(now).execute(&mut *connection).await?;
+    let statement = "UPDATE tournaments SET name = 'dropped.' || gen_random_uuid() WHERE id = $1";
+    sqlx::query(statement).bind(tournament.0).execute(connection).await.map(drop)
+}
+
+/// Tournaments that are not cleared away yet, with the names they had.
+///
+/// # Errors
+/// If the database fails.
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>, Error> {
+    let statement = "SELECT tournament, name FROM dropped ORDER BY at, tournament";
+    let found: Vec<(i32, String)> = sqlx::query_as(statement).fetch_all(db).await?;
+    Ok(found.into_iter().map(|(id, name)| (TournamentId(id), name)).collect())
+}
+
+/// Becomes the only one who clears away, for as long as the connection lasts; whether nobody else
+/// is.
+///
+/// # Errors
+/// If the database fails.
+pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool, Error> {
+    let statement = "SELECT pg_try_advisory_lock(hashtext('arbiter: clearing away'))";
+    sqlx::query_scalar(statement).fetch_one(db).await
+}
+
+/// The editions of a tournament, also those of which a part was taken away already.
+///
+/// # Errors
+/// If the database fails.
+pub async fn editions(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<EditionId>, Error> {
+    let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY id";
+    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(tournament.0).fetch_all(db).await?;
+    Ok(ids.into_iter().map(EditionId).collect())
+}
+
+/// Takes away the rows of an edition that belong to its matches, lots and sums, a thousand at a
+/// time, as they lie in the index of the key.
+///
+/// # Errors
+/// If the database fails.
+pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
+    for (table, key) in ROWS {
+        let statement = format!(
+            "DELETE FROM {table} WHERE edition = $1 AND {key} <= (
+                SELECT max({key}) FROM (
+                    SELECT {key} FROM {table} WHERE edition = $1 ORDER BY {key} LIMIT 1000
+                ) AS some)"
+        );
+        loop {
+            let some = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition.0);
+            if some.execute(&mut *connection).await?.rows_affected() == 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what bots left and no match names any more, of a thousand snapshots after this one;
+/// returns the last of them, or nothing after the last of all.
+///
+/// # Errors
+/// If the database fails.
+pub async fn clear_snapshots(
+    connection: &mut PgConnection,
+    after: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    let statement = "
+        SELECT max(digest) FROM (
+            SELECT digest FROM snapshots WHERE digest > $1 ORDER BY digest LIMIT 1000
+        ) AS some";
+    let last: Option<Vec<u8>> =
+        sqlx::query_scalar(statement).bind(after).fetch_one(&mut *connection).await?;
+    let Some(last) = last else { return Ok(None) };
+    // Whoever stores a report names snapshots first, and stores then those that are not there. With
+    // the table locked nobody is between the two, and whoever comes then looks again.
+    let mut transaction = connection.begin().await?;
+    let lock = "LOCK TABLE snapshots IN EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *transaction).await?;
+    let statement = "
+        DELETE FROM snapshots s WHERE digest > $1 AND digest <= $2
+          AND NOT EXISTS (SELECT FROM files f WHERE f.digest = s.digest)";
+    sqlx::query(statement).bind(after).bind(&last).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(Some(last))
+}
+
+/// Takes away what is left of a tournament of which nothing was played any more: its bots, their
+/// versions, the bundles that no other version has, and itself.
+///
+/// # Errors
+/// If the database fails.
+pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<(), Error> {
+    let bundles = "
+        WITH gone AS (
+            SELECT v.id, v.digest FROM versions v JOIN bots b ON b.id = v.bot WHERE b.tournament = $1
+        ), tried AS (
+            DELETE FROM trials WHERE version IN (SELECT id FROM gone) RETURNING program
+        )
+        SELECT digest FROM gone UNION SELECT program FROM tried WHERE program IS NOT NULL";
+    let mut transaction = connection.begin().await?;
+    let db = &mut *transaction;
+    let bundles: Vec<Vec<u8>> =
+        sqlx::query_scalar(bundles).bind(tournament.0).fetch_all(&mut *db).await?;
+    for statement in [
+        "DELETE FROM changes WHERE tournament = $1",
+        "DELETE FROM editions WHERE tournament = $1",
+        "DELETE FROM versions WHERE bot IN (SELECT id FROM bots WHERE tournament = $1)",
+        "DELETE FROM bots WHERE tournament = $1",
+        "DELETE FROM dropped WHERE tournament = $1",
+        "DELETE FROM tournaments WHERE id = $1",
+    ] {
+        sqlx::query(statement).bind(tournament.0).execute(&mut *db).await?;
+    }
+    let statement = "
+        DELETE FROM bundles b WHERE digest = ANY ($1)
+          AND NOT EXISTS (SELECT FROM versions v WHERE v.digest = b.digest)
+          AND NOT EXISTS (SELECT FROM trials t WHERE t.program = b.digest)";
+    sqlx::query(statement).bind(bundles).execute(&mut *db).await?;
+    transaction.commit().await
+}

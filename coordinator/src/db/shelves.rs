@@ -1,0 +1,64 @@
+//! Shelves: what was planned and played in a tournament, in partitions of its own of the tables
+//! that have a row for every match (`migrations/0003_shelves.sql`).
+
+use arbiter_proto::ids::{EditionId, TournamentId};
+use sqlx::{AssertSqlSafe, Error, PgConnection, PgExecutor};
+
+/// The tables that are cut up.
+const TABLES: [&str; 5] = ["matches", "results", "evidence", "records", "files"];
+
+/// The shelves of a tournament, by the first edition that they have room for.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_tournament(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<i32>, Error> {
+    let statement = "SELECT first FROM shelves WHERE tournament = $1 ORDER BY first";
+    sqlx::query_scalar(statement).bind(tournament.0).fetch_all(db).await
+}
+
+/// Tells the planner what the tables of the queue look like with this edition: due after a plan is
+/// loaded, or statements would be planned for the tables as they were.
+///
+/// # Errors
+/// If the database fails.
+pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
+    // The whole table would be read shelf by shelf, and no shelf could be made until the end of the
+    // transaction.
+    let statement = "SELECT tableoid::regclass::text FROM matches WHERE edition = $1 LIMIT 1";
+    let matches: Option<String> =
+        sqlx::query_scalar(statement).bind(edition.0).fetch_optional(&mut *connection).await?;
+    let matches = matches.map(|name| format!(", {name}")).unwrap_or_default();
+    run(connection, format!("ANALYZE lots{matches}, lot_order")).await
+}
+
+/// Throws a shelf away with everything on it, from wherever somebody stopped who began to. Nobody
+/// else may do so at the same time, nor be in a transaction here: who reads or writes other shelves
+/// is waited for, and does not wait.
+///
+/// # Errors
+/// If the database fails, or somebody reads or writes for longer than a statement may take: then
+/// it is to be tried again.
+pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<(), Error> {
+    let statement = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1)";
+    for table in TABLES {
+        let shelf = format!("{table}_{first}");
+        let pending: Option<bool> =
+            sqlx::query_scalar(statement).bind(&shelf).fetch_optional(&mut *connection).await?;
+        if let Some(pending) = pending {
+            let how = if pending { "FINALIZE" } else { "CONCURRENTLY" };
+            let detach = format!("ALTER TABLE {table} DETACH PARTITION {shelf} {how}");
+            run(&mut *connection, detach).await?;
+        }
+        run(&mut *connection, format!("DROP TABLE IF EXISTS {shelf}")).await?;
+    }
+    let statement = "DELETE FROM shelves WHERE first = $1";
+    sqlx::query(statement).bind(first).execute(connection).await.map(drop)
+}
+
+/// Runs a statement whose names are ours: it is not worth a place among those that are prepared.
+async fn run(connection: &mut PgConnection, statement: String) -> Result<(), Error> {
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)
+}

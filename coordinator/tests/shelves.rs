@@ -1,0 +1,252 @@
+//! Tournaments have shelves of their own: what is dropped is gone, nobody waits for it, and nothing
+//! else is touched.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::db::dropped;
+use arbiter_coordinator::db::tournaments::{self, TournamentState};
+use arbiter_coordinator::db::{editions, files, results};
+use arbiter_games::GameName;
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
+use sqlx::{AssertSqlSafe, PgPool};
+use support::{Database, START, plan, report};
+
+/// Plays an edition of a tournament to its end: ten matches, each with a record, and files.
+async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> EditionId {
+    let (pool, queue) = (&database.pool, database.queue());
+    let versions = arbiter_coordinator::db::versions::newest(pool, tournament).await.unwrap();
+    let versions: Vec<_> = versions.iter().map(|version| version.id).collect();
+    let edition = editions::create(pool, tournament, 1, false, START).await.unwrap();
+    editions::enter(pool, edition, &versions).await.unwrap();
+    queue.plan(edition, plan(10, 2)).await.unwrap();
+    assert!(queue.start(edition).await.unwrap());
+    let worker = database.worker("w").await;
+    let leased = queue.lease(edition, 8, START).await.unwrap();
+    assert_eq!(leased.len(), 5);
+    for lot in &leased {
+        let mut report = report(lot, worker);
+        report.records.push((lot.first, b"what was said".to_vec()));
+        report.files.push((lot.first, 1, files.to_vec()));
+        queue.report(&[report]).await.unwrap();
+    }
+    queue.count(edition).await.unwrap();
+    assert!(queue.complete(edition, START).await.unwrap());
+    edition
+}
+
+/// A tournament of five bots with an edition that is complete.
+async fn tournament(database: &Database, name: &str, files: &[u8]) -> (TournamentId, EditionId) {
+    let id = database.tournament(name, GameName::Gomoku).await;
+    database.versions(id, 5).await;
+    (id, played(database, id, files).await)
+}
+
+/// Closes a tournament and drops it.
+async fn drop_one(pool: &PgPool, id: TournamentId) {
+    assert!(tournaments::end(pool, id, TournamentState::Closed, START).await.unwrap());
+    let mut transaction = pool.begin().await.unwrap();
+    dropped::add(&mut transaction, id, START).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+/// Clears away what was dropped.
+fn clearing(pool: &PgPool) -> Clearing {
+    Clearing::new(pool.clone(), Records::default(), || START)
+}
+
+/// How many rows of each table belong to an edition.
+async fn rows(pool: &PgPool, edition: EditionId) -> Vec<(String, i64)> {
+    let statement = "
+        SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+          AND NOT c.relispartition AND a.attname = 'edition' ORDER BY c.relname";
+    let tables: Vec<String> = sqlx::query_scalar(statement).fetch_all(pool).await.unwrap();
+    let mut found = Vec::new();
+    for table in tables {
+        let count = format!("SELECT count(*) FROM {table} WHERE edition = $1");
+        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(edition.0);
+        let count: i64 = count.fetch_one(pool).await.unwrap();
+        if count > 0 {
+            found.push((table, count));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn what_is_dropped_is_gone_and_nothing_else_is() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (old, edition) = tournament(&database, "old", b"notes").await;
+    let (kept, other) = tournament(&database, "kept", b"others").await;
+    let before = rows(pool, other).await;
+    assert_eq!(rows(pool, edition).await, before);
+    let tables = database.number("SELECT count(*) FROM pg_class WHERE relispartition").await;
+    drop_one(pool, old).await;
+    // It is gone at once, and its name is free.
+    assert_eq!(tournaments::find(pool, "old").await.unwrap(), None);
+    assert_eq!(tournaments::get(pool, old).await.unwrap(), None);
+    assert!(tournaments::of_edition(pool, edition).await.is_err());
+    assert_eq!(tournaments::list(pool).await.unwrap().len(), 1);
+    clearing(pool).round().await.unwrap();
+    assert_eq!(rows(pool, edition).await, []);
+    assert_eq!(rows(pool, other).await, before);
+    for table in ["dropped", "shelves"] {
+        let count = format!("SELECT count(*) FROM {table} WHERE tournament = $1");
+        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(old.0);
+        let count: i64 = count.fetch_one(pool).await.unwrap();
+        assert_eq!(count, 0, "{table}");
+    }
+    let now = database.number("SELECT count(*) FROM pg_class WHERE relispartition").await;
+    assert!(now < tables, "{now} tables and indexes of {tables}");
+    assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
+    assert_eq!(files::left(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
+    assert_eq!(database.number("SELECT count(*) FROM bots").await, 5);
+    // The bundle is that of the other tournament's versions, too.
+    assert_eq!(database.number("SELECT count(*) FROM bundles").await, 1);
+    // Its ids are never given out again.
+    let (again, third) = tournament(&database, "old", b"notes").await;
+    assert!(third > other && other > edition && again > kept);
+    drop_one(pool, kept).await;
+    drop_one(pool, again).await;
+    clearing(pool).round().await.unwrap();
+    for table in ["tournaments", "bots", "versions", "bundles", "editions", "snapshots", "lots"] {
+        let count = format!("SELECT count(*) FROM {table}");
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(count)).fetch_one(pool).await.unwrap();
+        assert_eq!(count, 0, "{table}");
+    }
+}
+
+/// A long transaction holds up the clearing, and the clearing holds up nobody.
+#[tokio::test]
+async fn nobody_waits_for_what_is_dropped() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (old, edition) = tournament(&database, "old", b"notes").await;
+    let (kept, other) = tournament(&database, "kept", b"notes").await;
+    let mut reader = pool.begin().await.unwrap();
+    let all = "SELECT count(*) FROM results";
+    let count: i64 = sqlx::query_scalar(all).fetch_one(&mut *reader).await.unwrap();
+    assert_eq!(count, 20);
+    drop_one(pool, old).await;
+    let first = clearing(pool);
+    let cleared = tokio::spawn(async move { first.round().await });
+    let waits = "
+        SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%DETACH%' AND datname = current_database()";
+    while database.number(waits).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Others read, plan, lease and report meanwhile.
+    assert_eq!(results::page(pool, other, MatchNumber(-1), true).await.unwrap().len(), 10);
+    let next = played(&database, kept, b"more").await;
+    assert!(next > other);
+    assert!(!cleared.is_finished());
+    // A second one has nothing to do: somebody is at it.
+    clearing(pool).round().await.unwrap();
+    reader.commit().await.unwrap();
+    cleared.await.unwrap().unwrap();
+    assert_eq!(rows(pool, edition).await, []);
+}
+
+/// Whoever clears away may be killed between any two statements.
+#[tokio::test]
+async fn clearing_goes_on_where_it_stopped() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (old, edition) = tournament(&database, "old", b"notes").await;
+    drop_one(pool, old).await;
+    let mut reader = pool.begin().await.unwrap();
+    let all = "SELECT count(*) FROM matches";
+    let _: i64 = sqlx::query_scalar(all).fetch_one(&mut *reader).await.unwrap();
+    // Given up in the middle of the first table: it is half detached.
+    let mut connection = pool.acquire().await.unwrap();
+    sqlx::query("SET statement_timeout = '200ms'").execute(&mut *connection).await.unwrap();
+    let shelf = edition.0 / 1000 * 1000;
+    let taken = arbiter_coordinator::db::shelves::take_down(&mut connection, shelf).await;
+    assert!(taken.unwrap_err().to_string().contains("statement timeout"));
+    let pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending";
+    assert_eq!(database.number(pending).await, 1);
+    reader.commit().await.unwrap();
+    clearing(pool).round().await.unwrap();
+    assert_eq!(rows(pool, edition).await, []);
+    assert_eq!(database.number(pending).await, 0);
+}
+
+/// The thirty-third tournament has no shelf, and is dropped all the same.
+#[tokio::test]
+async fn tournaments_without_a_shelf_are_cleared_row_by_row() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    for number in 0..32 {
+        database.tournament(&format!("cup-{number}"), GameName::Gomoku).await;
+    }
+    let (late, edition) = tournament(&database, "late", b"notes").await;
+    let (later, other) = tournament(&database, "later", b"notes").await;
+    assert!(edition.0 >= 2_000_000_000 && other > edition);
+    drop_one(pool, late).await;
+    clearing(pool).round().await.unwrap();
+    assert_eq!(rows(pool, edition).await, []);
+    assert_eq!(results::page(pool, other, MatchNumber(-1), true).await.unwrap().len(), 10);
+    // It stays there, even if a shelf becomes free.
+    drop_one(pool, tournaments::find(pool, "cup-0").await.unwrap().unwrap().id).await;
+    clearing(pool).round().await.unwrap();
+    assert!(played(&database, later, b"notes").await > other);
+    let (_, new) = tournament(&database, "new", b"notes").await;
+    assert!(new.0 < 2_000_000_000);
+}
+
+/// A shelf that is full is followed by another.
+#[tokio::test]
+async fn a_tournament_may_have_several_shelves() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let (id, first) = tournament(&database, "cup", b"notes").await;
+    tournament(&database, "other", b"notes").await;
+    let full = "UPDATE shelves SET past = $1 + 1 WHERE tournament = $2";
+    sqlx::query(full).bind(first.0).bind(id.0).execute(pool).await.unwrap();
+    let second = played(&database, id, b"notes").await;
+    assert_eq!((first.0 / 1000, second.0 / 1000), (0, 2));
+    drop_one(pool, id).await;
+    clearing(pool).round().await.unwrap();
+    assert_eq!((rows(pool, first).await, rows(pool, second).await), (vec![], vec![]));
+}
+
+/// Statements of the queue look into one shelf, whatever there is.
+#[tokio::test]
+async fn statements_look_into_one_shelf() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    for number in 0..8 {
+        database.tournament(&format!("cup-{number}"), GameName::Gomoku).await;
+    }
+    let (_, edition) = tournament(&database, "cup", b"notes").await;
+    for statement in [
+        "SELECT number FROM matches WHERE edition = $1 AND number >= 2 AND number < 8 ORDER BY number",
+        "SELECT r.number, m.seats FROM results r JOIN matches m USING (edition, number)
+            WHERE edition = $1 AND number > 2 ORDER BY number LIMIT 1000",
+        "SELECT r.number FROM unnest('{1,2}'::bigint[]) AS u (first)
+            CROSS JOIN LATERAL (SELECT * FROM results WHERE edition = $1 AND number >= u.first
+                AND number < u.first + 3 OFFSET 0) AS r",
+        "SELECT c.bytes FROM results r JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
+            AND c.number = coalesce(r.source_number, r.number)
+            WHERE r.edition = $1 AND r.number = 1",
+    ] {
+        let mut connection = pool.acquire().await.unwrap();
+        let prepare = format!("PREPARE asked (int) AS {statement}");
+        sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *connection).await.unwrap();
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF) EXECUTE asked ({edition})");
+        let lines: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
+        let looked = |line: &&String| line.contains("Scan using") && !line.contains("never executed");
+        let shelf = format!("_{}_", edition.0 / 1000 * 1000);
+        let plan = lines.join("\n");
+        assert!(lines.iter().filter(looked).all(|line| line.contains(&shelf)), "{plan}");
+        assert!(plan.contains("Subplans Removed") || plan.contains("never executed"), "{plan}");
+        sqlx::raw_sql("DEALLOCATE asked").execute(&mut *connection).await.unwrap();
+    }
+}

@@ -1,0 +1,237 @@
+//! Records outside of the database: in a directory, and in a server that speaks S3 where there is one
+//! (`scripts/try-store.sh` starts one and says where).
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::db::records::{self, Record};
+use arbiter_coordinator::db::tournaments::{self, TournamentState};
+use arbiter_coordinator::db::{dropped, editions};
+use arbiter_coordinator::queue::{Leased, Report, ReportError, Reporter, Verdict};
+use arbiter_coordinator::store::Store;
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
+use sqlx::PgPool;
+use support::{Database, START, report};
+use tempfile::TempDir;
+use time::Duration;
+
+/// A report with a record of each match, all of them different.
+fn recorded(lot: &Leased, worker: WorkerId) -> Report {
+    let mut report = report(lot, worker);
+    let numbers = report.results.iter().map(|result| result.number);
+    report.records = numbers.map(|number| (number, said(lot.lease.lot.edition, number))).collect();
+    report
+}
+
+/// What was said in a match: here long, there short.
+fn said(edition: EditionId, number: MatchNumber) -> Vec<u8> {
+    format!("{edition}/{number} ").repeat(1 + usize::try_from(number.0 % 7).unwrap()).into_bytes()
+}
+
+/// Reports lots at the same time, as a coordinator with this store takes them.
+async fn deliver(
+    database: &Database,
+    store: Option<&Store>,
+    lots: &[Leased],
+    worker: WorkerId,
+) -> Vec<Result<Verdict, ReportError>> {
+    let (reporter, collector) = Reporter::new(database.queue());
+    let collecting = tokio::spawn(collector.with_store(store.cloned()).run());
+    let mut reporting = Vec::new();
+    for lot in lots {
+        let (reporter, report) = (reporter.clone(), recorded(lot, worker));
+        reporting.push(tokio::spawn(async move { reporter.report(report).await }));
+    }
+    let mut verdicts = Vec::new();
+    for reported in reporting {
+        verdicts.push(reported.await.unwrap());
+    }
+    drop(reporter);
+    collecting.await.unwrap();
+    verdicts
+}
+
+fn all_accepted(verdicts: &[Result<Verdict, ReportError>]) -> bool {
+    verdicts.iter().all(|verdict| matches!(verdict, Ok(Verdict::Accepted)))
+}
+
+/// A record, from wherever it is, and whether it was in the store.
+async fn read(pool: &PgPool, store: &Store, id: MatchId) -> (Vec<u8>, bool) {
+    let found = records::find(pool, id).await.unwrap().unwrap();
+    match found.record {
+        Record::Here(bytes) => (bytes, false),
+        Record::There(slice) => {
+            let start = u64::try_from(slice.start).unwrap();
+            let range = start..start + u64::try_from(slice.length).unwrap();
+            (store.get(found.edition, slice.pack, range).await.unwrap(), true)
+        }
+    }
+}
+
+/// The tournament of an edition.
+async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
+    editions::get(pool, edition).await.unwrap().unwrap().tournament
+}
+
+/// What clears away, some days after the tests begin.
+fn clearing(pool: &PgPool, store: &Store, keep: Option<Duration>) -> Clearing {
+    let records = Records { store: Some(store.clone()), keep };
+    Clearing::new(pool.clone(), records, || START + Duration::days(40))
+}
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// A store in a directory.
+fn directory() -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&format!("file://{}/records", directory.path().display())).unwrap();
+    (directory, store)
+}
+
+/// A live installation is given a store: what was there stays where it was, what comes goes there,
+/// and all of it can be read; until it is dropped.
+async fn goes_round(store: &Store) {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let edition = database.running(40, 2).await;
+    let worker = database.worker("w").await;
+    let queue = database.queue();
+    let lots = queue.lease(edition, 4, START).await.unwrap();
+    assert!(all_accepted(&deliver(&database, None, &lots, worker).await));
+    let more = queue.lease(edition, 16, START).await.unwrap();
+    assert_eq!((lots.len(), more.len()), (4, 16));
+    assert!(all_accepted(&deliver(&database, Some(store), &more, worker).await));
+    let mut there = 0;
+    for number in (0..40).map(MatchNumber) {
+        let (bytes, elsewhere) = read(pool, store, MatchId { edition, number }).await;
+        assert_eq!(bytes, said(edition, number));
+        there += i32::from(elsewhere);
+    }
+    assert_eq!(there, 32);
+    let wrong = "SELECT count(*) FROM records WHERE (bytes IS NULL) <> (pack IS NOT NULL)";
+    assert_eq!(database.number(wrong).await, 0);
+    assert!(database.number("SELECT count(*) FROM packs WHERE used").await < 16, "few objects");
+    let a_pack = "SELECT pack FROM records WHERE pack IS NOT NULL LIMIT 1";
+    let pack = sqlx::query_scalar(a_pack).fetch_one(pool).await.unwrap();
+    let id = tournament_of(pool, edition).await;
+    tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
+    let mut transaction = pool.begin().await.unwrap();
+    dropped::add(&mut transaction, id, START).await.unwrap();
+    transaction.commit().await.unwrap();
+    clearing(pool, store, None).round().await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);
+    assert_eq!(database.number("SELECT count(*) FROM tournaments").await, 0);
+    let gone = store.get(edition, pack, 0..1).await.unwrap_err();
+    assert!(gone.to_string().contains("not found"), "{gone}");
+}
+
+#[tokio::test]
+async fn records_are_kept_in_a_directory() {
+    let (directory, store) = directory();
+    goes_round(&store).await;
+    assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn records_are_kept_in_a_server_that_speaks_s3() {
+    let Ok(address) = env::var("ARBITER_TRY_S3") else {
+        println!("left out: no server that speaks S3; scripts/try-store.sh starts one");
+        return;
+    };
+    goes_round(&Store::open(&address).unwrap()).await;
+    // A bucket that is not there: the reason is told, and nothing is lost.
+    let missing = Store::open("s3://arbiter-has-no-such-bucket/records").unwrap();
+    refuses(&missing, "NoSuchBucket", |_| {}, &Store::open(&address).unwrap()).await;
+}
+
+/// What a store refuses is not counted, and is repeated when the store takes it again.
+async fn refuses(broken: &Store, reason: &str, mend: impl FnOnce(&Store), mended: &Store) {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let edition = database.running(8, 2).await;
+    let worker = database.worker("w").await;
+    let lots = database.queue().lease(edition, 4, START).await.unwrap();
+    for verdict in deliver(&database, Some(broken), &lots, worker).await {
+        let error = verdict.unwrap_err();
+        assert!(matches!(error, ReportError::Records(_)), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 0);
+    mend(broken);
+    assert!(all_accepted(&deliver(&database, Some(mended), &lots, worker).await));
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 8);
+    let number = MatchNumber(5);
+    let (bytes, _) = read(pool, mended, MatchId { edition, number }).await;
+    assert_eq!(bytes, said(edition, number));
+    // What was begun and came to nothing is forgotten.
+    assert!(database.number("SELECT count(*) FROM packs WHERE NOT used").await > 0);
+    clearing(pool, mended, None).round().await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM packs WHERE NOT used").await, 0);
+    assert!(database.number("SELECT count(*) FROM packs").await > 0);
+}
+
+#[tokio::test]
+async fn reports_wait_for_a_store_that_fails() {
+    let (directory, store) = directory();
+    let records = directory.path().join("records");
+    // Something else is where the directory was: nothing can be written there.
+    fs::remove_dir(&records).unwrap();
+    fs::write(&records, "in the way").unwrap();
+    let mend = |_: &Store| {
+        fs::remove_file(&records).unwrap();
+        fs::create_dir(&records).unwrap();
+    };
+    refuses(&store, "cannot use file://", mend, &store).await;
+}
+
+/// Records go so long after the end of their tournament; everything else stays.
+#[tokio::test]
+async fn records_are_kept_for_so_long() {
+    let (directory, store) = directory();
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    let edition = database.running(20, 2).await;
+    let lots = queue.lease(edition, 8, START).await.unwrap();
+    assert!(all_accepted(&deliver(&database, Some(&store), &lots[..4], worker).await));
+    assert!(all_accepted(&deliver(&database, None, &lots[4..], worker).await));
+    let kept = database.number("SELECT count(*) FROM records").await;
+    assert_eq!(kept, 16);
+    // It goes on; then it ended a moment ago, 40 days before the clearing.
+    clearing(pool, &store, Some(Duration::days(1))).round().await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM records").await, kept);
+    let id = tournament_of(pool, edition).await;
+    tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
+    clearing(pool, &store, Some(Duration::days(41))).round().await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM records").await, kept);
+    clearing(pool, &store, Some(Duration::days(39))).round().await.unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM records").await, 0);
+    assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);
+    assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
+    assert_eq!(database.number("SELECT count(*) FROM results").await, 16);
+    queue.count(edition).await.unwrap();
+    assert_eq!(queue.check(edition).await.unwrap(), []);
+}
+
+#[test]
+fn an_address_says_what_it_should_be() {
+    for address in ["records", "http://x/y", "s3://", "file://relative"] {
+        let error = Store::open(address).unwrap_err().to_string();
+        assert!(error.contains("write s3://BUCKET/PREFIX or file:///DIRECTORY"), "{error}");
+    }
+}

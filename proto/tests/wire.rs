@@ -1,0 +1,100 @@
+//! What was released stays: coordinators, workers and clients of two versions talk to each other
+//! while one of them is upgraded, so no field may change its number or its type, and none may go.
+//!
+//! `proto/released/v1.txt` has a line for everything that a released version says. Something new gets
+//! its line with the release that has it:
+//!
+//! ```text
+//! ARBITER_RELEASE=1 cargo test --workspace --test wire
+//! ```
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+use std::collections::BTreeSet;
+use std::{env, fs};
+
+use prost::Message as _;
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet,
+    ServiceDescriptorProto,
+};
+
+const RELEASED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/released/v1.txt");
+
+/// A field, by its message: the number comes first, since it is what is sent.
+fn field(message: &str, field: &FieldDescriptorProto, oneofs: &[String]) -> String {
+    let kind = field.r#type().as_str_name().trim_start_matches("TYPE_").to_lowercase();
+    let kind = match field.r#type() {
+        Type::Message | Type::Enum => field.type_name().trim_start_matches('.').to_owned(),
+        _ => kind,
+    };
+    let often = if field.label() == Label::Repeated { "repeated " } else { "" };
+    let maybe = if field.proto3_optional() { "optional " } else { "" };
+    let one_of = match field.oneof_index.filter(|_| !field.proto3_optional()) {
+        Some(index) => format!(" of {}", oneofs[usize::try_from(index).unwrap()]),
+        None => String::new(),
+    };
+    format!("{message} {} {maybe}{often}{kind} {}{one_of}", field.number(), field.name())
+}
+
+fn message(within: &str, described: &DescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{within}.{}", described.name());
+    let oneofs: Vec<_> =
+        described.oneof_decl.iter().map(|one_of| one_of.name().to_owned()).collect();
+    lines.extend(described.field.iter().map(|described| field(&name, described, &oneofs)));
+    described.nested_type.iter().for_each(|nested| message(&name, nested, lines));
+    described.enum_type.iter().for_each(|nested| enumeration(&name, nested, lines));
+}
+
+fn enumeration(within: &str, described: &EnumDescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{within}.{}", described.name());
+    let values = described.value.iter();
+    lines.extend(values.map(|value| format!("{name} {} {}", value.number(), value.name())));
+}
+
+fn service(within: &str, described: &ServiceDescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{within}.{}", described.name());
+    for method in &described.method {
+        let stream = |flag: bool| if flag { "stream " } else { "" };
+        lines.insert(format!(
+            "{name}/{} {}{} -> {}{}",
+            method.name(),
+            stream(method.client_streaming()),
+            method.input_type().trim_start_matches('.'),
+            stream(method.server_streaming()),
+            method.output_type().trim_start_matches('.'),
+        ));
+    }
+}
+
+/// Everything that is said now.
+fn now() -> BTreeSet<String> {
+    let set = FileDescriptorSet::decode(arbiter_proto::DESCRIPTION).unwrap();
+    let mut lines = BTreeSet::new();
+    for file in set.file.iter().filter(|file| file.package().starts_with("arbiter.")) {
+        let package = file.package();
+        file.message_type.iter().for_each(|found| message(package, found, &mut lines));
+        file.enum_type.iter().for_each(|found| enumeration(package, found, &mut lines));
+        file.service.iter().for_each(|found| service(package, found, &mut lines));
+    }
+    lines
+}
+
+#[test]
+fn what_was_released_is_still_understood() {
+    let now = now();
+    let before = fs::read_to_string(RELEASED).unwrap_or_default();
+    if env::var_os("ARBITER_RELEASE").is_some() {
+        let lines: BTreeSet<_> = before.lines().map(str::to_owned).chain(now.clone()).collect();
+        fs::write(RELEASED, lines.into_iter().collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    }
+    let before: BTreeSet<_> = before.lines().map(str::to_owned).collect();
+    assert!(before.len() > 100, "{RELEASED} has a line for everything");
+    let changed: Vec<_> = before.difference(&now).collect();
+    assert!(
+        changed.is_empty(),
+        "an older version would misunderstand this: {changed:#?}\n\
+         give a new field a new number, and keep the old one until nobody sends it"
+    );
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Takes a tournament in progress from a released version, for tests/upgrade.rs: to be run once at a
+# release that brings a migration, and its files committed.
+#
+#   ARBITER_DATABASE_URL=postgres:///empty scripts/upgrade-fixture.sh target/debug/arbiter 0004
+#
+# The database is to be empty. tests/upgrade/NAME.sql.zst is what it holds when both tournaments are
+# half played, at a moment when the program was killed; NAME.json the leaderboards to which the same
+# program brings them then.
+set -euo pipefail
+arbiter=$(realpath "${1:?usage: upgrade-fixture.sh ARBITER NAME}")
+name=${2:?usage: upgrade-fixture.sh ARBITER NAME}
+cd "$(dirname "$0")/.."
+: "${ARBITER_DATABASE_URL:?names an empty database}"
+work=$(mktemp -d)
+trap 'kill "$running" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+ask() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$ARBITER_DATABASE_URL"; }
+
+start() {
+    "$arbiter" up --data "$work/data" --grpc 127.0.0.1:0 --http 127.0.0.1:0 --slots 1 >"$work/log" 2>&1 &
+    running=$!
+    until grep -q '^serving at' "$work/log"; do kill -0 "$running"; sleep 0.1; done
+    ARBITER_SERVER=$(sed -n 's/^serving at \([^;]*\);.*/\1/p' "$work/log")
+    ARBITER_TOKEN=$(cat "$work/data/admin.token")
+    export ARBITER_SERVER ARBITER_TOKEN
+}
+
+start
+"$arbiter" tournament create tests/upgrade/gomoku.toml
+"$arbiter" tournament create tests/upgrade/blackjack.toml
+for bot in shapes center; do
+    for twin in 1 2; do "$arbiter" submit gomoku "bots/gomoku/$bot" --house --name "$bot-$twin"; done
+done
+for bot in basic lim17; do
+    for twin in 1 2; do "$arbiter" submit blackjack "bots/blackjack/$bot" --house --name "$bot-$twin"; done
+done
+"$arbiter" tournament start gomoku
+"$arbiter" tournament start blackjack
+until [ "$(ask 'SELECT min(c) FROM (SELECT count(r.number) AS c FROM editions e LEFT JOIN results r ON r.edition = e.id GROUP BY e.id) AS s')" -ge 4 ]; do sleep 0.1; done
+kill -KILL "$running"
+wait "$running" || true
+[ "$(ask "SELECT count(*) FROM editions WHERE state = 'running'")" = 2 ] || { echo "a tournament is over already" >&2; exit 1; }
+pg_dump --inserts --rows-per-insert=200 --no-owner --no-privileges "$ARBITER_DATABASE_URL" |
+    sed '/^\\/d' | zstd -q -19 -f -o "tests/upgrade/$name.sql.zst"
+
+start
+"$arbiter" tournament watch gomoku
+"$arbiter" tournament watch blackjack
+for t in gomoku blackjack; do "$arbiter" ranking "$t" --format json; done >"tests/upgrade/$name.json"
+kill -TERM "$running"
+wait "$running"

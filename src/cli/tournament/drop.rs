@@ -1,0 +1,79 @@
+//! `arbiter tournament drop`: an old tournament, with everything that was played in it.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::Failure;
+use crate::cli::client::Client;
+use crate::cli::output::{Output, matches};
+
+/// Drop a tournament that was closed or cancelled: its bots, matches, records and leaderboards.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing of it can be had back but from a backup. Take home what is to be kept \
+first.
+
+Examples:
+  arbiter tournament export spring-cup --records --out spring-cup
+  arbiter tournament drop spring-cup          # asks for its name
+  arbiter tournament drop spring-cup --yes"
+)]
+pub(super) struct Drop {
+    /// The tournament.
+    #[arg(value_name = "T")]
+    tournament: String,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Drop {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Self { tournament, yes, json, client } = self;
+        if !yes {
+            confirm(&tournament)?;
+        }
+        let request = DropTournamentRequest { tournament: tournament.clone() };
+        let DropTournamentResponse { editions, matches: counted } = client.run(async |server| {
+            Ok(server.tournaments().drop_tournament(request).await?.into_inner())
+        })?;
+        let mut out = Output::new();
+        if json {
+            let gone = json!({"tournament": tournament, "editions": editions, "matches": counted});
+            out.json(&gone)?;
+        } else {
+            let editions = match editions {
+                1 => "1 edition".to_owned(),
+                more => format!("{more} editions"),
+            };
+            let matches = matches(counted);
+            out.line(&format!("{tournament} is dropped, with {editions} and {matches}"))?;
+        }
+        out.flush()
+    }
+}
+
+/// Asks for the name of the tournament, and gives up if another one, or none, comes back.
+fn confirm(tournament: &str) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        let error = format!("nobody is here to confirm that {tournament} is dropped; add --yes");
+        return Err(Failure::Usage(error));
+    }
+    let mut terminal = io::stderr().lock();
+    let asked = write!(terminal, "this cannot be undone; the name of the tournament once more: ");
+    asked.and_then(|()| terminal.flush()).map_err(Failure::usage)?;
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed).map_err(Failure::usage)?;
+    if typed.trim() != tournament {
+        return Err(Failure::Negative(format!("that is not {tournament}; nothing was dropped")));
+    }
+    Ok(())
+}

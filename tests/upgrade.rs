@@ -1,0 +1,134 @@
+//! A tournament that was begun under an earlier version is finished under this one.
+//!
+//! `tests/upgrade/` holds, for each release that brought a migration, a database in the middle of two
+//! tournaments, and the leaderboards to which that release brought them
+//! (`scripts/upgrade-fixture.sh`). Here it is brought up to date, finished, checked, and dropped.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use arbiter_coordinator::postgres::Durability;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use support::service::{Database, Service, done, free_address, wait_until};
+use support::{arbiter, files};
+
+/// Both tournaments, as the fixtures have them.
+const TOURNAMENTS: [&str; 2] = ["gomoku", "blackjack"];
+
+/// What is done with a database besides what the program does.
+struct Ledger(tokio::runtime::Runtime, sqlx::postgres::PgConnectOptions);
+
+impl Ledger {
+    fn new(database: &Database) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Self(runtime.unwrap(), database.postgres.options("postgres"))
+    }
+
+    fn run(&self, script: String) {
+        self.0.block_on(async {
+            let mut connection = PgConnection::connect_with(&self.1).await.unwrap();
+            sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        });
+    }
+
+    fn number(&self, statement: &'static str) -> i64 {
+        self.0.block_on(async {
+            let mut connection = PgConnection::connect_with(&self.1).await.unwrap();
+            let number = sqlx::query_scalar(statement).fetch_one(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+            number
+        })
+    }
+}
+
+/// The lines of a leaderboard say what those of an earlier version said, and perhaps more.
+fn expect_same(before: &str, now: &str) {
+    let lines = |text: &str| -> Vec<Value> {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (before, now) = (lines(before), lines(now));
+    assert_eq!(before.len(), now.len());
+    for (before, now) in before.iter().zip(&now) {
+        for (key, value) in before.as_object().unwrap() {
+            assert_eq!(&now[key], value, "{key}: {before}\n{now}");
+        }
+    }
+}
+
+/// Brings a database up to date, and everything in it to its end.
+fn finish(name: &str, dump: String, boards: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::start(Durability::Fleeting);
+    let ledger = Ledger::new(&database);
+    ledger.run(dump);
+    ledger.run(fs::read_to_string("deploy/postgres/restored.sql").unwrap());
+    let before = ledger.number("SELECT count(*) FROM results");
+    assert!(before >= 8, "{name} is in the middle");
+    let (admin, pass) = (database.token("admin"), database.token("worker"));
+    let address = free_address();
+    let server = format!("http://{address}");
+    let log = directory.path().join("coordinator.log");
+    let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+    coordinator.hear("serving");
+    let mut command = arbiter();
+    command.args(["worker", "--coordinator", &server, "--slots", "1", "--spool"]);
+    command.arg(directory.path().join("spool")).env("ARBITER_TOKEN", &pass);
+    let mut worker = Service::start(&mut command, &directory.path().join("worker.log"));
+    let ask = |words: &str| -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", &server);
+        command.env("ARBITER_TOKEN", &admin);
+        command
+    };
+    let mut now = String::new();
+    for tournament in TOURNAMENTS {
+        done(&ask(&format!("tournament watch {tournament}")).output().unwrap());
+        done(&ask(&format!("tournament check {tournament}")).output().unwrap());
+        now += &done(&ask(&format!("ranking {tournament} --format json")).output().unwrap());
+        let to = directory.path().join(tournament);
+        let mut export = ask(&format!("tournament export {tournament} --records --out"));
+        done(&export.arg(&to).output().unwrap());
+        support::succeed(&["verify", to.join("records").to_str().unwrap()]);
+    }
+    expect_same(boards, &now);
+    assert_eq!(ledger.number("SELECT count(*) FROM faults"), 0, "nothing failed");
+    // A new edition takes over what was played before the upgrade.
+    for tournament in TOURNAMENTS {
+        done(&ask(&format!("tournament start {tournament}")).output().unwrap());
+        done(&ask(&format!("tournament watch {tournament}")).output().unwrap());
+    }
+    let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
+    let all = "SELECT count(*) / 2 FROM results";
+    assert_eq!(ledger.number(played), ledger.number(all), "nothing was played twice");
+    for tournament in TOURNAMENTS {
+        done(&ask(&format!("tournament close {tournament}")).output().unwrap());
+        done(&ask(&format!("tournament drop {tournament} --yes")).output().unwrap());
+    }
+    let left = "SELECT (SELECT count(*) FROM tournaments) + (SELECT count(*) FROM results)
+        + (SELECT count(*) FROM lots) + (SELECT count(*) FROM snapshots)";
+    wait_until("everything is cleared away", || ledger.number(left) == 0);
+    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+}
+
+#[test]
+fn what_earlier_versions_began_is_finished() {
+    let mut seen = 0;
+    for path in files(Path::new("tests/upgrade")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let Some(name) = name.strip_suffix(".sql.zst") else { continue };
+        let dump = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
+        let boards = fs::read_to_string(format!("tests/upgrade/{name}.json")).unwrap();
+        finish(name, String::from_utf8(dump).unwrap(), &boards);
+        seen += 1;
+    }
+    assert!(seen > 0, "there are earlier versions");
+}
