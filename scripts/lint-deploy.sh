@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 . scripts/prepare.sh
 need systemd-analyze systemd
 need python3 python3
+need promtool prometheus
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 install_missing
 
@@ -91,6 +92,12 @@ for number, text in enumerate(pathlib.Path(sys.argv[1]).read_text().split("\n---
     pathlib.Path(sys.argv[2], f"keda-{number}.yaml").write_text(text)
 ' deploy/kubernetes/components/keda/queue.yaml "$scratch"
 check-jsonschema --schemafile deploy/kubernetes/keda.schema.json "$scratch"/keda-*.yaml
+
+echo "Prometheus and Grafana"
+promtool check rules deploy/observe/alerts.yaml
+promtool check config --syntax-only deploy/observe/prometheus.yaml
+(cd deploy/observe && promtool test rules alerts.test.yaml)
+python3 scripts/lint-observe.py
 
 echo "command lines"
 python3 scripts/deploy-commands.py "$arbiter" "${manifests[@]}"

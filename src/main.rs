@@ -1,6 +1,7 @@
 //! `arbiter`: runs official tournaments of game-playing programs.
 
 mod cli;
+mod observe;
 mod play;
 mod up;
 

@@ -23,6 +23,7 @@ use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
 use crate::leader::{Election, Leadership};
+use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
@@ -161,6 +162,11 @@ impl Coordinator {
         Self { web: Some(listener), ..self }
     }
 
+    /// Whoever operates it looks at it so.
+    pub fn observer(&self) -> Observer {
+        Observer::new(self.shared.clone())
+    }
+
     /// Whether nobody has been let in yet.
     ///
     /// # Errors
@@ -205,11 +211,19 @@ impl Coordinator {
     ) -> Result<(), ServeError> {
         let Self { shared, allocator, collector, config, web, .. } = self;
         let mut background = JoinSet::new();
-        background
-            .spawn(allocator.run(|error| tracing::warn!(%error, "cannot lease; trying again")));
+        let metrics = Arc::clone(shared.queue.metrics());
+        background.spawn(async move {
+            let failed = |error| {
+                metrics.failed(Background::Allocator);
+                tracing::warn!(%error, "cannot lease; trying again");
+            };
+            allocator.run(failed).await;
+        });
         let election = Election::new(shared.pool.clone(), shared.leadership.clone());
         let led = shared.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
+        let clearing = shared.clearing.clone();
+        background.spawn(async move { clearing.run().await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let changes = shared.changes.clone();
@@ -240,19 +254,25 @@ async fn lead(shared: Shared, awake: Instant) {
     let Shared { changes, dispatcher, .. } = &shared;
     let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
     let opener = Opener::new(shared.queue.clone(), shared.clock);
+    let metrics = shared.queue.metrics();
     tokio::join!(
-        upkeep.run_since(awake, |round| tell(round, changes, dispatcher)),
-        opener.run(|outcome| tell_opened(outcome, changes, dispatcher)),
+        upkeep.run_since(awake, |round| tell(round, metrics, changes, dispatcher)),
+        opener.run(|outcome| tell_opened(outcome, metrics, changes, dispatcher)),
         rpc::keep_pace(shared.clone()),
-        shared.clearing.run(),
     );
 }
 
 /// Says what a round of upkeep did, and lets those know who wait for it.
-fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher) {
+fn tell(
+    round: Result<Round, Error>,
+    metrics: &Metrics,
+    changes: &Changes,
+    dispatcher: &Dispatcher,
+) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
+            metrics.failed(Background::Upkeep);
             tracing::warn!(%error, "upkeep failed; trying again");
             return;
         }
@@ -267,6 +287,7 @@ fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher)
     for StoodDown { tournament_name, name, reason, .. } in &round.stood_down {
         tracing::warn!(tournament = tournament_name, bot = name, reason, "stood down");
     }
+    metrics.completed(round.complete.len());
     for edition in &round.complete {
         tracing::info!(%edition, "complete: its leaderboard is the official one now");
     }
@@ -277,19 +298,29 @@ fn tell(round: Result<Round, Error>, changes: &Changes, dispatcher: &Dispatcher)
 }
 
 /// Says what became of a tournament that changed, and lets those know who wait for it.
-fn tell_opened(outcome: Result<Outcome, OpenError>, changes: &Changes, dispatcher: &Dispatcher) {
+fn tell_opened(
+    outcome: Result<Outcome, OpenError>,
+    metrics: &Metrics,
+    changes: &Changes,
+    dispatcher: &Dispatcher,
+) {
     match outcome {
         Ok(Outcome::Opened(edition)) => {
             let Edition { id, number, matches, .. } = edition;
+            metrics.opened();
             tracing::info!(edition = %id, number, matches, "opened, because something changed");
             changes.tell();
             dispatcher.news();
         }
         Ok(Outcome::Trouble(tournament, error)) => {
+            metrics.refused();
             tracing::error!(tournament, %error, "no edition can be opened");
             changes.tell();
         }
-        Err(error) => tracing::warn!(%error, "cannot open an edition; trying again"),
+        Err(error) => {
+            metrics.failed(Background::Opener);
+            tracing::warn!(%error, "cannot open an edition; trying again");
+        }
     }
 }
 

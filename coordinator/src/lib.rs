@@ -12,6 +12,7 @@ pub mod clearing;
 pub mod coordinator;
 pub mod db;
 pub mod leader;
+pub mod metrics;
 pub mod postgres;
 pub mod queue;
 pub mod ranking;

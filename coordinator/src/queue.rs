@@ -23,6 +23,9 @@
 //! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
 //! more can wait for another that does the same.
 
+use std::sync::Arc;
+
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId};
 use sqlx::{Error, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
@@ -48,6 +51,7 @@ pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verd
 
 use crate::db::lots::ClaimSize;
 use crate::db::{self, editions, lots, matches, results, shelves, standings};
+use crate::metrics::Metrics;
 use crate::ranking::Tallies;
 
 /// How often something is tried again that failed because the database was busy with itself.
@@ -122,17 +126,23 @@ pub struct Expired {
 pub struct Queue {
     pool: PgPool,
     terms: Terms,
+    metrics: Arc<Metrics>,
 }
 
 impl Queue {
     /// The queue of this database, under these terms.
     pub fn new(pool: PgPool, terms: Terms) -> Self {
-        Self { pool, terms }
+        Self { pool, terms, metrics: Arc::default() }
     }
 
     /// The database.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// What happens here, counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// Adds matches to an edition, all or none of them.
@@ -216,6 +226,7 @@ impl Queue {
         if !tried.is_empty() {
             held.extend(again(|| db::trials::give_back(&self.pool, &tried)).await?);
         }
+        self.metrics.given_back(held.len());
         Ok(held)
     }
 
@@ -251,11 +262,12 @@ impl Queue {
     /// If the database fails.
     pub async fn expire(&self, now: OffsetDateTime) -> Result<Expired, Error> {
         let patience = &self.terms.patience;
-        again(|| async {
+        let expired = again(|| async {
             let mut transaction = self.pool.begin().await?;
             let overdue = lots::expire(&mut *transaction, now).await?;
             let reason = "nothing was heard of it within the time of its lease";
-            let failure = |lease| Failure { lease, reason: reason.to_owned() };
+            let kind = FaultKind::Expired;
+            let failure = |lease| Failure { lease, kind, reason: reason.to_owned() };
             let failures: Vec<_> = overdue.into_iter().map(failure).collect();
             let mut failed = lots::fail(&mut transaction, &failures, patience, now).await?;
             let overdue = db::trials::expire(&mut *transaction, now).await?;
@@ -267,8 +279,10 @@ impl Queue {
             transaction.commit().await?;
             let woken = lots::wake(&self.pool, now).await?;
             Ok(Expired { failed, woken })
-        })
-        .await
+        });
+        let expired = expired.await?;
+        self.metrics.expired(expired.failed.len());
+        Ok(expired)
     }
 
     /// Gives an edition up: nothing of it is leased or accepted any more. Whether it was not over.

@@ -26,6 +26,7 @@ mod tournament;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -36,6 +37,7 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::metrics::count_request;
 use crate::rpc::{LAST_CALLS, Shared};
 use crate::tricks_http;
 use error::WebError;
@@ -87,6 +89,7 @@ pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
 /// All pages.
 fn routes(shared: Shared) -> Router {
     let tricks = tricks_http::router(&shared);
+    let metrics = Arc::clone(shared.queue.metrics());
     Router::new()
         .route("/", get(tournament::list))
         .route("/t/{tournament}", get(tournament::show))
@@ -117,6 +120,7 @@ fn routes(shared: Shared) -> Router {
         .with_state(shared)
         .merge(tricks)
         .layer(middleware::from_fn(add_headers))
+        .layer(middleware::from_fn_with_state(metrics, count_request))
 }
 
 async fn add_headers(request: Request, next: Next) -> Response {

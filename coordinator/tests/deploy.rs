@@ -38,7 +38,7 @@ async fn ask(connection: &mut PgConnection, query: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn the_autoscaler_counts_lots_that_wait_or_are_played() {
+async fn the_autoscaler_counts_what_waits_or_is_played() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let query = autoscaler_query();
@@ -57,6 +57,13 @@ async fn the_autoscaler_counts_lots_that_wait_or_are_played() {
     assert_eq!(ask(&mut watcher, &query).await, 4);
     assert!(queue.cancel(edition, START).await.unwrap());
     assert_eq!(ask(&mut watcher, &query).await, 0);
+    let as_owner = |statement: &str| format!("RESET ROLE; {statement}; SET ROLE arbiter_watcher");
+    let tried = "INSERT INTO trials (version, queued_at) SELECT min(id), now() FROM versions";
+    execute(&mut watcher, &as_owner(tried)).await;
+    assert_eq!(ask(&mut watcher, &query).await, 1, "versions wait for workers too");
+    let withdrawn = "UPDATE bots SET withdrawn_at = created_at";
+    execute(&mut watcher, &as_owner(withdrawn)).await;
+    assert_eq!(ask(&mut watcher, &query).await, 0, "nobody tries a bot that was withdrawn");
     let refused = sqlx::query("SELECT hash FROM tokens").fetch_all(&mut *watcher).await;
     assert!(refused.unwrap_err().to_string().contains("permission denied"));
     execute(&mut watcher, "RESET ROLE").await;

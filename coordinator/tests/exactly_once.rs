@@ -15,6 +15,7 @@ use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Upkeep, Verdict};
 use arbiter_games::{Dice, Seed};
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use support::{Database, START, lots as some_lots, plan, report, result, whole};
 use time::{Duration, OffsetDateTime};
@@ -70,7 +71,11 @@ impl Chaos {
                     0 => {}
                     1 => drop(self.queue.give_back(&[lot.lease]).await.unwrap()),
                     2 => {
-                        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+                        let failure = Failure {
+                            lease: lot.lease,
+                            kind: FaultKind::System,
+                            reason: "no".to_owned(),
+                        };
                         self.queue.fail(&[failure], self.time.now()).await.unwrap();
                     }
                     3 => self.kept.push(report(&lot, self.worker)),

@@ -10,6 +10,7 @@ use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
     Upkeep, Verdict,
 };
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
 use support::{AnyPlan, Database, START, duels, lots as some_lots, plan, report, whole};
 use time::Duration;
@@ -162,7 +163,9 @@ async fn a_lot_that_fails_goes_on_match_by_match() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
-    let failure = |lease| [Failure { lease, reason: "the sandbox did not start".to_owned() }];
+    let failure = |lease| {
+        [Failure { lease, kind: FaultKind::System, reason: "the sandbox did not start".to_owned() }]
+    };
     let failed = queue.fail(&failure(lot.lease), START).await.unwrap();
     assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
     assert_eq!(queue.fail(&failure(lot.lease), START).await.unwrap(), []);
@@ -211,7 +214,8 @@ async fn rests_grow_with_each_fault() {
     let mut now = START;
     for rest in [1, 2] {
         let lot = queue.lease(edition, 1, now).await.unwrap().pop().unwrap();
-        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+        let failure =
+            Failure { lease: lot.lease, kind: FaultKind::System, reason: "no".to_owned() };
         queue.fail(&[failure], now).await.unwrap();
         let due = now + Duration::seconds(rest);
         assert_eq!(queue.expire(due - Duration::MICROSECOND).await.unwrap().woken, 0);
@@ -338,7 +342,8 @@ async fn matches_that_depend_on_others_wait_for_them() {
         assert_eq!(lot.lease.lot.number, LotNumber(expected));
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
         // A fault does not let the next one go ahead.
-        let failure = Failure { lease: lot.lease, reason: "no".to_owned() };
+        let failure =
+            Failure { lease: lot.lease, kind: FaultKind::System, reason: "no".to_owned() };
         queue.fail(&[failure], START).await.unwrap();
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
         queue.expire(START + Duration::MINUTE).await.unwrap();
@@ -536,7 +541,11 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     }
     let lots = one_session.lease(edition, 16, START).await.unwrap();
     let (fail, back) = lots.split_at(8);
-    let failures = fail.iter().map(|lot| Failure { lease: lot.lease, reason: "no".to_owned() });
+    let failures = fail.iter().map(|lot| Failure {
+        lease: lot.lease,
+        kind: FaultKind::System,
+        reason: "no".to_owned(),
+    });
     one_session.fail(&failures.collect::<Vec<_>>(), START).await.unwrap();
     let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
     one_session.give_back(&back).await.unwrap();

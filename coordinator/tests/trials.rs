@@ -11,6 +11,7 @@ use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
 use arbiter_games::GameName;
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
 use serde_json::json;
 use support::{Database, START};
@@ -137,7 +138,11 @@ async fn a_fault_is_never_the_bots() {
             now = deadline + Duration::SECOND;
             queue.expire(now).await.unwrap().failed
         } else {
-            let failure = Failure { lease, reason: "no room on the disk".to_owned() };
+            let failure = Failure {
+                lease,
+                kind: FaultKind::System,
+                reason: "no room on the disk".to_owned(),
+            };
             queue.fail(&[failure], now).await.unwrap()
         };
         let last = fault == patience.faults;

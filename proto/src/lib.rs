@@ -4,11 +4,13 @@
 //! be anything. [`convert`] turns them into types that do, at the edge, once.
 
 pub mod convert;
+pub mod fault;
 pub mod ids;
 pub mod level;
 pub mod limits;
 pub mod protocol;
 pub mod settings;
+pub mod trace;
 pub mod trial;
 pub mod tricks;
 

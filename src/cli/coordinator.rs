@@ -13,7 +13,9 @@ use arbiter_games::Micros;
 use clap::Args;
 use tokio::net::TcpListener;
 
+use super::observe::ObserveArgs;
 use super::{Failure, logs, signals, tell};
+use crate::observe::Sources;
 
 /// Plan tournaments, hand their matches out to workers, count what they report.
 #[derive(Debug, Args)]
@@ -48,6 +50,8 @@ pub(super) struct CoordinatorArgs {
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
     connections: u32,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 /// How connections are encrypted.
@@ -141,6 +145,7 @@ impl CoordinatorArgs {
                 Some(address) => Some(listen(address, "--http").await?),
                 None => None,
             };
+            let observing = self.observe.begin("arbiter-coordinator").await?;
             let mut coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
             if coordinator.has_no_tokens().await.map_err(unusable)? {
                 tell(
@@ -156,7 +161,10 @@ impl CoordinatorArgs {
             }
             tracing::info!(grpc, http, "serving");
             let mut signals = signals::Endings::watch()?;
+            let sources = Sources { coordinator: Some(coordinator.observer()), worker: None };
+            let observing = observing.of(sources);
             let served = coordinator.run(listener, signals.next()).await;
+            observing.end().await;
             served.map_err(|error| Failure::Refused(error.to_string()))
         })
     }

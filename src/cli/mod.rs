@@ -15,6 +15,7 @@ mod follow;
 mod logs;
 mod match_;
 mod moments;
+mod observe;
 pub(crate) mod output;
 mod play;
 mod preflight;

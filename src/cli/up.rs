@@ -10,6 +10,7 @@ use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
 use super::coordinator::{LeaseArgs, RecordArgs};
+use super::observe::ObserveArgs;
 use super::worker::default_slots;
 use super::{Failure, logs, signals, tell};
 use crate::up::data::{self, DataDirectory};
@@ -48,6 +49,8 @@ pub(super) struct Up {
     leases: LeaseArgs,
     #[command(flatten)]
     records: RecordArgs,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 /// How matches are played here.
@@ -96,7 +99,9 @@ impl Up {
         let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
         super::runtime()?.block_on(async {
             let mut signals = signals::Endings::watch()?;
+            let observing = self.observe.begin("arbiter").await?;
             let mut services = Services::start(&data, plan).await?;
+            let observing = observing.of(services.sources.clone());
             tell(&format!(
                 "serving at {server}; pages at http://{pages}; data in {data}\nto command it:\n  export \
                  ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
@@ -113,7 +118,9 @@ impl Up {
                 return Err(broken);
             }
             tell("stopping: matches under way may end; Ctrl-C again gives them back");
-            services.stop(signals.next()).await
+            let stopped = services.stop(signals.next()).await;
+            observing.end().await;
+            stopped
         })
     }
 }

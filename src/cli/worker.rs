@@ -12,8 +12,10 @@ use arbiter_worker::sandbox::Policy;
 use clap::Args;
 use tokio::sync::watch;
 
+use super::observe::ObserveArgs;
 use super::signals::Endings;
 use super::{Failure, logs};
+use crate::observe::Sources;
 
 /// Play lots of matches for a coordinator until told to stop.
 ///
@@ -58,6 +60,8 @@ pub(super) struct Worker {
     /// How long lots under way may take to end when the worker is to stop.
     #[arg(long, value_name = "TIME", default_value = "30s", env = "ARBITER_DRAIN")]
     drain: String,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 /// The most slots of one worker.
@@ -65,25 +69,32 @@ const MOST_SLOTS: usize = 1024;
 
 impl Worker {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let observe = self.observe.clone();
         let config = self.config()?;
         logs::start();
-        let worker = arbiter_worker::client::Worker::prepare(config).map_err(failure)?;
         super::runtime()?.block_on(async {
+            let observing = observe.begin("arbiter-worker").await?;
+            let worker = prepare(config).await?;
+            let sources = Sources { coordinator: None, worker: Some(worker.metrics()) };
+            let observing = observing.of(sources);
             let (ask, ending) = watch::channel(Ending::NotYet);
             let mut signals = Endings::watch()?;
             let working = worker.run(ending);
             tokio::pin!(working);
-            loop {
+            let done = loop {
                 tokio::select! {
-                    done = &mut working => return done.map_err(failure),
+                    done = &mut working => break done.map_err(failure),
                     () = signals.next() => ask.send_modify(|ending| *ending = ending.sooner()),
                 }
-            }
+            };
+            observing.end().await;
+            done
         })
     }
 
     fn config(self) -> Result<WorkerConfig, Failure> {
-        let Self { coordinator, slots, spool, name, sandbox, token, ca, cert, key, drain } = self;
+        let Self { coordinator, slots, spool, name, sandbox, token, ca, cert, key, drain, .. } =
+            self;
         let slots = slots.unwrap_or_else(default_slots);
         if !(1..=MOST_SLOTS).contains(&slots) {
             let cause = format!("--slots {slots}: ask for 1 to {MOST_SLOTS}");
@@ -102,6 +113,17 @@ impl Worker {
             policy: sandbox.parse::<Policy>().map_err(Failure::usage)?,
             drain: Duration::from_micros(u64::try_from(drain.0).unwrap_or(0)),
         })
+    }
+}
+
+/// Finds out what the machine isolates, which takes a while.
+pub(crate) async fn prepare(
+    config: WorkerConfig,
+) -> Result<arbiter_worker::client::Worker, Failure> {
+    let prepare = || arbiter_worker::client::Worker::prepare(config);
+    match tokio::task::spawn_blocking(prepare).await {
+        Ok(prepared) => prepared.map_err(failure),
+        Err(panicked) => Err(Failure::Negative(format!("cannot start a worker: {panicked}"))),
     }
 }
 

@@ -3,14 +3,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_coordinator::access::{Role, Secret};
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
-use arbiter_worker::client::{Ending, Worker, WorkerConfig};
+use arbiter_worker::client::{Ending, WorkerConfig};
 use arbiter_worker::connect::Access;
+use arbiter_worker::metrics::Metrics;
 use arbiter_worker::sandbox::Policy;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -18,7 +20,8 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::cli::Failure;
 use crate::cli::coordinator::{listen, unusable};
-use crate::cli::worker::failure;
+use crate::cli::worker::{failure, prepare};
+use crate::observe::Sources;
 use crate::up::data::DataDirectory;
 
 /// The database that ours is kept in.
@@ -58,6 +61,8 @@ pub(crate) struct Services {
     pub(crate) access: Access,
     /// Where the web pages are.
     pub(crate) pages: SocketAddr,
+    /// What there is to be observed.
+    pub(crate) sources: Sources,
     keeper: Option<Keeper>,
     coordinator: JoinHandle<Result<(), Failure>>,
     worker: JoinHandle<Result<(), Failure>>,
@@ -97,6 +102,7 @@ impl Services {
         let pass = token(data, &coordinator, Role::Worker).await?;
         let access =
             |token| Access { token: Some(token), ..Access::new(format!("http://{address}")) };
+        let observer = coordinator.observer();
         let (coordinator_stops, mut stopped) = watch::channel(false);
         let coordinator = tokio::spawn(async move {
             let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
@@ -104,10 +110,20 @@ impl Services {
             served.map_err(|error| Failure::Negative(error.to_string()))
         });
         let (worker_stops, stopped) = watch::channel(Ending::NotYet);
-        let worker = start_worker(data, &plan, access(pass), stopped).await?;
+        let (worker, metrics) = start_worker(data, &plan, access(pass), stopped).await?;
+        let sources = Sources { coordinator: Some(observer), worker: Some(metrics) };
         let keeper = postgres.map(Keeper::new);
         let access = access(admin);
-        Ok(Self { access, pages, keeper, coordinator, worker, worker_stops, coordinator_stops })
+        Ok(Self {
+            access,
+            pages,
+            sources,
+            keeper,
+            coordinator,
+            worker,
+            worker_stops,
+            coordinator_stops,
+        })
     }
 }
 
@@ -181,7 +197,7 @@ async fn start_worker(
     plan: &Plan,
     access: Access,
     ending: watch::Receiver<Ending>,
-) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
+) -> Result<(JoinHandle<Result<(), Failure>>, Arc<Metrics>), Failure> {
     let config = WorkerConfig {
         access,
         name: None,
@@ -191,14 +207,10 @@ async fn start_worker(
         policy: plan.policy,
         drain: plan.drain,
     };
-    let prepared = tokio::task::spawn_blocking(|| Worker::prepare(config)).await;
-    let worker = match prepared {
-        Ok(prepared) => prepared.map_err(failure)?,
-        Err(panicked) => {
-            return Err(Failure::Negative(format!("cannot start a worker: {panicked}")));
-        }
-    };
-    Ok(tokio::spawn(async move { worker.run(ending).await.map_err(failure) }))
+    let worker = prepare(config).await?;
+    let metrics = worker.metrics();
+    let working = tokio::spawn(async move { worker.run(ending).await.map_err(failure) });
+    Ok((working, metrics))
 }
 
 /// Keeps a private Postgres running until it is told to stop it.

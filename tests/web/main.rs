@@ -274,9 +274,16 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
     }
     assert_eq!(browser.page("/healthz"), "ok\n");
     assert_eq!(browser.page("/readyz"), "ok\n");
-    let metrics = browser.page("/metrics");
+    assert_eq!(browser.get("/metrics").status, 401, "figures are for organisers");
+    let mut organiser = browser.clone();
+    organiser.log_in(&home.admin());
+    let metrics = organiser.page("/metrics");
     assert!(metrics.contains("# TYPE arbiter_workers_known gauge\n"), "{metrics}");
-    assert!(metrics.ends_with("arbiter_workers_known 1\n# EOF\n"), "{metrics}");
+    assert!(metrics.contains("arbiter_workers_known 1\n"), "{metrics}");
+    let strange =
+        "arbiter_http_requests_total{method=\"GET\",route=\"unknown\",status=\"404\"} 1\n";
+    assert!(metrics.contains(strange) && !metrics.contains("nowhere"), "{metrics}");
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
     assert!(browser.page("/assets/arbiter.js").contains("EventSource"));
     let refused = [
         "/nowhere",

@@ -38,7 +38,7 @@ mod line;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::Hello;
@@ -51,6 +51,7 @@ use tracing::info;
 
 use crate::connect::{Access, Bearer, ConnectError};
 use crate::library::{self, Library};
+use crate::metrics::Metrics;
 use crate::sandbox::{Host, Policy, Refused};
 use crate::slot::{Slots, Workshop};
 use crate::spool::{Spool, SpoolError, unusable};
@@ -147,6 +148,7 @@ pub struct Worker {
     spool: Arc<Spool>,
     library: Arc<Library>,
     scratch: PathBuf,
+    metrics: Arc<Metrics>,
 }
 
 impl Worker {
@@ -159,17 +161,25 @@ impl Worker {
         config.access.check()?;
         let spool = Arc::new(Spool::open(&config.spool)?);
         let name = config.name.clone().map_or_else(|| spool.name(), Ok)?;
+        let began = Instant::now();
         let host = Arc::new(Host::prepare(config.policy)?);
+        let looked = began.elapsed().as_secs_f64();
+        let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, looked));
         let library = Arc::new(Library::open(&config.cache, Arc::clone(&host))?);
         let scratch = config.cache.join("matches");
         library::empty(&scratch).map_err(|error| unusable(&scratch, error))?;
         info!("{}", host.announcement());
-        Ok(Self { config, name, host, spool, library, scratch })
+        Ok(Self { config, name, host, spool, library, scratch, metrics })
     }
 
     /// What the coordinator knows it as.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What happens here, counted.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Works until it is asked to end; a coordinator that cannot be reached is called again and
@@ -178,7 +188,7 @@ impl Worker {
     /// # Errors
     /// [`WorkerError`] if it is refused or cannot go on.
     pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
-        let Self { config, name, host, spool, library, scratch } = self;
+        let Self { config, name, host, spool, library, scratch, metrics } = self;
         let bearer = config.access.bearer()?;
         let channel = match config.access.channel().await {
             Err(ConnectError::Unreachable { .. }) => config.access.lazy_channel()?,
@@ -202,10 +212,12 @@ impl Worker {
             "worker"
         );
         let (said, ends) = mpsc::unbounded_channel();
-        let workshop = Workshop { host, spool: Arc::clone(&spool), scratch };
+        let workshop =
+            Workshop { host, spool: Arc::clone(&spool), scratch, metrics: Arc::clone(&metrics) };
         let slots = Slots::start(config.slots, &workshop, &said)
             .map_err(|error| WorkerError::Slots { slots: config.slots, error })?;
         let line = Line::new(caller.clone(), hello, Arc::clone(&spool));
-        Desk::new(&config, caller, line, spool, library, slots, ends).run(ending).await
+        let desk = Desk::new(&config, caller, line, spool, library, slots, ends, metrics);
+        desk.run(ending).await
     }
 }

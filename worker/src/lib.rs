@@ -12,6 +12,7 @@ pub mod connect;
 pub mod fault;
 mod library;
 mod lot;
+pub mod metrics;
 pub mod record;
 pub mod referee;
 pub mod rehearsal;

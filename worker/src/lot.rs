@@ -4,6 +4,7 @@ use arbiter_games::{BotName, GameName, Params, Seed};
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, MatchNumber};
 use arbiter_proto::settings::Settings;
+use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
 use serde_json::{Map, Value};
 
@@ -19,6 +20,18 @@ impl Job {
         match self {
             Self::Lot(lot) => lot.lease,
             Self::Trial(tryout) => tryout.lease,
+        }
+    }
+
+    pub(crate) fn is_trial(&self) -> bool {
+        matches!(self, Self::Trial(_))
+    }
+
+    /// Where its trace goes on.
+    pub(crate) fn trace(&self) -> Option<&TraceParent> {
+        match self {
+            Self::Lot(lot) => lot.trace.as_ref(),
+            Self::Trial(tryout) => tryout.trace.as_ref(),
         }
     }
 
@@ -54,6 +67,8 @@ pub(crate) struct Tryout {
     pub(crate) seed: Seed,
     pub(crate) subject: Sitting,
     pub(crate) opponents: Vec<Sitting>,
+    /// Where its trace goes on.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 impl Tryout {
@@ -70,7 +85,8 @@ impl Tryout {
         let seed = convert::seed("seed", &message.seed).map_err(text)?;
         let subject = convert::given("subject", message.subject).map_err(text)?;
         let opponents = message.opponents.into_iter().map(sitting).collect::<Result<_, _>>()?;
-        Ok(Self { lease, params, settings, seed, subject: sitting(subject)?, opponents })
+        let (subject, trace) = (sitting(subject)?, TraceParent::carried(&message.trace));
+        Ok(Self { lease, params, settings, seed, subject, opponents, trace })
     }
 }
 
@@ -81,6 +97,8 @@ pub(crate) struct Lot {
     /// What all matches have in common.
     pub(crate) settings: Settings,
     pub(crate) matches: Vec<Planned>,
+    /// Where its trace goes on.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 /// A match of a lot.
@@ -122,7 +140,8 @@ impl Lot {
         if matches.is_empty() {
             return Err("a lot without a match".to_owned());
         }
-        Ok(Self { lease, settings, matches })
+        let trace = TraceParent::carried(&message.trace);
+        Ok(Self { lease, settings, matches, trace })
     }
 }
 

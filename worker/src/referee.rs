@@ -66,12 +66,18 @@ pub struct Referee<'a, W> {
     clock: ClockRules,
     began: Instant,
     witness: &'a mut W,
+    margin: Micros,
 }
 
 impl<'a, W: Witness> Referee<'a, W> {
     /// A referee who keeps time by `clock` and reports to `witness`. The match begins now.
     pub fn new(clock: ClockRules, witness: &'a mut W) -> Self {
-        Self { clock, began: Instant::now(), witness }
+        Self { clock, began: Instant::now(), witness, margin: Micros::ZERO }
+    }
+
+    /// The most of the clock's margin that an answer in time has needed so far.
+    pub fn margin_used(&self) -> Micros {
+        self.margin
     }
 
     /// Plays `game` to its end between `seats`, and gives them their grace to end in.
@@ -114,6 +120,9 @@ impl<'a, W: Witness> Referee<'a, W> {
         let first = seat.starting_up();
         let Answer { reply, spent } = seat.ask(text, self.clock.wall_limit(allowance, first))?;
         let charge = self.clock.charge(spent, allowance, first);
+        if charge.late.is_none() {
+            self.margin = self.margin.max(charge.cost - allowance.time());
+        }
         let verdict = match in_time(reply, charge.late) {
             Ok(reply) => {
                 self.report(Event::Replied { seat: place, reply: &reply, spent, tells_time })?;

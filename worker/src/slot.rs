@@ -14,6 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use arbiter_proto::ids::Lease;
+use arbiter_proto::trace::Span;
 use arbiter_proto::v1;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, error, info, info_span, warn};
@@ -22,11 +23,12 @@ use crate::bot::Contestant;
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
 use crate::lot::{Job, Lot, Planned, Sitting, Tryout};
+use crate::metrics::{End, Metrics};
 use crate::sandbox::{Host, Terms, cores_of};
 use crate::seat::Stop;
 use crate::spool::Spool;
 use crate::table::{Entrant, Match, Outcome, SeatReport, State};
-use crate::trial::{Failing, Player, Trial, Tried};
+use crate::trial::{Failing, Player, Stage, Trial, Tried};
 
 /// What the records of one report may take up, in bytes: a report is one message, and is held in
 /// memory. What comes behind is left out; only bots that flood get as far.
@@ -71,9 +73,20 @@ pub(crate) enum Ended {
     /// It was stopped.
     Stopped,
     /// It failed, for this reason.
-    Failed(String),
+    Failed(v1::FaultKind, String),
     /// It failed, for this reason, and the slot takes nothing any more.
-    Retired(String),
+    Retired(v1::FaultKind, String),
+}
+
+impl Ended {
+    /// The same, as it is counted.
+    fn counted(&self) -> End {
+        match self {
+            Self::Played => End::Reported,
+            Self::Stopped => End::Stopped,
+            Self::Failed(..) | Self::Retired(..) => End::Failed,
+        }
+    }
 }
 
 /// What a slot says: its number, which lease, and how it ended.
@@ -93,6 +106,7 @@ pub(crate) struct Workshop {
     pub(crate) spool: Arc<Spool>,
     /// Where files of matches under way are.
     pub(crate) scratch: PathBuf,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Slots {
@@ -149,9 +163,18 @@ impl Slot {
             let lease = order.job.lease();
             let Lease { lot, attempt } = lease;
             let (slot, edition) = (self.number, lot.edition);
-            let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt);
-            let ended = span.in_scope(|| self.end_of(&order));
-            let retired = matches!(ended, Ended::Retired(_));
+            let what = if order.job.is_trial() { "trial played" } else { "lot played" };
+            let mut trace = Span::follow(what, order.job.trace());
+            trace.set("lease", lease.to_string());
+            let trace_id = trace.trace_id();
+            let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
+            let ended = span.in_scope(|| self.end_of(&order, &trace));
+            if let Ended::Failed(_, why) | Ended::Retired(_, why) = &ended {
+                trace.fail(why);
+            }
+            drop(trace);
+            self.workshop.metrics.ended(order.job.is_trial(), ended.counted());
+            let retired = matches!(ended, Ended::Retired(..));
             if said.send((self.number, lease, ended)).is_err() || retired {
                 return;
             }
@@ -159,12 +182,13 @@ impl Slot {
     }
 
     /// Does a job, whatever comes of it.
-    fn end_of(&self, order: &Order) -> Ended {
+    fn end_of(&self, order: &Order, trace: &Span) -> Ended {
         let played = catch_unwind(AssertUnwindSafe(|| {
             let report = match &order.job {
                 Job::Lot(lot) => self.lot(order, lot)?,
-                Job::Trial(tryout) => self.trial(order, tryout)?,
+                Job::Trial(tryout) => self.trial(order, tryout, trace)?,
             };
+            let report = v1::Report { trace: trace.carried(), ..report };
             let kept = self.workshop.spool.keep(order.job.lease(), &report);
             kept.fault("cannot keep a report").map(|()| report)
         }));
@@ -183,11 +207,11 @@ impl Slot {
             }
             Ok(Err(fault @ Fault::System { .. })) => {
                 warn!(%fault, "failed: it is played again");
-                Ended::Failed(fault.to_string())
+                Ended::Failed(v1::FaultKind::System, fault.to_string())
             }
             Ok(Err(fault @ Fault::Unclean { .. })) => {
                 error!(%fault, "this slot retires: it takes no more lots");
-                Ended::Retired(fault.to_string())
+                Ended::Retired(v1::FaultKind::Unclean, fault.to_string())
             }
             Err(panic) => {
                 let why = panic.downcast_ref::<String>().map(String::as_str);
@@ -195,7 +219,7 @@ impl Slot {
                 let why = format!("a panic: {}", why.unwrap_or("without a word"));
                 // What it left behind nobody knows.
                 error!(why, "this slot retires: it takes no more lots");
-                Ended::Retired(why)
+                Ended::Retired(v1::FaultKind::Panic, why)
             }
         }
     }
@@ -211,11 +235,12 @@ impl Slot {
             results: results.collect::<Result<_, _>>()?,
             level: self.workshop.host.level().word().to_owned(),
             trial: None,
+            trace: String::new(),
         })
     }
 
     /// Builds and tries a version.
-    fn trial(&self, order: &Order, tryout: &Tryout) -> Result<v1::Report, Fault> {
+    fn trial(&self, order: &Order, tryout: &Tryout, trace: &Span) -> Result<v1::Report, Fault> {
         let scratch = tempfile::tempdir_in(&self.workshop.scratch);
         let scratch = scratch.fault("cannot make a directory for a trial")?;
         let opponents = tryout.opponents.iter().map(|sitting| {
@@ -234,7 +259,10 @@ impl Slot {
         };
         let host = &self.workshop.host;
         let bytes = &order.supplies.subject;
-        let tried = trial.examine(host, &order.stop, bytes, scratch.path(), &mut |_| {})?;
+        let mut stages = Stages::of(trace);
+        let tell = &mut |stage| stages.tell(stage);
+        let tried = trial.examine(host, &order.stop, bytes, scratch.path(), tell)?;
+        drop(stages);
         let unclean = |error| Fault::unclean("cannot remove the directory of a trial", error);
         scratch.close().map_err(unclean)?;
         Ok(v1::Report {
@@ -242,6 +270,7 @@ impl Slot {
             results: Vec::new(),
             level: host.level().word().to_owned(),
             trial: Some(told(tried)),
+            trace: String::new(),
         })
     }
 
@@ -285,6 +314,7 @@ impl Slot {
             record: Some(record.clone()),
         };
         let outcome = played.play(&self.workshop.host, &order.stop)?;
+        self.workshop.metrics.played(planned.params.game(), &outcome);
         let mut result = result(planned, &outcome);
         if keeps {
             for (index, seat) in result.seats.iter_mut().enumerate() {
@@ -301,6 +331,30 @@ impl Slot {
         let unclean = |error| Fault::unclean("cannot remove the directory of a match", error);
         scratch.close().map_err(unclean)?;
         Ok(result)
+    }
+}
+
+/// The parts of a trial, as spans one after the other.
+struct Stages<'a> {
+    trial: &'a Span,
+    now: Span,
+}
+
+impl<'a> Stages<'a> {
+    fn of(trial: &'a Span) -> Self {
+        Self { trial, now: Span::NONE }
+    }
+
+    /// The next part begins.
+    fn tell(&mut self, stage: Stage) {
+        let name = match stage {
+            Stage::Building => "build",
+            Stage::Played(0, _) => "pre-flight",
+            Stage::Played(..) => return,
+        };
+        // The one before ends first.
+        self.now = Span::NONE;
+        self.now = Span::follow(name, self.trial.context().as_ref());
     }
 }
 

@@ -117,6 +117,13 @@ impl Spool {
         self.waiting().iter().copied().collect()
     }
 
+    /// How many reports are here, and how many bytes they take up.
+    pub fn size(&self) -> (u64, u64) {
+        let leases = self.leases();
+        let bytes = leases.iter().filter_map(|lease| fs::metadata(self.path(*lease)).ok());
+        (leases.len() as u64, bytes.map(|file| file.len()).sum())
+    }
+
     /// Keeps a report under its lease. When this returns it survives everything but its disk.
     ///
     /// # Errors

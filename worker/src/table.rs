@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arbiter_games::{
     BotName, ClockRules, Forfeit, Game, GameName, Micros, Params, RULES_VERSION, Seat as Place,
@@ -76,6 +77,10 @@ pub struct Outcome {
     pub wall: Micros,
     /// How well its bots were held.
     pub sandbox: Level,
+    /// How long each bot took to start, seat 1 first.
+    pub starts: Vec<Micros>,
+    /// The most of the clock's margin that an answer in time needed.
+    pub margin: Micros,
 }
 
 /// What is known of a seat after a match, besides its result.
@@ -121,18 +126,23 @@ impl Match {
             reports: vec![SeatReport::default(); self.entrants.len()],
             time: Micros::ZERO,
         };
-        let mut seats = Vec::new();
-        let played = self.seat_all(game.as_ref(), host, stop, &mut seats).and_then(|()| {
+        let (mut seats, mut margin) = (Vec::new(), Micros::ZERO);
+        let seated = self.seat_all(game.as_ref(), host, stop, &mut seats);
+        let played = seated.and_then(|starts| {
             let _first = Precedence::take(&self.terms.cores);
-            Referee::new(self.clock, &mut minutes).play(game.as_mut(), &mut seats)
+            let mut referee = Referee::new(self.clock, &mut minutes);
+            let standings = referee.play(game.as_mut(), &mut seats)?;
+            margin = referee.margin_used();
+            Ok((standings, starts))
         });
         let closed = minutes.close_seats(seats);
-        let standings = match (played, closed) {
-            (Ok(standings), Ok(())) => standings,
+        let (standings, starts) = match (played, closed) {
+            (Ok(played), Ok(())) => played,
             (Err(fault), closed) => return Err(fault.or_unclean(closed)),
             (Ok(_), Err(fault)) => return Err(fault),
         };
-        minutes.finish(self, standings, host.level())
+        let outcome = minutes.finish(self, standings, host.level())?;
+        Ok(Outcome { starts, margin, ..outcome })
     }
 
     fn header(&self, sandbox: Level) -> Header {
@@ -154,16 +164,17 @@ impl Match {
         }
     }
 
-    /// Starts every bot, and adds it to `seats`.
+    /// Starts every bot, and adds it to `seats`; how long each took.
     fn seat_all(
         &self,
         game: &dyn Game,
         host: &Host,
         stop: &Arc<Stop>,
         seats: &mut Vec<Box<dyn Seat>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Vec<Micros>, Fault> {
+        let mut starts = Vec::with_capacity(self.entrants.len());
         for (place, entrant) in Place::all(self.entrants.len()).zip(&self.entrants) {
-            let arguments = game.launch_arguments(place);
+            let (arguments, began) = (game.launch_arguments(place), Instant::now());
             seats.push(match &entrant.bot {
                 Contestant::Unfit { why, .. } => AbsentSeat::boxed(why),
                 Contestant::Bot(bot) => {
@@ -171,8 +182,10 @@ impl Match {
                     self.seat(bot, &entrant.state, &terms, arguments, host, stop)?
                 }
             });
+            let took = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
+            starts.push(Micros(took));
         }
-        Ok(())
+        Ok(starts)
     }
 
     /// Starts one bot, with these arguments besides its own.
@@ -287,14 +300,14 @@ impl Minutes {
             }
             record.finish(&standings, transcript)?;
         }
-        Ok(Outcome { standings, transcript, seats: self.reports, wall: self.time, sandbox })
+        let (starts, margin) = (Vec::new(), Micros::ZERO);
+        let (seats, wall) = (self.reports, self.time);
+        Ok(Outcome { standings, transcript, seats, wall, sandbox, starts, margin })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
     use crate::seat::Answer;
 

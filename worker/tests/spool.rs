@@ -21,6 +21,7 @@ fn report(lease: Lease) -> v1::Report {
         results: vec![result],
         level: "A".to_owned(),
         trial: None,
+        trace: String::new(),
     }
 }
 

@@ -170,5 +170,6 @@ fn report(lot: &Lot) -> Report {
             record: Vec::new(),
         }
     });
-    Report { lease: lot.lease, results: results.collect(), level: "A".to_owned(), trial: None }
+    let (level, trace) = ("A".to_owned(), String::new());
+    Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
 }

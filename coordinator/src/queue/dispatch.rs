@@ -11,6 +11,7 @@ use std::time::Duration;
 use arbiter_proto::ids::{EditionId, Lease};
 use sqlx::{Error, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::{Clock, Leased, Queue, again};
 use crate::db::lots::{self, ClaimSize};
@@ -69,8 +70,16 @@ impl Task {
     }
 }
 
+/// A task, and since when somebody could have had it: since he asked, or since there was something
+/// new after nothing was there.
+type Given = (Task, Instant);
+
 /// Whom a task goes to.
-type Asker = oneshot::Sender<Task>;
+#[derive(Debug)]
+struct Asker {
+    give: oneshot::Sender<Given>,
+    since: Instant,
+}
 
 /// Where workers ask.
 #[derive(Clone, Debug)]
@@ -83,7 +92,7 @@ pub struct Dispatcher {
 /// Somebody who waits for a lot. What was given to them at the moment when they left goes back.
 #[derive(Debug)]
 struct Waiting {
-    given: oneshot::Receiver<Task>,
+    given: oneshot::Receiver<Given>,
     returns: mpsc::UnboundedSender<Lease>,
     news: Arc<Notify>,
 }
@@ -91,7 +100,7 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.given.close();
-        if let Ok(task) = self.given.try_recv() {
+        if let Ok((task, _)) = self.given.try_recv() {
             // Without an allocator nobody is left who could give it back: it runs out.
             self.returns.send(task.lease()).ok();
             self.news.notify_one();
@@ -109,6 +118,8 @@ pub struct Allocator {
     returns: mpsc::UnboundedReceiver<Lease>,
     news: Arc<Notify>,
     waiting: VecDeque<Asker>,
+    /// When there was reason to look again after nothing had been there.
+    woken: Instant,
     /// The edition served last: the next one has its turn first.
     last: Option<EditionId>,
 }
@@ -120,18 +131,23 @@ impl Dispatcher {
         let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
         let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
-        let allocator =
-            Allocator { queue, clock, line, returns, news, waiting: VecDeque::new(), last: None };
+        let (waiting, woken) = (VecDeque::new(), Instant::now());
+        let allocator = Allocator { queue, clock, line, returns, news, waiting, woken, last: None };
         (dispatcher, allocator)
     }
 
     /// Waits for something to try or to play; nothing once the allocator is gone. Whoever stops waiting is
     /// given nothing.
     pub async fn next(&self) -> Option<Task> {
-        let (ask, given) = oneshot::channel();
+        self.next_since().await.map(|(task, _)| task)
+    }
+
+    /// The same, with the moment since when it could have been given.
+    pub(crate) async fn next_since(&self) -> Option<(Task, Instant)> {
+        let (give, given) = oneshot::channel();
         let (returns, news) = (self.returns.clone(), Arc::clone(&self.news));
         let mut waiting = Waiting { given, returns, news };
-        self.line.send(ask).await.ok()?;
+        self.line.send(Asker { give, since: Instant::now() }).await.ok()?;
         (&mut waiting.given).await.ok()
     }
 
@@ -163,13 +179,14 @@ impl Allocator {
                     },
                     () = tokio::time::sleep(LOOK) => {}
                 }
+                self.woken = Instant::now();
             }
         }
     }
 
     /// Lets all who ask stand in line; whether anybody may still come.
     async fn gather(&mut self) -> bool {
-        self.waiting.retain(|asker| !asker.is_closed());
+        self.waiting.retain(|asker| !asker.give.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
             tokio::select! {
                 asker = self.line.recv() => match asker {
@@ -249,9 +266,13 @@ impl Allocator {
     /// Gives a task to who waits longest and is still there; the task, if nobody is.
     fn give(&mut self, mut task: Task) -> Option<Task> {
         while let Some(asker) = self.waiting.pop_front() {
-            match asker.send(task) {
-                Ok(()) => return None,
-                Err(unwanted) => task = unwanted,
+            let lease = task.lease();
+            match asker.give.send((task, asker.since.max(self.woken))) {
+                Ok(()) => {
+                    self.queue.metrics.leased(lease);
+                    return None;
+                }
+                Err((unwanted, _)) => task = unwanted,
             }
         }
         Some(task)

@@ -9,10 +9,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
 use crate::db::bots::StoodDown;
-use crate::db::editions;
+use crate::db::{editions, traces};
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
+use arbiter_proto::trace::{self, Span};
 
 /// How often results are brought into the standings.
 const ROUND: Duration = Duration::from_millis(250);
@@ -136,10 +137,24 @@ impl Upkeep {
             round.grown.push(edition);
         }
         if self.queue.complete(edition, now).await? {
+            end_trace(&self.queue, edition, state.created_at).await;
             round.complete.push(edition);
         }
         Ok(())
     }
+}
+
+/// Ends the trace of an edition whose leaderboard is official from now on. It took as long as the
+/// edition.
+async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime) {
+    if !trace::is_on() {
+        return;
+    }
+    // A trace that lacks its end is no reason to stop.
+    let parent = traces::take_edition(queue.pool(), edition).await.ok().flatten();
+    let mut span = Span::since("edition complete", parent.as_ref(), created_at.into());
+    span.set("edition", i64::from(edition.0));
+    tracing::debug!(%edition, trace_id = span.trace_id(), "its trace ends");
 }
 
 /// What kept a round from being planned, as upkeep tells it.

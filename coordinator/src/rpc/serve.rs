@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::DESCRIPTION;
@@ -12,12 +13,15 @@ use arbiter_proto::v1::ranking_service_server::RankingServiceServer;
 use arbiter_proto::v1::token_service_server::TokenServiceServer;
 use arbiter_proto::v1::tournament_service_server::TournamentServiceServer;
 use arbiter_proto::v1::worker_service_server::WorkerServiceServer;
+use axum::middleware::from_fn_with_state;
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tonic::service::Routes;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::{Changes, Shared};
+use crate::metrics::count_call;
 
 /// The largest message that a worker may send: a lot with all its records.
 const LARGEST_REPORT: usize = 512 << 20;
@@ -136,8 +140,7 @@ pub async fn serve(
         server = tls.encrypt(server)?;
     }
     let worker = WorkerServiceServer::new(shared.clone()).max_decoding_message_size(LARGEST_REPORT);
-    let routes = server
-        .add_service(health_service)
+    let services = Routes::new(health_service)
         .add_service(reflection)
         .add_service(worker)
         .add_service(TournamentServiceServer::new(shared.clone()))
@@ -145,6 +148,9 @@ pub async fn serve(
         .add_service(BotServiceServer::new(shared.clone()))
         .add_service(TokenServiceServer::new(shared.clone()))
         .add_service(AuditServiceServer::new(shared.clone()));
+    let metrics = Arc::clone(shared.queue.metrics());
+    let counted = from_fn_with_state(metrics, count_call);
+    let routes = server.add_routes(services.into_axum_router().layer(counted).into());
     let changes = shared.changes.clone();
     let stopped = async {
         stop.await;

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
 use arbiter_proto::ids::{TournamentId, VersionId};
+use arbiter_proto::trace::Span;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::{Submission, SubmitVersionRequest, TrialStatus, Version};
 use sqlx::PgConnection;
@@ -20,7 +21,7 @@ use super::{Shared, Viewer, Who, micros};
 use crate::access::Role;
 use crate::db::tournaments::Tournament;
 use crate::db::trials::{Trial, TrialState};
-use crate::db::{bots, tournaments, trials, versions};
+use crate::db::{bots, tournaments, traces, trials, versions};
 
 /// The largest bundle, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -66,8 +67,19 @@ impl Shared {
         if tried {
             self.check_quota(&who).await?;
         }
+        let mut span = Span::begin("submit", None);
+        span.set("tournament", tournament.name.clone());
         let bundle = receive(&mut parts).await?;
-        let version = self.take(&who, &tournament, &submission, bundle, tried).await?;
+        let version = self.take(&who, &tournament, &submission, bundle, tried, &span).await;
+        let version = version.inspect_err(|status| span.fail(status.message()))?;
+        span.set("version", i64::from(version.number));
+        tracing::info!(
+            tournament = tournament.name,
+            bot = submission.bot,
+            version = version.number,
+            trace_id = span.trace_id(),
+            "submitted"
+        );
         self.dispatcher.news();
         Ok(version)
     }
@@ -92,6 +104,7 @@ impl Shared {
         submission: &Submission,
         bundle: Received,
         tried: bool,
+        span: &Span,
     ) -> Result<Version, Status> {
         let Received { file, size, digest } = bundle;
         let mut transaction = self.pool.begin().await.map_err(database)?;
@@ -122,6 +135,9 @@ impl Shared {
             trials::queue(&mut *db, id, now).await.map_err(database)?;
         } else {
             tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
+        }
+        if let Some(parent) = span.context() {
+            traces::keep_version(&mut *db, id, &parent).await.map_err(database)?;
         }
         let trial = trials::get(&mut *db, id).await.map_err(database)?;
         let versions = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert::{self, Meaningless};
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
+use arbiter_proto::trace::{Span, TraceParent};
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
@@ -24,6 +26,7 @@ use arbiter_proto::v1::{
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
@@ -32,7 +35,8 @@ use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
-use crate::db::{self, versions, workers};
+use crate::db::{self, traces, versions, workers};
+use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, ReportError, Task, Work};
 use crate::tournament::handout::HandoutError;
 use crate::tournament::report;
@@ -75,7 +79,7 @@ impl WorkerService for Shared {
         let (outbound, answers) = mpsc::channel(WAITING);
         let shared = self.clone();
         let session = Session { shared, worker, number, database, secret, caller, outbound };
-        let span = tracing::info_span!("worker", id = %worker, name = hello.name);
+        let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
     }
@@ -134,7 +138,7 @@ struct Session {
 #[derive(Default)]
 struct Tasks {
     /// Asking for something to do, one task for each free place.
-    asking: JoinSet<Option<Task>>,
+    asking: JoinSet<Option<(Task, Instant)>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
 }
@@ -155,6 +159,7 @@ impl From<Status> for End {
 
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
+        let _present = self.shared.queue.metrics().sessions.enter();
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
         // If this fails, the worker is soon not seen any more.
@@ -184,9 +189,11 @@ impl Session {
                     Ok(None) | Err(_) => Err(End::Left),
                 },
                 Some(asked) = tasks.asking.join_next() => match asked {
-                    Ok(Some(Task::Lot(work))) => self.hand_out(work, lease_ms, &mut tasks).await,
-                    Ok(Some(Task::Trial(lease))) => {
-                        self.hand_out_trial(lease, lease_ms, &mut tasks).await
+                    Ok(Some((Task::Lot(work), since))) => {
+                        self.hand_out(work, since, lease_ms, &mut tasks).await
+                    }
+                    Ok(Some((Task::Trial(lease), since))) => {
+                        self.hand_out_trial(lease, since, lease_ms, &mut tasks).await
                     }
                     // The allocator is gone: we stop.
                     _ => Err(Status::unavailable("the coordinator stops").into()),
@@ -215,12 +222,12 @@ impl Session {
     }
 
     /// Gives back what was leased for this worker and cannot be sent any more.
-    async fn take_back_all(&self, mut asking: JoinSet<Option<Task>>) {
+    async fn take_back_all(&self, mut asking: JoinSet<Option<(Task, Instant)>>) {
         // Those that have nothing yet give back by themselves what they might still be given.
         asking.abort_all();
         let mut leases = Vec::new();
         while let Some(asked) = asking.join_next().await {
-            leases.extend(asked.ok().flatten().map(|task| task.lease()));
+            leases.extend(asked.ok().flatten().map(|(task, _)| task.lease()));
         }
         if !leases.is_empty() {
             // What fails here runs out by itself.
@@ -264,20 +271,22 @@ impl Session {
     /// Asks for something to do.
     fn ask(&self, tasks: &mut Tasks) {
         let dispatcher = self.shared.dispatcher.clone();
-        tasks.asking.spawn(async move { dispatcher.next().await });
+        tasks.asking.spawn(async move { dispatcher.next_since().await });
     }
 
     /// Sends a lot that was asked for. What cannot be sent is given back.
-    async fn hand_out(&self, work: Work, lease_ms: i64, tasks: &mut Tasks) -> Result<(), End> {
+    async fn hand_out(
+        &self,
+        work: Work,
+        since: Instant,
+        lease_ms: i64,
+        tasks: &mut Tasks,
+    ) -> Result<(), End> {
         let lease = work.lot.lease;
         match self.shared.handout.lot(work, lease_ms).await {
             Ok(lot) => {
                 tracing::debug!(%lease, "handed out");
-                let sent = self.say(Answer::Lot(lot)).await;
-                if sent.is_err() {
-                    self.take_back(lease).await?;
-                }
-                sent
+                self.sent(self.say(Answer::Lot(lot)).await, lease, since).await
             }
             Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
             Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
@@ -288,23 +297,33 @@ impl Session {
     async fn hand_out_trial(
         &self,
         lease: Lease,
+        since: Instant,
         lease_ms: i64,
         tasks: &mut Tasks,
     ) -> Result<(), End> {
         let Some(version) = lease.version() else { return Ok(()) };
         match trial::message(&self.shared.pool, lease, version, lease_ms).await {
             Ok(message) => {
-                tracing::info!(%lease, "a trial is handed out");
-                let sent = self.say(Answer::Trial(message)).await;
-                if sent.is_err() {
-                    self.take_back(lease).await?;
-                }
+                let traced = TraceParent::carried(&message.trace);
+                let trace_id = traced.map(|parent| parent.trace_id());
+                tracing::info!(%lease, trace_id, "a trial is handed out");
+                let sent = self.sent(self.say(Answer::Trial(message)).await, lease, since).await;
                 self.shared.changes.tell();
                 sent
             }
             Err(TrialError::Database { cause, .. }) => Err(database(cause).into()),
             Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
         }
+    }
+
+    /// Counts what was sent, and takes back what was not.
+    async fn sent(&self, sent: Result<(), End>, lease: Lease, since: Instant) -> Result<(), End> {
+        if sent.is_err() {
+            self.take_back(lease).await?;
+        } else {
+            self.shared.queue.metrics().handed_out(since.elapsed());
+        }
+        sent
     }
 
     /// What was leased makes no sense: that attempt has failed, and the worker still has room.
@@ -315,7 +334,8 @@ impl Session {
         tasks: &mut Tasks,
     ) -> Result<(), End> {
         tracing::error!(%lease, error, "cannot be handed out");
-        let failure = Failure { lease, reason: format!("cannot be handed out: {error}") };
+        let reason = format!("cannot be handed out: {error}");
+        let failure = Failure { lease, kind: FaultKind::HandOut, reason };
         let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
         failed.map_err(database)?;
         self.ask(tasks);
@@ -330,10 +350,14 @@ impl Session {
 
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
-        let lease = lease(report.lease)?;
+        let (lease, came) = (lease(report.lease)?, Instant::now());
+        let parent = TraceParent::carried(&report.trace);
         if let Some(tried) = report.trial {
             let (shared, worker) = (self.shared.clone(), self.worker);
-            let end = async move { shared.end_trial(worker, lease, tried).await };
+            let end = async move {
+                let span = Span::follow("trial stored", parent.as_ref());
+                shared.end_trial(worker, lease, tried, came, span).await
+            };
             tasks.reporting.spawn(end.in_current_span());
             return Ok(());
         }
@@ -343,25 +367,32 @@ impl Session {
                 tracing::error!(%lease, %error, "a report means nothing");
                 let shared = self.shared.clone();
                 let reason = format!("its report means nothing: {error}");
-                tasks.reporting.spawn(async move { shared.malformed(lease, reason).await });
+                tasks.reporting.spawn(async move { shared.malformed(lease, reason, came).await });
                 return Ok(());
             }
         };
         let shared = self.shared.clone();
+        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
         let store = async move {
+            let mut span = Span::follow("report stored", parent.as_ref());
             let stored = match shared.reporter.report(report).await {
                 Ok(queue::Verdict::Malformed) => {
                     let reason = "its report does not tell of its matches".to_owned();
-                    return shared.malformed(lease, reason).await;
+                    return shared.malformed(lease, reason, came).await;
                 }
                 Ok(stored) => stored,
                 Err(ReportError::Database(error)) if !db::is_passing(&error) => {
                     let reason = format!("its report cannot be stored: {error}");
-                    return shared.malformed(lease, reason).await;
+                    return shared.malformed(lease, reason, came).await;
                 }
                 Err(error) => return Err(Status::unavailable(error.to_string())),
             };
-            tracing::debug!(%lease, verdict = ?stored, "reported");
+            span.set("verdict", format!("{stored:?}"));
+            if stored == queue::Verdict::Accepted {
+                shared.queue.metrics().stored(matches, losses);
+            }
+            shared.queue.metrics().judged(lease, stored, came);
+            tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
             // What waited for this lot may be leased now.
             shared.dispatcher.news();
             Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
@@ -387,8 +418,9 @@ impl Session {
         let lease = lease(fault.lease)?;
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
-        let failure = Failure { lease, reason };
-        tracing::warn!(%lease, reason = failure.reason, "an attempt failed");
+        let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
+        let failure = Failure { lease, kind, reason };
+        tracing::warn!(%lease, kind = kind.word(), reason = failure.reason, "an attempt failed");
         let now = self.shared.now();
         let failed = self.shared.queue.fail(&[failure], now).await.map_err(database)?;
         for failed in failed {
@@ -406,32 +438,49 @@ impl Shared {
         worker: WorkerId,
         lease: Lease,
         tried: v1::TrialReport,
+        came: Instant,
+        mut span: Span,
     ) -> Result<Verdict, Status> {
         let (outcome, program) = match trial::read(worker, lease, tried) {
             Ok(read) => read,
             Err(error) => {
                 let reason = format!("its report means nothing: {error}");
-                return self.malformed(lease, reason).await;
+                return self.malformed(lease, reason, came).await;
             }
         };
+        if let (Some(version), Some(parent)) = (lease.version(), span.context()) {
+            // Before it enters: an edition that shows it goes on from here. Without this a trace
+            // goes on from the submission.
+            drop(traces::move_version(&self.pool, version, &parent).await);
+        }
         match self.queue.end_trial(&outcome, &program, self.now()).await {
             Ok(stored) => {
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
-                tracing::info!(%lease, verdict, fate = ?stored, "a trial is over");
+                span.set("verdict", verdict.to_owned());
+                let trace_id = span.trace_id();
+                tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
+                self.queue.metrics().judged(lease, stored, came);
                 self.changes.tell();
                 Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
             }
             Err(error) if !db::is_passing(&error) => {
-                self.malformed(lease, format!("its report cannot be stored: {error}")).await
+                self.malformed(lease, format!("its report cannot be stored: {error}"), came).await
             }
             Err(error) => Err(Status::unavailable(error.to_string())),
         }
     }
 
     /// A report that will never be stored: the attempt has failed.
-    async fn malformed(&self, lease: Lease, reason: String) -> Result<Verdict, Status> {
+    async fn malformed(
+        &self,
+        lease: Lease,
+        reason: String,
+        came: Instant,
+    ) -> Result<Verdict, Status> {
         tracing::error!(%lease, reason, "a report is refused");
-        let failure = Failure { lease, reason: reason.chars().take(REASON).collect() };
+        self.queue.metrics().judged(lease, queue::Verdict::Malformed, came);
+        let reason = reason.chars().take(REASON).collect();
+        let failure = Failure { lease, kind: FaultKind::Report, reason };
         self.queue.fail(&[failure], self.now()).await.map_err(database)?;
         self.dispatcher.news();
         Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })

@@ -6,6 +6,7 @@
 //! and whoever asked for it may leave: it goes on all the same.
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
+use arbiter_proto::trace::{self, Span};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
@@ -20,7 +21,7 @@ use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, audit, changes, lots, versions};
+use crate::db::{self, audit, changes, lots, traces, versions};
 use crate::queue::{PlanError, Queue};
 use crate::schedule::{NameKey, ScheduleError};
 
@@ -170,7 +171,13 @@ pub(super) async fn begin(
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let entry = lineage::next(db, (*id, *seed), &file, &bots, design).await?.map_err(unplanned)?;
+    let mut span = trace(db, &entered).await?;
     let edition = enter(db, *id, &file, &entered, now).await?;
+    span.set("tournament", name.clone());
+    span.set("edition", i64::from(edition.0));
+    if let Some(parent) = span.context() {
+        traces::keep_edition(&mut *db, edition, &parent).await?;
+    }
     if let Some(descent) = &entry.descent {
         editions::set_lineage(&mut *db, edition, &json!(descent)).await?;
     }
@@ -196,6 +203,16 @@ pub(super) async fn begin(
     }
     tournaments::trouble(&mut *db, *id, None).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
+}
+
+/// Begins the span of an edition that is being opened: it follows from the versions that it is the
+/// first to show.
+async fn trace(db: &mut PgConnection, entered: &[VersionId]) -> Result<Span, Error> {
+    if !trace::is_on() {
+        return Ok(Span::NONE);
+    }
+    let parents = traces::take_versions(db, entered).await?;
+    Ok(Span::join("edition opened", &parents))
 }
 
 /// The file of a tournament.

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
 use arbiter_proto::ids::{EditionId, LotId};
+use arbiter_proto::trace::{self, Span, TraceParent};
 use arbiter_proto::v1;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
 use super::{FileError, TournamentFile};
 use crate::db::entrants::{Named, Roster};
-use crate::db::tournaments;
+use crate::db::{tournaments, traces};
 use crate::queue::{Due, Work};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
@@ -58,6 +59,8 @@ struct Constants {
     seed: Seed,
     boards: Vec<Board>,
     roster: Roster,
+    /// Where its trace goes on.
+    trace: Option<TraceParent>,
 }
 
 /// Makes messages of lots. What lots of an edition have in common is read once.
@@ -83,6 +86,8 @@ impl Handout {
         let constants = self.constants(id.edition).await?;
         let nonsense = |what| HandoutError::Nonsense { lot: id, what };
         let matches = matches.into_iter().map(|due| constants.one(due).map_err(nonsense));
+        let mut span = Span::follow("lot leased", constants.trace.as_ref());
+        span.set("lot", lot.lease.to_string());
         Ok(v1::Lot {
             lease: Some(lot.lease.into()),
             game: constants.game.clone(),
@@ -90,6 +95,7 @@ impl Handout {
             matches: matches.collect::<Result<_, _>>()?,
             lease_ms,
             expected_ms: lot.expected_ms.into(),
+            trace: span.carried(),
         })
     }
 
@@ -114,7 +120,13 @@ impl Constants {
         let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
         let file = TournamentFile::from_json(&tournament.settings)
             .map_err(|cause| HandoutError::Settings { edition, cause })?;
+        let trace = if trace::is_on() {
+            traces::of_edition(pool, edition).await.map_err(failed)?
+        } else {
+            None
+        };
         Ok(Self {
+            trace,
             game: tournament.game,
             settings: json!(file.settings()).to_string(),
             seed: tournament.seed,

@@ -24,7 +24,7 @@ pub fn read(
     message: v1::Report,
     now: OffsetDateTime,
 ) -> Result<Report, Meaningless> {
-    let v1::Report { lease, results, level, trial: _ } = message;
+    let v1::Report { lease, results, level, trial: _, trace: _ } = message;
     let lease = given("lease", lease)?.try_into()?;
     let level = word("level", &level)?;
     let (mut records, mut files, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
@@ -119,7 +119,8 @@ mod tests {
         let result =
             v1::MatchResult { number: 7, seats, transcript, wall_ms: 3, record: Vec::new() };
         let (lease, level) = (Some(LEASE.into()), "A'".to_owned());
-        v1::Report { lease, results: vec![result], level, trial: None }
+        let (trial, trace) = (None, String::new());
+        v1::Report { lease, results: vec![result], level, trial, trace }
     }
 
     fn refusal(message: v1::Report) -> String {

@@ -2,6 +2,7 @@
 
 use arbiter_proto::convert::{Meaningless, given};
 use arbiter_proto::ids::{Lease, VersionId, WorkerId};
+use arbiter_proto::trace::{self, Span};
 use arbiter_proto::trial::Figures;
 use arbiter_proto::v1;
 use serde_json::json;
@@ -11,7 +12,7 @@ use super::handout::seat;
 use super::{FileError, TournamentFile};
 use crate::db::entrants::Named;
 use crate::db::trials::Outcome;
-use crate::db::{bots, tournaments};
+use crate::db::{bots, tournaments, traces};
 
 /// House bots that a version is tried against, at most: those that were submitted first.
 const OPPONENTS: usize = 4;
@@ -71,6 +72,12 @@ pub async fn message(
     }
     let house = Named::of_house(pool, tournament.id).await.map_err(failed)?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(OPPONENTS);
+    let mut span = Span::NONE;
+    if trace::is_on() {
+        let parent = traces::of_version(pool, version).await.map_err(failed)?;
+        span = Span::follow("trial leased", parent.as_ref());
+        span.set("version", i64::from(version.0));
+    }
     Ok(v1::Trial {
         lease: Some(lease.into()),
         game: tournament.game,
@@ -79,6 +86,7 @@ pub async fn message(
         subject: Some(v1::Seat { program: Vec::new(), ..seat(&subject) }),
         opponents: opponents.map(seat).collect(),
         lease_ms,
+        trace: span.carried(),
     })
 }
 

@@ -112,7 +112,8 @@ pub(super) async fn live(
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
     let boards = shared.watch_ranking(session.ask(look.request(&tournament))).await?.into_inner();
-    Ok(live::stream(boards, move |board| places(&tournament, board)))
+    let present = shared.queue.metrics().viewers.enter();
+    Ok(live::stream(present, boards, move |board| places(&tournament, board)))
 }
 
 /// Which leaderboard this is, and which others there are.

@@ -90,7 +90,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = session.ask(WatchEditionRequest { tournament, edition: None });
     let states = shared.watch_edition(asked).await?.into_inner();
-    Ok(live::stream(states, state))
+    Ok(live::stream(shared.queue.metrics().viewers.enter(), states, state))
 }
 
 fn editions(found: &Tournament) -> Markup {

@@ -283,7 +283,13 @@ fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game: GameName = lot.game.parse().unwrap();
     let results = lot.matches.iter().map(|planned| one(game, &settings, planned, leaves));
-    v1::Report { lease: lot.lease, results: results.collect(), level: "B".to_owned(), trial: None }
+    v1::Report {
+        lease: lot.lease,
+        results: results.collect(),
+        level: "B".to_owned(),
+        trial: None,
+        trace: String::new(),
+    }
 }
 
 fn one(

@@ -164,7 +164,13 @@ fn played(lot: &v1::Lot) -> v1::Report {
         }
     };
     let results = lot.matches.iter().map(one).collect();
-    v1::Report { lease: lot.lease, results, level: "B".to_owned(), trial: None }
+    v1::Report {
+        lease: lot.lease,
+        results,
+        level: "B".to_owned(),
+        trial: None,
+        trace: String::new(),
+    }
 }
 
 /// The parameters of a match, as a worker reads them.

@@ -17,6 +17,7 @@ use super::line::{Event, Line};
 use super::{Caller, Ending, WorkerConfig, WorkerError};
 use crate::library::Library;
 use crate::lot::{Job, Lot, Tryout};
+use crate::metrics::{Doing, Metrics};
 use crate::seat::{Cord, Stop};
 use crate::slot::{Ended, Order, Said, Slots, Supplies};
 use crate::spool::Spool;
@@ -53,6 +54,16 @@ enum Place {
 }
 
 impl Place {
+    fn doing(&self) -> Doing {
+        match self {
+            Self::Idle => Doing::Idle,
+            Self::Pausing(_) => Doing::Pausing,
+            Self::Fetching { .. } => Doing::Fetching,
+            Self::Playing { .. } => Doing::Playing,
+            Self::Retired => Doing::Retired,
+        }
+    }
+
     fn lease(&self) -> Option<Lease> {
         match self {
             Self::Fetching { job, .. } => Some(job.lease()),
@@ -75,6 +86,7 @@ pub(super) struct Desk {
     library: Arc<Library>,
     slots: Slots,
     ends: mpsc::UnboundedReceiver<Said>,
+    metrics: Arc<Metrics>,
     places: Vec<Place>,
     pauses: Vec<Backoff>,
     fetching: JoinSet<Fetched>,
@@ -99,6 +111,7 @@ impl Desk {
         library: Arc<Library>,
         slots: Slots,
         ends: mpsc::UnboundedReceiver<Said>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         let places = (0..config.slots).map(|_| Place::Idle).collect();
         let pause = |slot| Backoff::new(&format!("slot {slot}"), SHORTEST_PAUSE, LONGEST_PAUSE);
@@ -112,6 +125,7 @@ impl Desk {
             library,
             slots,
             ends,
+            metrics,
             places,
             pauses,
             fetching: JoinSet::new(),
@@ -132,6 +146,7 @@ impl Desk {
         let mut asked = true;
         self.hurry(*ending.borrow_and_update());
         while !self.is_over() {
+            self.metrics.slots(self.places.iter().map(Place::doing));
             let alarm = self.alarm();
             tokio::select! {
                 event = self.line.next() => self.happened(event),
@@ -207,6 +222,7 @@ impl Desk {
         match event {
             Event::Open(v1::Welcome { worker, lease_ms, database }) => {
                 info!(worker, lease_ms, "connected");
+                self.metrics.connected(true);
                 self.lease = span(lease_ms);
                 self.belong(database);
                 self.open();
@@ -227,6 +243,7 @@ impl Desk {
             Event::Heard(Heard::Welcome(_)) | Event::Over => {}
             Event::Lost(cause, wait) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                self.metrics.connected(false);
                 warn!(server = self.server, cause, wait_ms, "no coordinator; trying again");
             }
             Event::Refused(cause) => {
@@ -295,8 +312,10 @@ impl Desk {
     }
 
     /// An attempt failed: the slot takes a break.
-    fn failed(&mut self, slot: usize, lease: Lease, reason: String) {
-        self.tell(Say::Fault(v1::Fault { lease: Some(lease.into()), reason }));
+    fn failed(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
+        self.metrics.failed(kind);
+        let (lease, kind) = (Some(lease.into()), kind.into());
+        self.tell(Say::Fault(v1::Fault { lease, reason, kind }));
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         warn!(slot, pause_ms, "the slot pauses after a fault");
@@ -333,7 +352,7 @@ impl Desk {
             }
             Err(why) => {
                 warn!(%lease, why, "a lot or a trial that means nothing");
-                self.failed(slot, lease, why);
+                self.failed(slot, lease, v1::FaultKind::Supplies, why);
             }
         }
     }
@@ -365,12 +384,13 @@ impl Desk {
         let stop = Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"));
         match supplies.and_then(|supplies| Ok((supplies, stop?))) {
             Ok((supplies, (stop, cord))) => {
+                self.metrics.supplied();
                 self.slots.give(slot, Order { job: *job, supplies, stop: Arc::new(stop) });
                 self.places[slot] = Place::Playing { lease, cord: Some(cord), lost: false };
             }
             Err(why) => {
                 warn!(%lease, why, "a lot cannot be played here, or a bot tried");
-                self.failed(slot, lease, why);
+                self.failed(slot, lease, v1::FaultKind::Supplies, why);
             }
         }
     }
@@ -395,9 +415,9 @@ impl Desk {
                 }
                 self.idle(slot);
             }
-            Ended::Failed(reason) => self.failed(slot, lease, reason),
-            Ended::Retired(reason) => {
-                self.failed(slot, lease, reason);
+            Ended::Failed(kind, reason) => self.failed(slot, lease, kind, reason),
+            Ended::Retired(kind, reason) => {
+                self.failed(slot, lease, kind, reason);
                 self.places[slot] = Place::Retired;
                 if self.places.iter().all(|place| matches!(place, Place::Retired)) {
                     error!("every slot has retired");
@@ -412,6 +432,7 @@ impl Desk {
         if !self.spool.forget(lease) {
             return;
         }
+        self.metrics.judged(v1::Fate::try_from(fate).unwrap_or(v1::Fate::Unspecified));
         match v1::Fate::try_from(fate) {
             Ok(v1::Fate::Accepted | v1::Fate::Repeated) => {}
             Ok(v1::Fate::Late) => warn!(%lease, "a report came too late: it counts for nothing"),
@@ -427,6 +448,7 @@ impl Desk {
         let holder = self.places.iter().position(|place| place.lease() == Some(lease));
         let Some(slot) = holder else { return };
         warn!(%lease, "the lease is lost");
+        self.metrics.lost();
         match &mut self.places[slot] {
             Place::Playing { cord, lost, .. } => {
                 *lost = true;

@@ -290,6 +290,7 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
         matches: matches.collect(),
         lease_ms: 900,
         expected_ms: 1000,
+        trace: String::new(),
     }
 }
 

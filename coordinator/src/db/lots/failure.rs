@@ -1,5 +1,6 @@
 //! Lots that were leased and not played: how they go on.
 
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, LotId};
 use sqlx::{Error, PgConnection, PgExecutor, Row as _};
 use time::{Duration, OffsetDateTime};
@@ -11,6 +12,8 @@ use super::{Columns, LotState, lease, lot_id};
 pub struct Failure {
     /// The lease.
     pub lease: Lease,
+    /// What kind of failure it was.
+    pub kind: FaultKind,
     /// What failed, for the organiser.
     pub reason: String,
 }
@@ -50,11 +53,12 @@ pub async fn fail(
     let Columns { editions, numbers, attempts } =
         Columns::of(failures.iter().map(|failure| failure.lease));
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
+    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.word()).collect();
     let statement = "
         WITH held AS (
-            SELECT l.edition, l.number, u.reason, e.state = 'cancelled' AS over
-            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[])
-                AS u (edition, number, attempt, reason)
+            SELECT l.edition, l.number, u.reason, u.kind, e.state = 'cancelled' AS over
+            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[], $9::text[])
+                AS u (edition, number, attempt, reason, kind)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
             JOIN editions e ON e.id = l.edition
@@ -70,10 +74,10 @@ pub async fn fail(
                                        AND l.faults + 1 < $5::smallint THEN
                     $6::timestamptz + least($8::interval, $7::interval * power(2, least(l.faults, 30))) END
             FROM held WHERE l.edition = held.edition AND l.number = held.number
-            RETURNING l.edition, l.number, l.attempt, l.state, held.reason
+            RETURNING l.edition, l.number, l.attempt, l.state, held.reason, held.kind
         ), noted AS (
-            INSERT INTO faults (edition, lot, attempt, reason, at)
-            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz FROM failed
+            INSERT INTO faults (edition, lot, attempt, reason, at, kind)
+            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz, kind FROM failed
         )
         SELECT edition, number, attempt, state FROM failed";
     let rows = sqlx::query(statement)
@@ -85,6 +89,7 @@ pub async fn fail(
         .bind(now)
         .bind(patience.rest)
         .bind(patience.longest_rest)
+        .bind(kinds)
         .fetch_all(&mut *connection)
         .await?;
     let failed =

@@ -1,0 +1,115 @@
+//! What is counted for operators. These statements read whole tables, but small ones, and sums of
+//! large ones that are kept anyway.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::{Error, FromRow, PgExecutor};
+use time::OffsetDateTime;
+
+/// An edition, for counting.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Counted {
+    /// Which.
+    #[sqlx(try_from = "i32")]
+    pub id: EditionId,
+    /// The name of its tournament.
+    pub tournament: String,
+    /// The game.
+    pub game: String,
+    /// Its number in the tournament.
+    pub number: i32,
+    /// Where it stands.
+    pub state: super::editions::EditionState,
+    /// Matches planned so far.
+    pub matches: i64,
+    /// Matches in its standings.
+    pub counted: i64,
+    /// When it was complete, or cancelled.
+    pub ended_at: Option<OffsetDateTime>,
+}
+
+/// All editions there are.
+///
+/// # Errors
+/// If the database fails.
+pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>, Error> {
+    let statement = "
+        SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
+            e.ended_at
+        FROM editions e
+        JOIN tournaments t ON t.id = e.tournament
+        JOIN progress p ON p.edition = e.id
+        ORDER BY e.id";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// What is counted in the standings of an edition besides points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
+pub struct Wrongs {
+    /// Time was up.
+    pub clock: i64,
+    /// Answers broke the rules.
+    pub illegal: i64,
+    /// Bots crashed, exited, or closed a pipe.
+    pub gone: i64,
+    /// Bots wrote too much.
+    pub flood: i64,
+    /// Answers that were bad and no forfeits.
+    pub bad_answers: i64,
+}
+
+/// What went wrong in the counted matches of an edition.
+///
+/// # Errors
+/// If the database fails.
+pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs, Error> {
+    let statement = "
+        SELECT coalesce(sum(clock), 0)::bigint AS clock,
+            coalesce(sum(illegal), 0)::bigint AS illegal,
+            coalesce(sum(gone), 0)::bigint AS gone,
+            coalesce(sum(flood), 0)::bigint AS flood,
+            coalesce(sum(bad_answers), 0)::bigint AS bad_answers
+        FROM standings WHERE edition = $1";
+    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
+}
+
+/// How many attempts failed of each kind. There are few: a row is a failure of ours.
+///
+/// # Errors
+/// If the database fails.
+pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
+    let statement = "SELECT coalesce(kind, 'unknown'), count(*) FROM faults GROUP BY 1 ORDER BY 1";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// How many trials there are in each state.
+///
+/// # Errors
+/// If the database fails.
+pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
+    let statement = "SELECT state::text, count(*) FROM trials GROUP BY 1 ORDER BY 1";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// Workers: those that ever said hello, those that were connected then or later, and the slots of
+/// the latter.
+///
+/// # Errors
+/// If the database fails.
+pub async fn workers(
+    db: impl PgExecutor<'_>,
+    since: OffsetDateTime,
+) -> Result<(i64, i64, i64), Error> {
+    let statement = "
+        SELECT count(*), count(*) FILTER (WHERE seen_at >= $1 AND slots > 0),
+            coalesce(sum(slots::bigint) FILTER (WHERE seen_at >= $1), 0)::bigint
+        FROM workers";
+    sqlx::query_as(statement).bind(since).fetch_one(db).await
+}
+
+/// How many bytes the database takes up.
+///
+/// # Errors
+/// If the database fails.
+pub async fn bytes(db: impl PgExecutor<'_>) -> Result<i64, Error> {
+    sqlx::query_scalar("SELECT pg_database_size(current_database())").fetch_one(db).await
+}

@@ -1,0 +1,126 @@
+//! Where the traces of versions and editions go on, where traces are exported.
+
+use arbiter_proto::ids::{EditionId, VersionId};
+use arbiter_proto::trace::TraceParent;
+use sqlx::{Error, PgExecutor};
+
+/// Keeps where the trace of a version goes on.
+///
+/// # Errors
+/// If the database fails.
+pub async fn keep_version(
+    db: impl PgExecutor<'_>,
+    version: VersionId,
+    parent: &TraceParent,
+) -> Result<(), Error> {
+    keep(db, "version", version.0, parent).await
+}
+
+/// Keeps where the trace of an edition goes on.
+///
+/// # Errors
+/// If the database fails.
+pub async fn keep_edition(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    parent: &TraceParent,
+) -> Result<(), Error> {
+    keep(db, "edition", edition.0, parent).await
+}
+
+async fn keep(
+    db: impl PgExecutor<'_>,
+    subject: &str,
+    id: i32,
+    parent: &TraceParent,
+) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO traces (subject, id, parent) VALUES ($1, $2, $3)
+        ON CONFLICT (subject, id) DO UPDATE SET parent = excluded.parent";
+    sqlx::query(statement)
+        .bind(subject)
+        .bind(id)
+        .bind(parent.to_string())
+        .execute(db)
+        .await
+        .map(drop)
+}
+
+/// Where the trace of a version goes on, if it is kept.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_version(
+    db: impl PgExecutor<'_>,
+    version: VersionId,
+) -> Result<Option<TraceParent>, Error> {
+    find(db, "version", version.0).await
+}
+
+/// Where the trace of an edition goes on, if it is kept.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_edition(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<TraceParent>, Error> {
+    find(db, "edition", edition.0).await
+}
+
+async fn find(
+    db: impl PgExecutor<'_>,
+    subject: &str,
+    id: i32,
+) -> Result<Option<TraceParent>, Error> {
+    let statement = "SELECT parent FROM traces WHERE subject = $1 AND id = $2";
+    let query = sqlx::query_scalar(statement).bind(subject).bind(id);
+    let found: Option<String> = query.fetch_optional(db).await?;
+    Ok(found.and_then(|parent| parent.parse().ok()))
+}
+
+/// Has the trace of a version go on from here, unless an edition shows it already.
+///
+/// # Errors
+/// If the database fails.
+pub async fn move_version(
+    db: impl PgExecutor<'_>,
+    version: VersionId,
+    parent: &TraceParent,
+) -> Result<(), Error> {
+    let statement = "UPDATE traces SET parent = $2 WHERE subject = 'version' AND id = $1";
+    sqlx::query(statement).bind(version.0).bind(parent.to_string()).execute(db).await.map(drop)
+}
+
+/// Where the traces of those versions go on that an edition is the first to show, the oldest
+/// version first. They are forgotten.
+///
+/// # Errors
+/// If the database fails.
+pub async fn take_versions(
+    db: impl PgExecutor<'_>,
+    versions: &[VersionId],
+) -> Result<Vec<TraceParent>, Error> {
+    let statement = "
+        WITH taken AS (
+            DELETE FROM traces WHERE subject = 'version' AND id = ANY ($1) RETURNING id, parent
+        )
+        SELECT parent FROM taken ORDER BY id";
+    let versions: Vec<_> = versions.iter().map(|version| version.0).collect();
+    let parents: Vec<String> = sqlx::query_scalar(statement).bind(versions).fetch_all(db).await?;
+    Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
+}
+
+/// Where the trace of an edition went on that is over. It is forgotten.
+///
+/// # Errors
+/// If the database fails.
+pub async fn take_edition(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<TraceParent>, Error> {
+    let statement = "DELETE FROM traces WHERE subject = 'edition' AND id = $1 RETURNING parent";
+    let parent: Option<String> =
+        sqlx::query_scalar(statement).bind(edition.0).fetch_optional(db).await?;
+    Ok(parent.and_then(|parent| parent.parse().ok()))
+}

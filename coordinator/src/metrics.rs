@@ -1,0 +1,360 @@
+//! Figures for Prometheus, in the text of `OpenMetrics`.
+//!
+//! There are two kinds. What *happens* here is counted in this process, by atomics, and begins at
+//! nothing when it starts. What there *is* comes from the database ([`stock`]), whoever brought it
+//! about: any coordinator says the same, and it is exactly what SQL counts.
+//!
+//! Labels take few values: names of tournaments that are being played, of games, of states, of
+//! routes. No label names a bot, an owner or a worker.
+
+mod calls;
+mod stock;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::Forfeit;
+use arbiter_proto::ids::Lease;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
+
+use crate::queue::{Report, Verdict};
+use crate::rpc::Shared;
+
+pub(crate) use calls::{count_call, count_request};
+pub(crate) use stock::Stock;
+
+/// The type of the text, with the mark of its end behind it.
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of the times of what takes a moment, in seconds.
+const MOMENTS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// A bot that used less of a processor than this part of the time that it lost by was waiting:
+/// for something of its own, or for a machine that kept it waiting.
+const BUSY: i64 = 2;
+
+/// A lot or a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Of {
+    of: &'static str,
+}
+
+/// What became of a report of a lot or a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Judged {
+    of: &'static str,
+    verdict: &'static str,
+}
+
+/// Whether a bot that lost by the clock had used its processor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TimeLoss {
+    processor: &'static str,
+}
+
+/// Which work in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Work {
+    work: &'static str,
+}
+
+/// What happens in a coordinator, counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// What there is in the database, as it was read last.
+    pub(crate) stock: Stock,
+    leases: Family<Of, Counter>,
+    given_back: Counter,
+    expired: Counter,
+    handout: Histogram,
+    reports: Family<Judged, Counter>,
+    report: Histogram,
+    reported: Counter,
+    time_losses: Family<TimeLoss, Counter>,
+    editions_opened: Counter,
+    editions_completed: Counter,
+    editions_refused: Counter,
+    failures: Family<Work, Counter>,
+    /// Browsers that watch something live.
+    pub(crate) viewers: Watched,
+    /// Workers whose streams are open here.
+    pub(crate) sessions: Watched,
+    /// Whether this coordinator plans, opens and counts for all that share the database: 0 or 1.
+    pub leader: Gauge,
+    calls: calls::Calls,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("arbiter"),
+            stock: Stock::default(),
+            leases: Family::default(),
+            given_back: Counter::default(),
+            expired: Counter::default(),
+            handout: moments(),
+            reports: Family::default(),
+            report: moments(),
+            reported: Counter::default(),
+            time_losses: Family::default(),
+            editions_opened: Counter::default(),
+            editions_completed: Counter::default(),
+            editions_refused: Counter::default(),
+            failures: Family::default(),
+            viewers: Watched::default(),
+            sessions: Watched::default(),
+            leader: Gauge::default(),
+            calls: calls::Calls::default(),
+        };
+        metrics.register_queue();
+        metrics.register_rest();
+        metrics.begin();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register_queue(&mut self) {
+        let registry = &mut self.registry;
+        let text = "Leases that this coordinator handed out";
+        registry.register("leases", text, self.leases.clone());
+        let text = "Leases that workers gave back, or that could not be sent";
+        registry.register("leases_given_back", text, self.given_back.clone());
+        let text = "Leases whose time ran out";
+        registry.register("leases_expired", text, self.expired.clone());
+        let text = "From the moment a slot asked, and something was there, until it was sent";
+        registry.register_with_unit("handout", text, Unit::Seconds, self.handout.clone());
+        let text = "Reports by what became of them";
+        registry.register("reports", text, self.reports.clone());
+        let text = "From a report's arrival to its verdict";
+        registry.register_with_unit("report", text, Unit::Seconds, self.report.clone());
+        let text = "Matches in accepted reports";
+        registry.register("reported_matches", text, self.reported.clone());
+        let text = "Forfeits by the clock in accepted reports; the processor was idle where the bot \
+            used less than half of the time: it waited, or the machine kept it waiting";
+        registry.register("time_losses", text, self.time_losses.clone());
+    }
+
+    fn register_rest(&mut self) {
+        let registry = &mut self.registry;
+        let text = "Editions that this coordinator opened because something changed";
+        registry.register("editions_opened", text, self.editions_opened.clone());
+        let text = "Editions that this coordinator made complete";
+        registry.register("editions_completed", text, self.editions_completed.clone());
+        let text = "Editions that could not be opened; the organiser is told why";
+        registry.register("editions_refused", text, self.editions_refused.clone());
+        let text = "Rounds of work in the background that failed, and are tried again";
+        registry.register("background_failures", text, self.failures.clone());
+        let text = "Browsers that watch something live";
+        registry.register("live_viewers", text, self.viewers.0.clone());
+        let text = "Workers whose streams are open here";
+        registry.register("worker_streams", text, self.sessions.0.clone());
+        let text = "Whether this coordinator does the upkeep of the database";
+        registry.register("leader", text, self.leader.clone());
+        self.calls.register(registry);
+    }
+
+    /// Lets every series begin at nothing: one that appears with its first event hides that event
+    /// from whoever asks for a rate.
+    fn begin(&self) {
+        for of in [OF_LOT, OF_TRIAL] {
+            drop(self.leases.get_or_create(&Of { of }));
+            for verdict in [Verdict::Accepted, Verdict::Repeated, Verdict::Late, Verdict::Malformed]
+            {
+                drop(self.reports.get_or_create(&Judged { of, verdict: word(verdict) }));
+            }
+        }
+        for processor in [IDLE, BUSY_WORD] {
+            drop(self.time_losses.get_or_create(&TimeLoss { processor }));
+        }
+        for work in [Background::Allocator, Background::Upkeep, Background::Opener] {
+            drop(self.failures.get_or_create(&Work { work: work.word() }));
+        }
+    }
+
+    /// A lease was given to somebody who asked.
+    pub(crate) fn leased(&self, lease: Lease) {
+        self.leases.get_or_create(&Of { of: of(lease) }).inc();
+    }
+
+    /// What was leased has been sent, so long after somebody asked and it was there.
+    pub(crate) fn handed_out(&self, took: Duration) {
+        self.handout.observe(took.as_secs_f64());
+    }
+
+    /// Leases were given back.
+    pub(crate) fn given_back(&self, leases: usize) {
+        self.given_back.inc_by(leases as u64);
+    }
+
+    /// Leases ran out.
+    pub(crate) fn expired(&self, leases: usize) {
+        self.expired.inc_by(leases as u64);
+    }
+
+    /// A report that came then was judged.
+    pub(crate) fn judged(&self, lease: Lease, verdict: Verdict, came: Instant) {
+        let judged = Judged { of: of(lease), verdict: word(verdict) };
+        self.reports.get_or_create(&judged).inc();
+        self.report.observe(came.elapsed().as_secs_f64());
+    }
+
+    /// Matches were stored, and so many bots had lost by the clock.
+    pub(crate) fn stored(&self, matches: usize, losses: TimeLosses) {
+        self.reported.inc_by(matches as u64);
+        for (processor, count) in [(IDLE, losses.idle), (BUSY_WORD, losses.busy)] {
+            if count > 0 {
+                self.time_losses.get_or_create(&TimeLoss { processor }).inc_by(count);
+            }
+        }
+    }
+
+    /// An edition was opened.
+    pub(crate) fn opened(&self) {
+        self.editions_opened.inc();
+    }
+
+    /// An edition could not be opened.
+    pub(crate) fn refused(&self) {
+        self.editions_refused.inc();
+    }
+
+    /// Editions became complete.
+    pub(crate) fn completed(&self, editions: usize) {
+        self.editions_completed.inc_by(editions as u64);
+    }
+
+    /// A round of work in the background failed.
+    pub(crate) fn failed(&self, work: Background) {
+        self.failures.get_or_create(&Work { work: work.word() }).inc();
+    }
+
+    /// Writes what was counted.
+    fn encode(&self, text: &mut String) -> fmt::Result {
+        encode_registry(text, &self.registry)
+    }
+}
+
+/// What goes on in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Background {
+    Allocator,
+    Upkeep,
+    Opener,
+}
+
+impl Background {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Allocator => "allocator",
+            Self::Upkeep => "upkeep",
+            Self::Opener => "opener",
+        }
+    }
+}
+
+/// How many bots of a report lost by the clock, by whether they had used their processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TimeLosses {
+    idle: u64,
+    busy: u64,
+}
+
+impl TimeLosses {
+    /// Those of a report.
+    pub(crate) fn of(report: &Report) -> Self {
+        let mut losses = Self::default();
+        for found in
+            report.evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.word()))
+        {
+            if found.cpu_us.saturating_mul(BUSY) < found.wall_us {
+                losses.idle += 1;
+            } else {
+                losses.busy += 1;
+            }
+        }
+        losses
+    }
+}
+
+/// How many there are of something that comes and goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched(Gauge);
+
+impl Watched {
+    /// One more, until what is returned is dropped.
+    pub(crate) fn enter(&self) -> Present {
+        self.0.inc();
+        Present(self.0.clone())
+    }
+}
+
+/// Something that is there.
+#[derive(Debug)]
+pub(crate) struct Present(Gauge);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Looks at a running coordinator on behalf of whoever operates it.
+#[derive(Clone, Debug)]
+pub struct Observer(Arc<Shared>);
+
+impl Observer {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// Adds all figures to a text. Where the database does not answer those from it are missing,
+    /// and `arbiter_database_up` is 0.
+    ///
+    /// # Errors
+    /// Never, as long as there is memory.
+    pub async fn figures(&self, text: &mut String) -> fmt::Result {
+        let metrics = self.0.queue.metrics();
+        metrics.leader.set(self.0.leadership.holds().into());
+        metrics.encode(text)?;
+        metrics.stock.encode(&self.0, text).await
+    }
+
+    /// Whether its database answers.
+    pub async fn is_ready(&self) -> bool {
+        crate::db::server_version(&self.0.pool).await.is_ok()
+    }
+}
+
+const OF_LOT: &str = "lot";
+const OF_TRIAL: &str = "trial";
+const IDLE: &str = "idle";
+const BUSY_WORD: &str = "busy";
+
+fn of(lease: Lease) -> &'static str {
+    if lease.version().is_some() { OF_TRIAL } else { OF_LOT }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Accepted => "accepted",
+        Verdict::Repeated => "repeated",
+        Verdict::Late => "late",
+        Verdict::Malformed => "malformed",
+    }
+}
+
+/// Times of what takes a moment.
+fn moments() -> Histogram {
+    Histogram::new(MOMENTS)
+}

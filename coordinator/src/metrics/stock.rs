@@ -1,0 +1,285 @@
+//! What there is in the database, for whoever asks now and again: read for all who ask at a time,
+//! and the less often the longer it takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use arbiter_proto::fault::FaultKind;
+use arbiter_proto::ids::EditionId;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::db::editions::EditionState;
+use crate::db::figures::{self, Counted, Wrongs};
+use crate::db::lots;
+use crate::rpc::Shared;
+
+/// What was read stays true for so long, ...
+const FRESH: Duration = Duration::from_millis(500);
+/// ... or for so many times as long as it took to read: a database of millions of lots is not to be
+/// busy with counting them.
+const SHARE: u32 = 20;
+/// How long the database may take to answer: whoever asks does not wait longer either.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// So long after its end nobody adds to the sums of an edition any more.
+const SETTLED: time::Duration = time::Duration::minutes(2);
+
+/// The states of trials.
+const TRIALS: [&str; 5] = ["waiting", "leased", "passed", "failed", "aside"];
+
+/// An edition that is being played.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfEdition {
+    tournament: String,
+    edition: i64,
+}
+
+/// What of it is in a state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    tournament: String,
+    edition: i64,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfGame {
+    game: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Forfeited {
+    game: String,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct State {
+    state: String,
+}
+
+/// What there is, as it was read last.
+#[derive(Debug, Default)]
+pub(crate) struct Stock(Mutex<Shelf>);
+
+/// What is kept between two readings.
+#[derive(Debug, Default)]
+struct Shelf {
+    read: Option<Reading>,
+    /// What went wrong in editions that are over.
+    settled: BTreeMap<EditionId, Wrongs>,
+}
+
+/// A reading.
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    took: Duration,
+    text: String,
+}
+
+impl Stock {
+    /// Adds what there is to a text.
+    ///
+    /// # Errors
+    /// Never, as long as there is memory.
+    pub(super) async fn encode(&self, shared: &Shared, text: &mut String) -> fmt::Result {
+        let mut up = true;
+        // Those who ask at the same time wait for one reading.
+        let mut shelf = self.0.lock().await;
+        let stale = |read: &Reading| read.at.elapsed() > FRESH.max(read.took * SHARE);
+        if shelf.read.as_ref().is_none_or(stale) {
+            let at = Instant::now();
+            match timeout(PATIENCE, shelf.look(shared)).await {
+                Ok(Ok(figures)) => {
+                    let mut text = String::new();
+                    encode_registry(&mut text, &figures.registry())?;
+                    shelf.read = Some(Reading { at, took: at.elapsed(), text });
+                }
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "figures cannot be read");
+                    up = false;
+                }
+                Err(_) => up = false,
+            }
+        }
+        encode_registry(text, &pool(shared, up))?;
+        if let Some(read) = shelf.read.as_ref().filter(|_| up) {
+            text.push_str(&read.text);
+        }
+        Ok(())
+    }
+}
+
+/// The connections to the database.
+fn pool(shared: &Shared, up: bool) -> Registry {
+    let mut registry = Registry::with_prefix("arbiter_database");
+    let gauge = |value: i64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value);
+        gauge
+    };
+    registry.register("up", "Whether the database answers", gauge(i64::from(up)));
+    let (size, idle) = (i64::from(shared.pool.size()), shared.pool.num_idle());
+    let idle = i64::try_from(idle).unwrap_or(i64::MAX).min(size);
+    let states: Family<State, Gauge> = Family::default();
+    for (state, count) in [("idle", idle), ("busy", size - idle)] {
+        states.get_or_create(&State { state: state.to_owned() }).set(count);
+    }
+    registry.register("connections", "Connections to the database", states);
+    let most = i64::from(shared.pool.options().get_max_connections());
+    registry.register("connections_allowed", "Connections at most", gauge(most));
+    registry
+}
+
+impl Shelf {
+    async fn look(&mut self, shared: &Shared) -> Result<Figures, Error> {
+        let now = (shared.clock)();
+        let figures = Figures::default();
+        let asked = Instant::now();
+        let mut db = shared.pool.acquire().await?;
+        figures.wait.set(asked.elapsed().as_secs_f64());
+        let editions = figures::editions(&mut *db).await?;
+        self.settled.retain(|id, _| editions.iter().any(|edition| edition.id == *id));
+        for edition in &editions {
+            figures.edition(edition, self.wrongs(&mut db, edition, now).await?);
+            if edition.state == EditionState::Running {
+                figures.running(edition, &lots::census(&mut *db, edition.id).await?);
+            }
+        }
+        for kind in FaultKind::ALL {
+            drop(figures.faults.get_or_create(&Kind { kind: kind.word().to_owned() }));
+        }
+        for (kind, count) in figures::faults(&mut *db).await? {
+            figures.faults.get_or_create(&Kind { kind }).inc_by(count.unsigned_abs());
+        }
+        for state in TRIALS {
+            drop(figures.trials.get_or_create(&State { state: state.to_owned() }));
+        }
+        for (state, count) in figures::trials(&mut *db).await? {
+            figures.trials.get_or_create(&State { state }).set(count);
+        }
+        let since = now - shared.terms.lease;
+        let (known, connected, slots) = figures::workers(&mut *db, since).await?;
+        figures.workers.set(known);
+        figures.connected.set(connected);
+        figures.slots.set(slots);
+        figures.bytes.set(figures::bytes(&mut *db).await?);
+        Ok(figures)
+    }
+
+    /// What went wrong in an edition: added up once, when it is over.
+    async fn wrongs(
+        &mut self,
+        db: &mut PgConnection,
+        edition: &Counted,
+        now: OffsetDateTime,
+    ) -> Result<Wrongs, Error> {
+        if let Some(wrongs) = self.settled.get(&edition.id) {
+            return Ok(*wrongs);
+        }
+        let wrongs = figures::wrongs(db, edition.id).await?;
+        if edition.ended_at.is_some_and(|ended| now - ended > SETTLED) {
+            self.settled.insert(edition.id, wrongs);
+        }
+        Ok(wrongs)
+    }
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+struct Figures {
+    planned: Family<OfEdition, Gauge>,
+    counted: Family<OfEdition, Gauge>,
+    matches: Family<InState, Gauge>,
+    lots: Family<InState, Gauge>,
+    editions: Family<State, Gauge>,
+    counted_all: Family<OfGame, Counter>,
+    forfeits: Family<Forfeited, Counter>,
+    bad_answers: Family<OfGame, Counter>,
+    faults: Family<Kind, Counter>,
+    trials: Family<State, Gauge>,
+    workers: Gauge,
+    connected: Gauge,
+    slots: Gauge,
+    bytes: Gauge,
+    wait: Gauge<f64, std::sync::atomic::AtomicU64>,
+}
+
+impl Figures {
+    fn edition(&self, edition: &Counted, wrongs: Wrongs) {
+        let state = edition.state.word().to_owned();
+        self.editions.get_or_create(&State { state }).inc();
+        let of = OfGame { game: edition.game.clone() };
+        self.counted_all.get_or_create(&of).inc_by(edition.counted.unsigned_abs());
+        self.bad_answers.get_or_create(&of).inc_by(wrongs.bad_answers.unsigned_abs());
+        let Wrongs { clock, illegal, gone, flood, .. } = wrongs;
+        let kinds = [("clock", clock), ("illegal", illegal), ("gone", gone), ("flood", flood)];
+        for (kind, count) in kinds {
+            let of = Forfeited { game: edition.game.clone(), kind };
+            self.forfeits.get_or_create(&of).inc_by(count.unsigned_abs());
+        }
+    }
+
+    fn running(&self, edition: &Counted, census: &[lots::Census]) {
+        let (tournament, number) = (edition.tournament.clone(), i64::from(edition.number));
+        let of = OfEdition { tournament: tournament.clone(), edition: number };
+        self.planned.get_or_create(&of).set(edition.matches);
+        self.counted.get_or_create(&of).set(edition.counted);
+        for lot in census {
+            let (tournament, state) = (tournament.clone(), lot.state.word());
+            let within = InState { tournament, edition: number, state };
+            self.matches.get_or_create(&within).set(lot.matches);
+            self.lots.get_or_create(&within).set(lot.lots);
+        }
+    }
+
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("arbiter");
+        let text = "Matches planned so far in a running edition";
+        registry.register("edition_matches_planned", text, self.planned.clone());
+        let text = "Matches in the standings of a running edition";
+        registry.register("edition_matches_counted", text, self.counted.clone());
+        let text = "Matches of a running edition by the state of their lots";
+        registry.register("queue_matches", text, self.matches.clone());
+        let text = "Lots of a running edition by state";
+        registry.register("queue_lots", text, self.lots.clone());
+        let text = "Editions by state";
+        registry.register("editions", text, self.editions.clone());
+        let text = "Matches in the standings of all editions, those taken over too";
+        registry.register("matches_counted", text, self.counted_all.clone());
+        let text = "Forfeits in the standings of all editions";
+        registry.register("forfeits", text, self.forfeits.clone());
+        let text = "Bad answers that were no forfeits, in the standings of all editions";
+        registry.register("bad_answers", text, self.bad_answers.clone());
+        let text = "Attempts at lots that failed through no bot's fault";
+        registry.register("faults", text, self.faults.clone());
+        let text = "Trials of submitted versions by state";
+        registry.register("trials", text, self.trials.clone());
+        let text = "Workers that have ever said hello";
+        registry.register("workers_known", text, self.workers.clone());
+        let text = "Workers that are connected to any coordinator";
+        registry.register("workers_connected", text, self.connected.clone());
+        let text = "Matches that connected workers can play at the same time";
+        registry.register("slots_connected", text, self.slots.clone());
+        let text = "What the database takes up on its disk";
+        registry.register_with_unit("database", text, Unit::Bytes, self.bytes.clone());
+        let text = "How long these figures waited for a connection to the database";
+        registry.register_with_unit("database_wait", text, Unit::Seconds, self.wait.clone());
+        registry
+    }
+}
