@@ -35,6 +35,7 @@ mod voiding;
 mod worker;
 
 pub(crate) use outlook::keep_pace;
+pub(crate) use ranking::place;
 pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
 pub(crate) use status::database;

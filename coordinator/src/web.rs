@@ -9,10 +9,12 @@
 //! A page takes nothing from anywhere but this server, and its policy tells the browser so.
 
 mod actions;
+mod api;
 mod assets;
 mod bot;
 mod chart;
 mod error;
+mod export;
 mod live;
 mod matches;
 mod matrix;
@@ -21,11 +23,11 @@ mod page;
 mod queue;
 mod ranking;
 mod replay;
+mod serve;
 mod session;
 mod tournament;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -38,9 +40,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::metrics::count_request;
-use crate::rpc::{LAST_CALLS, Shared};
+use crate::rpc::Shared;
 use crate::tricks_http;
-use error::WebError;
 
 /// What the browser may do for a page: nothing but what this server itself gives it.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -73,17 +74,7 @@ async fn turn() -> SemaphorePermit<'static> {
 /// If the port fails.
 pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
     let changes = shared.changes.clone();
-    let stopped = {
-        let changes = changes.clone();
-        async move { changes.ended().await }
-    };
-    // Who is connected is asked for where tokens are shown.
-    let pages = routes(shared).into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, pages).with_graceful_shutdown(stopped);
-    tokio::select! {
-        served = async { serving.await } => served,
-        () = async { changes.ended().await; tokio::time::sleep(LAST_CALLS).await } => Ok(()),
-    }
+    serve::serve(listener, routes(shared), changes).await
 }
 
 /// All pages.
@@ -99,9 +90,11 @@ fn routes(shared: Shared) -> Router {
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/ranking", get(ranking::show))
         .route("/t/{tournament}/ranking/live", get(ranking::live))
+        .route("/t/{tournament}/ranking.csv", get(export::ranking))
         .route("/t/{tournament}/matrix", get(matrix::show))
         .route("/t/{tournament}/schedule", get(matches::schedule))
         .route("/t/{tournament}/matches", get(matches::list))
+        .route("/t/{tournament}/matches.csv", get(export::matches))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
         .route("/matches/{edition}/{number}", get(replay::show))
         .route("/matches/{edition}/{number}/steps", get(replay::steps))
@@ -113,10 +106,12 @@ fn routes(shared: Shared) -> Router {
         .route("/assets/arbiter.css", get(assets::style))
         .route("/assets/arbiter.js", get(assets::script))
         .route("/assets/arbiter.svg", get(assets::icon))
+        .merge(api::routes())
+        .fallback(error::nothing_here)
+        .layer(middleware::from_fn(error::dress))
         .route("/metrics", get(metrics::show))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
-        .fallback(|| async { WebError::nothing_here() })
         .with_state(shared)
         .merge(tricks)
         .layer(middleware::from_fn(add_headers))

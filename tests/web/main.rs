@@ -242,7 +242,7 @@ fn organisers_command_from_the_page_of_the_tournament() {
     assert_eq!(home.json("tournament show cup")[0]["state"], "cancelled");
     let page = browser.page("/t/cup");
     assert!(!page.contains("Start an edition"), "{page}");
-    assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 404, "it is not set aside");
+    assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 409, "it is not set aside");
     home.close();
 }
 

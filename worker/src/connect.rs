@@ -258,7 +258,7 @@ fn was_connected(status: &Status) -> bool {
 }
 
 const OTHER_PROTOCOL: &str =
-    "write https:// if it has a certificate, and name the port of its --grpc";
+    "write https:// if it has a certificate, and name the port of its --grpc, not of its pages";
 const NO_CERTIFICATE: &str = "give a certificate that it accepts with --cert and --key";
 const OTHER_CERTIFICATE: &str = "it does not accept the certificate given with --cert";
 

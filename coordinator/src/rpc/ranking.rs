@@ -162,7 +162,7 @@ impl Shared {
             counted: board.counted,
             columns: ranking::columns(board.game).into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
-            places: page.map(|place| message(&board, place)).collect(),
+            places: page.map(|found| place(&board, found)).collect(),
             provisional: provisional.map(|Edition { number, matches, counted, .. }| Provisional {
                 edition: number,
                 matches,
@@ -215,20 +215,20 @@ impl Shared {
 /// The place of a bot by name.
 fn place_of(board: &Board, bot: &str) -> Result<Place, Status> {
     let entrant = board.roster.find(bot);
-    let place = entrant.and_then(|entrant| board.place(entrant));
-    place.map(|place| message(board, place)).ok_or_else(|| missing("bot", bot))
+    let found = entrant.and_then(|entrant| board.place(entrant));
+    found.map(|found| place(board, found)).ok_or_else(|| missing("bot", bot))
 }
 
 /// A place as a message.
-fn message(board: &Board, place: &ranking::Place) -> Place {
-    let named = board.roster.get(place.contestant.entrant);
-    let Tally { matches, score, forfeits, bad_answers, .. } = &place.contestant.tally;
-    let mean = place.contestant.tally.mean();
+pub(crate) fn place(board: &Board, found: &ranking::Place) -> Place {
+    let named = board.roster.get(found.contestant.entrant);
+    let Tally { matches, score, forfeits, bad_answers, .. } = &found.contestant.tally;
+    let mean = found.contestant.tally.mean();
     let columns = ranking::columns(board.game).len();
     let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
     Place {
-        rank: u32::try_from(place.rank).unwrap_or(u32::MAX),
-        tied: place.tied,
+        rank: u32::try_from(found.rank).unwrap_or(u32::MAX),
+        tied: found.tied,
         bot: named.map(|named| named.name.clone()).unwrap_or_default(),
         version: named.map_or(0, |named| named.version),
         matches: *matches,

@@ -206,6 +206,24 @@ impl Shared {
         found.ok_or_else(|| missing("version", format!("{} {number}", bot.name)))
     }
 
+    /// The versions of a bot, the newest first, as far as the viewer may see them.
+    pub(crate) async fn versions_of(
+        &self,
+        tournament: &str,
+        bot: &str,
+        viewer: &Viewer,
+    ) -> Result<Vec<Version>, Status> {
+        let tournament = self.tournament(tournament).await?;
+        let found = bots::find(&self.pool, tournament.id, bot).await.map_err(database)?;
+        let bot = found.ok_or_else(|| missing("bot", bot))?;
+        let mut told = Vec::new();
+        for version in versions::of_bot(&self.pool, bot.id).await.map_err(database)? {
+            let trial = trials::get(&self.pool, version.id).await.map_err(database)?;
+            told.push(message(&bot, &version, trial.as_ref(), viewer.0.as_ref()));
+        }
+        Ok(told)
+    }
+
     /// How the trial of a version goes, or went, for its owner or an organiser.
     pub(super) async fn trial(
         &self,

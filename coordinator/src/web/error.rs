@@ -1,43 +1,56 @@
-//! What a browser is told when there is no page: the refusal of the service, in its words.
+//! What a browser is told when there is no page: the refusal of the service, in its words; and what
+//! becomes of requests that the framework refuses before anybody here has seen them.
 
-use axum::http::StatusCode;
+use std::fmt;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use tonic::{Code, Status};
 
+use super::api::{self, Problem};
 use super::page;
 
+/// After how long something that was refused for the moment may be tried again, if nobody says.
+const REST: Duration = Duration::from_secs(5);
+/// The longest refusal of the framework that is told on, in bytes.
+const LONGEST: usize = 4096;
+/// Where the answers are for programs.
+const PROGRAMS: &str = "/api/";
+
 /// Why there is no page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WebError {
     status: StatusCode,
     why: String,
+    /// After how long it may be tried again.
+    rest: Option<Duration>,
+    /// Whether it is for what has not happened yet, such as the first edition.
+    early: bool,
 }
 
 impl WebError {
     pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        Self { status, why: why.into() }
+        let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        let rest = busy.contains(&status).then_some(REST);
+        Self { status, why: why.into(), rest, early: false }
     }
 
-    /// An address that leads nowhere.
-    pub(super) fn nothing_here() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "there is no such page")
+    /// What it means, for programs.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
     }
 }
 
 impl From<Status> for WebError {
     fn from(status: Status) -> Self {
-        let code = match status.code() {
-            Code::NotFound | Code::FailedPrecondition => StatusCode::NOT_FOUND,
-            Code::InvalidArgument | Code::OutOfRange => StatusCode::BAD_REQUEST,
-            Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Code::PermissionDenied => StatusCode::FORBIDDEN,
-            Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
-            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-            Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(code, status.message())
+        let mut error = Self::new(meaning(status.code()), status.message());
+        error.early = status.code() == Code::FailedPrecondition;
+        error
     }
 }
 
@@ -50,6 +63,116 @@ impl IntoResponse for WebError {
             p { (self.why) }
             @if login { p { a href="/login" { "Log in" } " with a token that may see it." } }
         };
-        (self.status, page::plain(title, &body)).into_response()
+        let mut answer = (self.status, page::plain(title, &body)).into_response();
+        rest(&mut answer, self.rest);
+        answer.extensions_mut().insert(Told);
+        if self.early {
+            answer.extensions_mut().insert(Early(self.why));
+        }
+        answer
+    }
+}
+
+/// The status of an answer that says what a service says.
+pub(super) fn meaning(code: Code) -> StatusCode {
+    match code {
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::InvalidArgument | Code::OutOfRange => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::FailedPrecondition | Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Says after how long a request may be made again.
+pub(super) fn rest(answer: &mut Response, rest: Option<Duration>) {
+    if let Some(rest) = rest {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(rest.as_secs().max(1)));
+    }
+}
+
+/// Answers for addresses that lead nowhere.
+pub(super) async fn nothing_here(uri: Uri) -> Response {
+    if uri.path().starts_with(PROGRAMS) {
+        return api::nothing_here().into_response();
+    }
+    WebError::new(StatusCode::NOT_FOUND, "there is no such page").into_response()
+}
+
+/// The mark of a refusal that is in our own words already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told;
+
+/// The mark of a refusal for what has not happened yet: why.
+#[derive(Clone, Debug)]
+struct Early(String);
+
+/// Lets no refusal of the framework out as it is: a path or a form that cannot be read, a method
+/// that an address does not know, a body that is too large. Browsers get a page that says so,
+/// programs a problem document.
+pub(super) async fn dress(request: Request, next: Next) -> Response {
+    let looks = [Method::GET, Method::HEAD].contains(request.method());
+    let options = request.method() == Method::OPTIONS;
+    let program = request.uri().path().starts_with(PROGRAMS);
+    let answer = next.run(request).await;
+    let status = answer.status();
+    if options && status == StatusCode::METHOD_NOT_ALLOWED {
+        return choices(&answer);
+    }
+    // A page that is not there yet is not there; what is done too early conflicts.
+    if let Some(Early(why)) = answer.extensions().get().filter(|_| looks) {
+        return WebError::new(StatusCode::NOT_FOUND, why).into_response();
+    }
+    let refused = status.is_client_error() || status.is_server_error();
+    if !refused || answer.extensions().get::<Told>().is_some() || !is_plain(&answer) {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    let words = to_bytes(body, LONGEST).await.unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    let why = if words.is_empty() { unsaid(status).to_owned() } else { words };
+    let mut answer = if program {
+        Problem::new(status, why).into_response()
+    } else {
+        WebError::new(status, why).into_response()
+    };
+    if let Some(allowed) = parts.headers.get(header::ALLOW) {
+        answer.headers_mut().insert(header::ALLOW, allowed.clone());
+    }
+    answer
+}
+
+/// Whether an answer is plain text, or nothing at all.
+fn is_plain(answer: &Response) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
+}
+
+/// What is said where the framework says nothing.
+fn unsaid(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => "this address does not know that method",
+        StatusCode::NOT_FOUND => "there is nothing at this address",
+        _ => "the request cannot be answered",
+    }
+}
+
+/// Which methods an address knows.
+fn choices(refused: &Response) -> Response {
+    let allowed = refused.headers().get(header::ALLOW).and_then(|allowed| allowed.to_str().ok());
+    let allowed = format!("{},OPTIONS", allowed.unwrap_or("GET,HEAD"));
+    let mut answer = StatusCode::NO_CONTENT.into_response();
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        answer.headers_mut().insert(header::ALLOW, allowed);
+    }
+    answer
+}
+
+impl fmt::Display for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
     }
 }

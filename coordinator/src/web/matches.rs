@@ -82,6 +82,7 @@ pub(super) async fn list(
         (page::tabs(&tournament, "Matches"))
         @if !bot.is_empty() { p { "Matches of " (page::bot(&tournament, &bot)) "." } }
         @if played.is_empty() { p { "None was played yet." } } @else { (page::wide(&table)) }
+        p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "All of them as comma-separated values" } }
         @if let Some(last) = last.filter(|_| more) {
             nav.paging aria-label="Pages" {
                 a rel="next" href={ "?" (edition) "bot=" (bot) "&after=" (last) } { "Further matches" }

@@ -100,6 +100,7 @@ pub(super) async fn show(
         }
         section data-live=[live] { (places(&tournament, &board)) }
         (paging(&look, &board))
+        p { a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "As comma-separated values" } }
     };
     Ok(page::page(&title, &session, &body))
 }

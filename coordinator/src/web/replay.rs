@@ -108,7 +108,11 @@ fn name(edition: i32, number: i64) -> String {
 }
 
 /// The record of a match as it was compressed, if whoever looks may see it.
-async fn record_of(shared: &Shared, session: &Session, id: &str) -> Result<Vec<u8>, Status> {
+pub(super) async fn record_of(
+    shared: &Shared,
+    session: &Session,
+    id: &str,
+) -> Result<Vec<u8>, Status> {
     let asked = session.ask(GetRecordRequest { r#match: id.to_owned() });
     let mut pieces = shared.get_record(asked).await?.into_inner();
     let mut record = Vec::new();
@@ -119,7 +123,11 @@ async fn record_of(shared: &Shared, session: &Session, id: &str) -> Result<Vec<u
 }
 
 /// Replays a record, and draws some of its steps.
-async fn replayed(record: Vec<u8>, from: usize, count: usize) -> Result<Steps, WebError> {
+pub(super) async fn replayed(
+    record: Vec<u8>,
+    from: usize,
+    count: usize,
+) -> Result<Steps, WebError> {
     let _turn = super::turn().await;
     let found = tokio::task::spawn_blocking(move || {
         let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;

@@ -62,6 +62,11 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
 }
 
 impl Session {
+    /// The same caller, who shows a token rather than a cookie.
+    pub(super) fn showing(self, token: Secret) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
     /// Whether somebody has logged in.
     pub(super) fn is_somebody(&self) -> bool {
         self.token.is_some()

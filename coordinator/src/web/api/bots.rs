@@ -1,0 +1,297 @@
+//! Bots, their versions, and what their owners are told of trials and matches.
+
+use arbiter_proto::v1;
+use arbiter_proto::v1::bot_service_server::BotService as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::paging::{Limit, Page};
+use super::problem::Problem;
+use super::question::{Asker, Question};
+use super::values::{hash, moment, said};
+use crate::access::Role;
+
+/// The bots of a tournament in the order of their first submission.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListBots {
+    /// The tournament's name.
+    tournament: String,
+    /// Bots to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Bots on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A bot.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Bot {
+    /// Its name.
+    bot: String,
+    /// Its owner's name; null for a house bot.
+    owner: Option<String>,
+    /// Whether nobody owns it.
+    house: bool,
+    /// Whether it is the asker's own.
+    own: bool,
+    /// Whether it was withdrawn.
+    withdrawn: bool,
+    /// Whether it takes no part because it forfeited too much, until a new version is submitted.
+    stood_down: bool,
+    /// Why: for its owner and for organisers.
+    reason: Option<String>,
+    /// Its newest version that entered.
+    newest: Option<Version>,
+    /// Its newest version, if that has not entered.
+    pending: Option<Version>,
+}
+
+/// A version.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Version {
+    /// Its number, from 1.
+    version: i32,
+    /// BLAKE3 of its bundle.
+    digest: Option<String>,
+    /// When it was submitted.
+    #[schemars(extend("format" = "date-time"))]
+    submitted_at: Option<String>,
+    /// `entered`, `waiting` for its trial, `trying`, `failed`, or `aside` if it could not be tried.
+    state: String,
+    /// Why it failed or could not be tried, in one line: for its owner and organisers.
+    verdict: Option<String>,
+}
+
+impl From<v1::Version> for Version {
+    fn from(found: v1::Version) -> Self {
+        Self {
+            version: found.number,
+            digest: hash(&found.digest),
+            submitted_at: moment(found.submitted_at_us),
+            state: found.state,
+            verdict: said(found.verdict),
+        }
+    }
+}
+
+impl From<v1::Bot> for Bot {
+    fn from(found: v1::Bot) -> Self {
+        Self {
+            bot: found.name,
+            house: found.owner.is_empty(),
+            owner: said(found.owner),
+            own: found.own,
+            withdrawn: found.withdrawn,
+            stood_down: found.stood_down,
+            reason: said(found.reason),
+            newest: found.newest.map(Version::from),
+            pending: found.pending.map(Version::from),
+        }
+    }
+}
+
+impl Question for ListBots {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots";
+    const ABOUT: &'static str = "bots";
+    type Answer = Page<Bot>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Bot>, Problem> {
+        let Self { tournament, offset, limit } = self;
+        let asked = asker.ask(v1::ListBotsRequest { tournament });
+        let found = asker.shared.list_bots(asked).await?.into_inner().bots;
+        Ok(Page::cut(found.into_iter().map(Bot::from), &asker.uri, offset, limit))
+    }
+}
+
+/// One bot.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetBot {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+}
+
+impl Question for GetBot {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}";
+    const ABOUT: &'static str = "bots";
+    type Answer = Bot;
+
+    async fn answer(self, asker: &Asker) -> Result<Bot, Problem> {
+        let asked = asker.ask(v1::ListBotsRequest { tournament: self.tournament });
+        let mut found = asker.shared.list_bots(asked).await?.into_inner().bots.into_iter();
+        let found = found.find(|bot| bot.name == self.bot);
+        found.map(Bot::from).ok_or_else(|| Problem::missing("bot", &self.bot))
+    }
+}
+
+/// The versions of a bot, the newest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListVersions {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// Versions to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Versions on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+impl Question for ListVersions {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/versions";
+    const ABOUT: &'static str = "bots";
+    type Answer = Page<Version>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Version>, Problem> {
+        let viewer = asker.viewer().await?;
+        let found = asker.shared.versions_of(&self.tournament, &self.bot, &viewer).await?;
+        let found = found.into_iter().map(Version::from);
+        Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// How the trial of a version goes, or went: for its owner and for organisers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetTrial {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// The version's number; 0 stands for the newest.
+    version: i32,
+}
+
+/// How a trial goes, or went.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Trial {
+    /// The version.
+    version: Option<Version>,
+    /// Whether there is a trial: versions of house bots, and those of tournaments without trials,
+    /// enter at once.
+    tried: bool,
+    /// How many trials come first.
+    ahead: i64,
+    /// What shows why it failed, line by line.
+    evidence: Vec<String>,
+    /// The end of what its build wrote.
+    build_log: String,
+    /// What is not forbidden and not as it should be.
+    warnings: Vec<String>,
+    /// What was measured, by names.
+    figures: Option<Value>,
+}
+
+impl Question for GetTrial {
+    const PATH: &'static str =
+        "/api/v1/tournaments/{tournament}/bots/{bot}/versions/{version}/trial";
+    const ABOUT: &'static str = "bots";
+    const ROLE: Option<Role> = Some(Role::Player);
+    type Answer = Trial;
+
+    async fn answer(self, asker: &Asker) -> Result<Trial, Problem> {
+        let Self { tournament, bot, version: number } = self;
+        let asked = asker.ask(v1::GetTrialRequest { tournament, bot, number });
+        let found = asker.shared.get_trial(asked).await?.into_inner();
+        Ok(Trial {
+            version: found.version.map(Version::from),
+            tried: found.tried,
+            ahead: found.ahead,
+            evidence: found.evidence.lines().map(str::to_owned).collect(),
+            build_log: found.log,
+            warnings: found.warnings,
+            figures: serde_json::from_str(&found.figures).ok(),
+        })
+    }
+}
+
+/// The matches of a bot and what went wrong in them, the newest first: for its owner and for
+/// organisers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetLog {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// Only matches that it forfeited.
+    #[serde(default)]
+    forfeits: bool,
+    /// Matches at most.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// What happened to a bot.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Log {
+    /// Its matches, the newest first.
+    items: Vec<LogLine>,
+    /// Why it takes no part any more, if it was stood down.
+    stood_down: Option<String>,
+}
+
+/// A match of a bot.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LogLine {
+    /// The match, as EDITION/NUMBER.
+    r#match: String,
+    /// Where the bot sat, from 1.
+    seat: u32,
+    /// The bots, seat 1 first.
+    seats: Vec<String>,
+    /// Its score, the most important number first; empty while leaderboards are frozen.
+    score: Vec<i64>,
+    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+    forfeit: Option<String>,
+    /// Why, or what its first bad answer was, if that is known.
+    evidence: Option<Evidence>,
+}
+
+/// Why a seat forfeited, or what its first bad answer was.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Evidence {
+    /// In words.
+    detail: String,
+    /// How long the answer took on the wall.
+    wall_us: i64,
+    /// The processor time that it took.
+    cpu_us: i64,
+}
+
+impl From<v1::Evidence> for Evidence {
+    fn from(v1::Evidence { detail, wall_us, cpu_us }: v1::Evidence) -> Self {
+        Self { detail, wall_us, cpu_us }
+    }
+}
+
+impl Question for GetLog {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/log";
+    const ABOUT: &'static str = "bots";
+    const ROLE: Option<Role> = Some(Role::Player);
+    type Answer = Log;
+
+    async fn answer(self, asker: &Asker) -> Result<Log, Problem> {
+        let Self { tournament, bot, forfeits, limit } = self;
+        let asked = asker.ask(v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits });
+        let found = asker.shared.get_log(asked).await?.into_inner();
+        let line = |line: v1::LogLine| LogLine {
+            r#match: line.r#match,
+            seat: line.seat,
+            seats: line.bots,
+            score: line.score,
+            forfeit: said(line.forfeit),
+            evidence: line.evidence.map(Evidence::from),
+        };
+        let items = found.lines.into_iter().map(line).collect();
+        Ok(Log { items, stood_down: said(found.stood_down) })
+    }
+}

@@ -1,0 +1,385 @@
+//! Matches: played, planned, and step by step.
+
+use arbiter_games::{Forfeit, Seat};
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::v1;
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use arbiter_replay::{Clock, Step, Steps};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_stream::StreamExt as _;
+
+use super::bots::Evidence;
+use super::paging::{Limit, Page, following};
+use super::problem::Problem;
+use super::question::{Asker, Question};
+use super::reply::Lines;
+use super::values::{hash, said};
+use crate::access::Role;
+use crate::db::entrants::Roster;
+use crate::db::matches;
+use crate::rpc::{Which, database};
+use crate::web::replay;
+
+/// Steps that are given at a time, at most.
+const STEPS: usize = 50;
+
+/// The matches of an edition that were played, in the order of their numbers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListMatches {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number; that of the official leaderboard if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+    /// Only matches of this bot.
+    #[serde(default)]
+    bot: String,
+    /// Only matches after this number.
+    #[serde(default)]
+    after: Option<i64>,
+    /// Matches on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A match, planned or played.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Match {
+    /// The match, as EDITION/NUMBER.
+    r#match: String,
+    /// The tournament's name.
+    tournament: String,
+    /// `blocked`, `weighing`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
+    /// `cancelled`. In lists `reported`: it was played.
+    state: String,
+    /// Who sits where, seat 1 first.
+    seats: Vec<Seated>,
+    /// Parameters that differ from the tournament's.
+    params: Option<Value>,
+    /// BLAKE3 of what was said, once it is played.
+    transcript: Option<String>,
+    /// How long it took on the wall, once it is played.
+    wall_ms: Option<i32>,
+    /// The level of the sandbox it was played in: A to D.
+    level: Option<String>,
+    /// The match of an earlier edition that it was taken over from, as EDITION/NUMBER.
+    taken_from: Option<String>,
+    /// Who played it: for organisers.
+    worker: Option<String>,
+    /// How many leases ended without results. Not told in lists.
+    faulty: u32,
+    /// Why, the newest first: for organisers.
+    faults: Vec<String>,
+}
+
+/// A seat of a match.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Seated {
+    /// The bot's name.
+    bot: String,
+    /// The number of its version.
+    version: i32,
+    /// Its score, the most important number first; empty before it is played.
+    score: Vec<i64>,
+    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+    forfeit: Option<String>,
+    /// Bad answers that were no forfeits.
+    bad_answers: i32,
+    /// Why it forfeited, or what its first bad answer was: for its owner and for organisers.
+    evidence: Option<Evidence>,
+}
+
+impl From<v1::MatchStatus> for Match {
+    fn from(found: v1::MatchStatus) -> Self {
+        let seated = |seat: v1::MatchSeat| Seated {
+            bot: seat.bot,
+            version: seat.version,
+            score: seat.score,
+            forfeit: said(seat.forfeit),
+            bad_answers: seat.bad_answers,
+            evidence: seat.evidence.map(Evidence::from),
+        };
+        let played = !found.transcript.is_empty();
+        Self {
+            r#match: found.r#match,
+            tournament: found.tournament,
+            state: found.state,
+            seats: found.seats.into_iter().map(seated).collect(),
+            params: serde_json::from_str(&found.params).ok(),
+            transcript: hash(&found.transcript),
+            wall_ms: played.then_some(found.wall_ms),
+            level: said(found.level),
+            taken_from: said(found.taken_from),
+            worker: said(found.worker),
+            faulty: found.faulty,
+            faults: found.faults,
+        }
+    }
+}
+
+impl Question for ListMatches {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/matches";
+    const ABOUT: &'static str = "matches";
+    type Answer = Page<Match>;
+
+    async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
+        asker.basis(&self.tournament, self.edition, Which::Official).await
+    }
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Match>, Problem> {
+        let Self { tournament, edition, bot, after, limit } = self;
+        let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
+        let mut answers = asker.shared.list_matches(asker.ask(asked)).await?.into_inner();
+        let mut items: Vec<Match> = Vec::new();
+        while let Some(answer) = answers.next().await {
+            items.push(answer?.into());
+        }
+        let more = items.len() > limit.entries();
+        items.truncate(limit.entries());
+        let last = items.last().filter(|_| more);
+        let last = last.and_then(|last| last.r#match.parse::<MatchId>().ok());
+        let next = last.map(|last| following(&asker.uri, "after", last.number));
+        Ok(Page { items, next })
+    }
+}
+
+/// One match.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetMatch {
+    /// The identity of its edition.
+    edition: i32,
+    /// Its number there.
+    number: i64,
+}
+
+fn name(edition: i32, number: i64) -> String {
+    MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
+}
+
+impl Question for GetMatch {
+    const PATH: &'static str = "/api/v1/matches/{edition}/{number}";
+    const ABOUT: &'static str = "matches";
+    type Answer = Match;
+
+    async fn answer(self, asker: &Asker) -> Result<Match, Problem> {
+        let asked = asker.ask(v1::GetMatchRequest { r#match: name(self.edition, self.number) });
+        Ok(asker.shared.get_match(asked).await?.into_inner().into())
+    }
+}
+
+/// The record of a match, line by line: for organisers, and for the owners of its bots as far as it
+/// is theirs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetRecord {
+    /// The identity of its edition.
+    edition: i32,
+    /// Its number there.
+    number: i64,
+}
+
+impl Question for GetRecord {
+    const PATH: &'static str = "/api/v1/matches/{edition}/{number}/record";
+    const ABOUT: &'static str = "matches";
+    const ROLE: Option<Role> = Some(Role::Player);
+    type Answer = Lines;
+
+    async fn answer(self, asker: &Asker) -> Result<Lines, Problem> {
+        let name = name(self.edition, self.number);
+        Ok(Lines(replay::record_of(&asker.shared, &asker.session, &name).await?))
+    }
+}
+
+/// Steps of a match, replayed from its record by its rules: for whoever may see the record.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetSteps {
+    /// The identity of its edition.
+    edition: i32,
+    /// Its number there.
+    number: i64,
+    /// The first step, from 0.
+    #[serde(default)]
+    from: u32,
+    /// Steps at most; never more than 50 are given.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// Steps of a match.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Film {
+    /// How many steps there are.
+    total: usize,
+    /// The names of the bots, seat 1 first.
+    seats: Vec<String>,
+    /// Where the parts of the match begin, such as deals or rounds.
+    chapters: Vec<Chapter>,
+    /// Those that were asked for.
+    items: Vec<Stepped>,
+    /// The address of those that follow; null behind the last one.
+    next: Option<String>,
+}
+
+/// A part of a match.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Chapter {
+    /// What it is called.
+    name: String,
+    /// Its first step.
+    first: usize,
+}
+
+/// A step of a match.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Stepped {
+    /// Its number, from 0.
+    step: usize,
+    /// So long after the match began.
+    t_us: i64,
+    /// Who played, if this is somebody's decision or forfeit: from 1.
+    seat: Option<usize>,
+    /// What was answered, as it was said.
+    said: Option<String>,
+    /// How the seat forfeited, and the evidence.
+    forfeit: Option<String>,
+    /// The table after it, in words.
+    caption: String,
+    /// The table after it, as a picture: markup of a page, mostly SVG.
+    picture: String,
+    /// Every seat's clock, seat 1 first.
+    clocks: Vec<Clocked>,
+    /// Every seat's result, in the last step.
+    result: Option<Vec<Standing>>,
+}
+
+/// A seat's clock.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Clocked {
+    /// What is left in its bank, in games that have one.
+    left_us: Option<i64>,
+    /// What its answers took so far, by the clock that is charged.
+    used_us: i64,
+}
+
+/// What a seat came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Standing {
+    /// Its score, the most important number first.
+    score: Vec<i64>,
+    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+    forfeit: Option<String>,
+}
+
+impl From<Step> for Stepped {
+    fn from(step: Step) -> Self {
+        let clock = |clock: Clock| Clocked {
+            left_us: clock.left.map(|left| left.0),
+            used_us: clock.used.0,
+        };
+        let standing = |standing: arbiter_games::Standing| Standing {
+            score: standing.score.0,
+            forfeit: standing.forfeit.map(Forfeit::word).map(str::to_owned),
+        };
+        Self {
+            step: step.index,
+            t_us: step.time.0,
+            seat: step.seat.map(|seat: Seat| seat.index() + 1),
+            said: step.said,
+            forfeit: step.forfeit,
+            caption: step.picture.caption,
+            picture: step.picture.markup.into_string(),
+            clocks: step.clocks.into_iter().map(clock).collect(),
+            result: step.standings.map(|all| all.into_iter().map(standing).collect()),
+        }
+    }
+}
+
+impl Question for GetSteps {
+    const PATH: &'static str = "/api/v1/matches/{edition}/{number}/steps";
+    const ABOUT: &'static str = "matches";
+    const ROLE: Option<Role> = Some(Role::Player);
+    type Answer = Film;
+
+    async fn answer(self, asker: &Asker) -> Result<Film, Problem> {
+        let name = name(self.edition, self.number);
+        let record = replay::record_of(&asker.shared, &asker.session, &name).await?;
+        let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
+        let found: Steps = replay::replayed(record, from, count).await?;
+        let seats = found.names().iter().map(ToString::to_string).collect();
+        let chapters = found.chapters.into_iter().map(|(name, first)| Chapter { name, first });
+        let next = from.saturating_add(count);
+        let more = next < found.total;
+        Ok(Film {
+            total: found.total,
+            seats,
+            chapters: chapters.collect(),
+            items: found.drawn.into_iter().map(Stepped::from).collect(),
+            next: more.then(|| following(&asker.uri, "from", next)),
+        })
+    }
+}
+
+/// All matches that are planned, in the order of their numbers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListPlanned {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number; the newest if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+    /// Only matches after this number.
+    #[serde(default)]
+    after: Option<i64>,
+    /// Matches on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A match as it was planned.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Planned {
+    /// The match, as EDITION/NUMBER.
+    r#match: String,
+    /// The names of the bots, seat 1 first.
+    seats: Vec<String>,
+    /// Matches with the same deal have the same seed: a number in decimal digits.
+    deal: String,
+    /// Which of the tournament's boards, where there are several, from 0.
+    board: Option<i16>,
+}
+
+impl Question for ListPlanned {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/schedule";
+    const ABOUT: &'static str = "schedules";
+    type Answer = Page<Planned>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Planned>, Problem> {
+        let Self { tournament, edition, after, limit } = self;
+        let board = v1::Board { tournament, edition };
+        let viewer = asker.viewer().await?;
+        let shared = &asker.shared;
+        let (edition, _) = shared.edition_of(Some(board), Which::Newest, &viewer).await?;
+        let roster = Roster::of(&shared.pool, edition.id).await.map_err(database)?;
+        let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
+        let count = i32::try_from(limit.0).unwrap_or(i32::MAX);
+        let found = matches::range(&shared.pool, edition.id, first, count).await;
+        let found = found.map_err(database)?;
+        let last = found.last().map(|last| last.number);
+        let more = last.filter(|last| last.0 + 1 < edition.matches);
+        let named = |entrant: &_| roster.get(*entrant).map(|named| named.name.clone());
+        let planned = |planned: matches::Match| Planned {
+            r#match: MatchId { edition: edition.id, number: planned.number }.to_string(),
+            seats: planned.seats.0.iter().filter_map(named).collect(),
+            deal: planned.deal.to_string(),
+            board: planned.board,
+        };
+        let next = more.map(|last| following(&asker.uri, "after", last));
+        Ok(Page { items: found.into_iter().map(planned).collect(), next })
+    }
+}

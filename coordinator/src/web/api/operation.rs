@@ -1,0 +1,310 @@
+//! What organisers and operators look at: the server, its queue and workers, what was set aside, who
+//! did what.
+
+use arbiter_games::GameName;
+use arbiter_proto::v1;
+use arbiter_proto::v1::token_service_server::TokenService as _;
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::paging::{Limit, Page};
+use super::problem::Problem;
+use super::question::{Asker, Question};
+use super::tournaments::Edition;
+use super::values::written;
+use crate::access::Role;
+use crate::db::{audit, tricks, workers};
+use crate::rpc::database;
+use crate::web::queue;
+
+/// What this server is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskServer {}
+
+/// A coordinator.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Server {
+    /// Its version.
+    version: &'static str,
+    /// The version of this interface.
+    api: &'static str,
+    /// The games it knows.
+    games: Vec<&'static str>,
+}
+
+impl Question for AskServer {
+    const PATH: &'static str = "/api/v1/server";
+    const ABOUT: &'static str = "operation";
+    type Answer = Server;
+
+    async fn answer(self, _: &Asker) -> Result<Server, Problem> {
+        let games = GameName::ALL.iter().map(|game| game.word()).collect();
+        Ok(Server { version: env!("CARGO_PKG_VERSION"), api: "v1", games })
+    }
+}
+
+/// Matches that were set aside after too many faults, with the causes for organisers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListAside {
+    /// The tournament's name.
+    tournament: String,
+    /// Matches to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Matches on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A match that was set aside.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Aside {
+    /// The match, as EDITION/NUMBER.
+    r#match: String,
+    /// Why its attempts failed, the newest first: for organisers.
+    reasons: Vec<String>,
+}
+
+impl Question for ListAside {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/aside";
+    const ABOUT: &'static str = "operation";
+    type Answer = Page<Aside>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Aside>, Problem> {
+        let Self { tournament, offset, limit } = self;
+        let asked = asker.ask(v1::ListAsideRequest { tournament });
+        let found = asker.shared.list_aside(asked).await?.into_inner().aside;
+        let aside = |v1::Aside { r#match, reasons }| Aside { r#match, reasons };
+        Ok(Page::cut(found.into_iter().map(aside), &asker.uri, offset, limit))
+    }
+}
+
+/// The editions that are played, with their lots by state.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetQueue {
+    /// Editions to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Editions on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// An edition that is played.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Playing {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition.
+    edition: Edition,
+}
+
+impl Question for GetQueue {
+    const PATH: &'static str = "/api/v1/queue";
+    const ABOUT: &'static str = "operation";
+    type Answer = Page<Playing>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Playing>, Problem> {
+        let found = queue::running(&asker.shared, &asker.session).await?;
+        let playing = |(tournament, edition): (String, _)| Playing {
+            tournament,
+            edition: Edition::from(edition),
+        };
+        Ok(Page::cut(found.into_iter().map(playing), &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// Workers that have ever said hello, those heard of last first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListWorkers {
+    /// Workers to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Workers on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A worker.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Worker {
+    /// Its name.
+    worker: String,
+    /// What its sandbox can isolate.
+    sandbox: String,
+    /// Its build.
+    build: String,
+    /// How many matches it can play at the same time; 0 if it is not connected.
+    slots: i32,
+    /// When it was last known to be connected.
+    #[schemars(extend("format" = "date-time"))]
+    seen_at: Option<String>,
+}
+
+impl Question for ListWorkers {
+    const PATH: &'static str = "/api/v1/workers";
+    const ABOUT: &'static str = "operation";
+    const ROLE: Option<Role> = Some(Role::Organiser);
+    type Answer = Page<Worker>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Worker>, Problem> {
+        let found = workers::list(&asker.shared.pool).await.map_err(database)?;
+        let worker = |found: workers::Worker| Worker {
+            worker: found.name,
+            sandbox: found.sandbox,
+            build: found.build,
+            slots: found.slots,
+            seen_at: written(found.seen_at),
+        };
+        Ok(Page::cut(found.into_iter().map(worker), &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// Who changed what, the newest first: the last thousand changes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListAudit {
+    /// Changes to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Changes on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Change {
+    /// When.
+    #[schemars(extend("format" = "date-time"))]
+    at: Option<String>,
+    /// The identity of the token with which it was done; null if it was the program itself.
+    token: Option<i32>,
+    /// What was done.
+    action: String,
+    /// To what.
+    subject: String,
+    /// What else is worth knowing.
+    detail: Option<Value>,
+}
+
+impl Question for ListAudit {
+    const PATH: &'static str = "/api/v1/audit";
+    const ABOUT: &'static str = "operation";
+    const ROLE: Option<Role> = Some(Role::Organiser);
+    type Answer = Page<Change>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Change>, Problem> {
+        let found = audit::latest(&asker.shared.pool).await.map_err(database)?;
+        let change = |found: audit::Change| Change {
+            at: written(found.at),
+            token: found.token,
+            action: found.action,
+            subject: found.subject,
+            detail: found.detail,
+        };
+        Ok(Page::cut(found.into_iter().map(change), &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// All tokens, the oldest first, without what makes them tokens.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListTokens {
+    /// Tokens to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Tokens on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A token.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Token {
+    /// Its identity.
+    id: i32,
+    /// What it allows: `admin`, `organiser`, `player` or `worker`.
+    role: String,
+    /// Whom or what it is for.
+    name: String,
+    /// Whether it was revoked.
+    revoked: bool,
+}
+
+impl Question for ListTokens {
+    const PATH: &'static str = "/api/v1/tokens";
+    const ABOUT: &'static str = "operation";
+    const ROLE: Option<Role> = Some(Role::Admin);
+    type Answer = Page<Token>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
+        let asked = asker.ask(v1::ListTokensRequest {});
+        let found = asker.shared.list_tokens(asked).await?.into_inner().tokens;
+        let token = |found: v1::Token| Token {
+            id: found.id,
+            role: found.role,
+            name: found.name,
+            revoked: found.revoked,
+        };
+        Ok(Page::cut(found.into_iter().map(token), &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// Everybody's records in tricks over HTTP, the best first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListTricks {
+    /// Players to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Players on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// What somebody made of tricks against the house.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TricksRecord {
+    /// The player's name.
+    player: String,
+    /// The best result of a session.
+    best: i64,
+    /// How many tables that session had.
+    best_tables: i64,
+    /// The sum of the results of all sessions.
+    total: i64,
+    /// Sessions that were finished.
+    sessions: i64,
+    /// Those that brought a victory token.
+    victories: i64,
+    /// When the last one was finished.
+    #[schemars(extend("format" = "date-time"))]
+    last_at: Option<String>,
+}
+
+impl Question for ListTricks {
+    const PATH: &'static str = "/api/v1/tricks";
+    const ABOUT: &'static str = "tricks over HTTP";
+    type Answer = Page<TricksRecord>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<TricksRecord>, Problem> {
+        let found = tricks::records(&asker.shared.pool).await.map_err(database)?;
+        let record = |found: tricks::Record| TricksRecord {
+            player: found.name,
+            best: found.best.into(),
+            best_tables: found.best_tables.into(),
+            total: found.total.into(),
+            sessions: found.sessions.into(),
+            victories: found.victories.into(),
+            last_at: written(found.last_at),
+        };
+        Ok(Page::cut(found.into_iter().map(record), &asker.uri, self.offset, self.limit))
+    }
+}

@@ -1,0 +1,290 @@
+//! Leaderboards, and what they say of one bot.
+
+use arbiter_proto::v1;
+use arbiter_proto::v1::ranking_service_server::RankingService as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::paging::{Limit, Page, following};
+use super::problem::Problem;
+use super::question::{Asker, Question};
+use super::values::Forfeits;
+use crate::db::editions::EditionState;
+use crate::rpc::Which;
+
+/// A page of a leaderboard, the official one unless an edition is named.
+///
+/// Before there is an official leaderboard it is that of the newest edition.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetRanking {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number; that of the official leaderboard if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+    /// Only bots whose name holds this, capital or small.
+    #[serde(default)]
+    q: String,
+    /// Places to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Places on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A page of a leaderboard.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Ranking {
+    /// The number of the edition.
+    edition: i32,
+    /// Whether it is the official one.
+    official: bool,
+    /// Matches planned so far.
+    planned: i64,
+    /// Matches in the standings.
+    counted: i64,
+    /// What the numbers of a score are called.
+    columns: Vec<String>,
+    /// Bots that the filter lets through, on this page and others.
+    bots: u32,
+    /// The edition that is being played, if it is not this one.
+    provisional: Option<Provisional>,
+    /// The places of the page, the best first.
+    items: Vec<Place>,
+    /// The address of the page that follows; null on the last one.
+    next: Option<String>,
+}
+
+/// How far an edition is that is being played.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Provisional {
+    /// Its number.
+    edition: i32,
+    /// Matches planned so far.
+    planned: i64,
+    /// Matches in its standings.
+    counted: i64,
+}
+
+/// A place in a leaderboard.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Place {
+    /// From 1; equals share it.
+    rank: u32,
+    /// Whether somebody else has it too.
+    tied: bool,
+    /// The bot's name.
+    bot: String,
+    /// The number of the version that played.
+    version: i32,
+    /// Matches.
+    matches: i64,
+    /// Exact sums, the most important first, in decimal digits: they may be too great for a number.
+    score: Vec<String>,
+    /// The mean of the first one over the matches.
+    mean: f64,
+    /// Half the width of its 95 % interval; null after a single match.
+    interval95: Option<f64>,
+    /// Forfeits by kind.
+    forfeits: Forfeits,
+    /// Bad answers that were no forfeits.
+    bad_answers: i64,
+}
+
+impl From<v1::Place> for Place {
+    fn from(found: v1::Place) -> Self {
+        Self {
+            rank: found.rank,
+            tied: found.tied,
+            bot: found.bot,
+            version: found.version,
+            matches: found.matches,
+            score: found.score,
+            mean: found.mean,
+            interval95: found.margin,
+            forfeits: Forfeits::new(&found.forfeits),
+            bad_answers: found.bad_answers,
+        }
+    }
+}
+
+impl Asker {
+    /// What answers about an edition follow from, if it is complete: nothing of it changes any more.
+    pub(super) async fn basis(
+        &self,
+        tournament: &str,
+        edition: Option<i32>,
+        default: Which,
+    ) -> Result<Option<String>, Problem> {
+        let board = v1::Board { tournament: tournament.to_owned(), edition };
+        let viewer = self.viewer().await?;
+        let (found, _) = self.shared.edition_of(Some(board), default, &viewer).await?;
+        let complete = found.state == EditionState::Complete;
+        Ok(complete.then(|| format!("{} {}", found.id, found.counted)))
+    }
+}
+
+impl Question for GetRanking {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/ranking";
+    const ABOUT: &'static str = "leaderboards";
+    type Answer = Ranking;
+
+    async fn answer(self, asker: &Asker) -> Result<Ranking, Problem> {
+        let Self { tournament, edition, q, offset, limit } = self;
+        let board = Some(v1::Board { tournament, edition });
+        let asked = v1::GetRankingRequest { board, offset, limit: limit.0, name: q };
+        let found = asker.shared.get_ranking(asker.ask(asked)).await?.into_inner();
+        let shown = u32::try_from(found.places.len()).unwrap_or(u32::MAX);
+        let more = offset.saturating_add(shown) < found.bots && shown > 0;
+        let next = offset.saturating_add(shown);
+        // What follows is of the same edition, whichever is the official one by then.
+        let pinned = following(&asker.uri, "edition", found.edition);
+        let pinned = pinned.parse().unwrap_or_else(|_| asker.uri.clone());
+        Ok(Ranking {
+            edition: found.edition,
+            official: found.official,
+            planned: found.matches,
+            counted: found.counted,
+            columns: found.columns,
+            bots: found.bots,
+            provisional: found.provisional.map(|playing| Provisional {
+                edition: playing.edition,
+                planned: playing.matches,
+                counted: playing.counted,
+            }),
+            items: found.places.into_iter().map(Place::from).collect(),
+            next: more.then(|| following(&pinned, "offset", next)),
+        })
+    }
+}
+
+/// The place of a bot.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetPlace {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// The edition's number; that of the official leaderboard if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+}
+
+/// A place in the leaderboard of an edition.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Placed {
+    /// The number of the edition.
+    edition: i32,
+    /// The place.
+    place: Place,
+}
+
+impl From<v1::GetPlaceResponse> for Placed {
+    fn from(found: v1::GetPlaceResponse) -> Self {
+        Self { edition: found.edition, place: found.place.unwrap_or_default().into() }
+    }
+}
+
+impl Question for GetPlace {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/place";
+    const ABOUT: &'static str = "leaderboards";
+    type Answer = Placed;
+
+    async fn answer(self, asker: &Asker) -> Result<Placed, Problem> {
+        let Self { tournament, bot, edition } = self;
+        let board = Some(v1::Board { tournament, edition });
+        let asked = asker.ask(v1::GetPlaceRequest { board, bot });
+        Ok(asker.shared.get_place(asked).await?.into_inner().into())
+    }
+}
+
+/// The places of a bot in all complete editions, the newest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetHistory {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// Places to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Places on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+impl Question for GetHistory {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/history";
+    const ABOUT: &'static str = "leaderboards";
+    type Answer = Page<Placed>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Placed>, Problem> {
+        let Self { tournament, bot, offset, limit } = self;
+        let asked = asker.ask(v1::GetHistoryRequest { tournament, bot });
+        let found = asker.shared.get_history(asked).await?.into_inner().places;
+        Ok(Page::cut(found.into_iter().map(Placed::from), &asker.uri, offset, limit))
+    }
+}
+
+/// What a bot made of its matches against each of the others, in the order of their names.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetMeetings {
+    /// The tournament's name.
+    tournament: String,
+    /// The bot's name.
+    bot: String,
+    /// The edition's number; that of the official leaderboard if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+    /// Opponents to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Opponents on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// What a bot made of its matches against another.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Meeting {
+    /// The other's name.
+    against: String,
+    /// Matches at the same table.
+    matches: i64,
+    /// Those with the higher score.
+    won: i64,
+    /// Those with the same score.
+    drawn: i64,
+    /// Those with the lower score.
+    lost: i64,
+}
+
+impl Question for GetMeetings {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/meetings";
+    const ABOUT: &'static str = "leaderboards";
+    type Answer = Page<Meeting>;
+
+    async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
+        asker.basis(&self.tournament, self.edition, Which::Official).await
+    }
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Meeting>, Problem> {
+        let Self { tournament, bot, edition, offset, limit } = self;
+        let board = Some(v1::Board { tournament, edition });
+        let asked = asker.ask(v1::GetMeetingsRequest { board, bot });
+        let found = asker.shared.get_meetings(asked).await?.into_inner().meetings;
+        let meeting = |v1::Meeting { other, matches, won, drawn, lost }| Meeting {
+            against: other,
+            matches,
+            won,
+            drawn,
+            lost,
+        };
+        Ok(Page::cut(found.into_iter().map(meeting), &asker.uri, offset, limit))
+    }
+}

@@ -1,0 +1,424 @@
+//! Tournaments and their editions, and what can be said of schedules.
+
+use arbiter_proto::v1;
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::paging::{Limit, Page};
+use super::problem::Problem;
+use super::question::{Asker, Question};
+use super::values::{hash, moment, said};
+use crate::access::Role;
+use crate::rpc::Which;
+
+/// All tournaments, the newest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListTournaments {
+    /// Tournaments to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Tournaments on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+/// A tournament.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Tournament {
+    /// Its name.
+    tournament: String,
+    /// Its game.
+    game: String,
+    /// `open`, `closed` or `cancelled`.
+    state: String,
+    /// BLAKE3 of its seed, published when it was made.
+    seed_hash: Option<String>,
+    /// Its seed; null until the tournament is over.
+    seed: Option<String>,
+    /// When it was made.
+    #[schemars(extend("format" = "date-time"))]
+    created_at: Option<String>,
+    /// Why no edition could be opened when the last one was due; null if it could.
+    trouble: Option<String>,
+    /// When the next edition is opened because something changed; null if none is due.
+    #[schemars(extend("format" = "date-time"))]
+    due_at: Option<String>,
+    /// The tournament file, its seed left out.
+    settings: Map<String, Value>,
+    /// In a list the edition that runs, if one does; elsewhere the newest one.
+    newest: Option<Edition>,
+    /// The number of the edition whose leaderboard is the official one. Not told in lists.
+    official: Option<i32>,
+}
+
+/// An edition: one complete schedule over fixed versions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Edition {
+    /// Its identity, as in the names of matches.
+    id: i32,
+    /// Its number in the tournament, from 1.
+    edition: i32,
+    /// `planning`, `running`, `complete` or `cancelled`.
+    state: String,
+    /// Whether its leaderboard is the official one.
+    official: bool,
+    /// Matches planned so far.
+    matches: i64,
+    /// Whether results may bring more.
+    growing: bool,
+    /// Matches in its standings.
+    counted: i64,
+    /// Its lots and their matches by state: of the newest edition, and of those that run.
+    lots: Vec<Lots>,
+    /// How its plan came to be, where plans grow.
+    plan: Option<String>,
+    /// When it will be complete as things stand; null if it does not run, or nobody plays.
+    #[schemars(extend("format" = "date-time"))]
+    eta: Option<String>,
+    /// Matches in a second, as they were played of late.
+    rate: Option<f64>,
+    /// How many matches the connected workers can play at the same time, while it runs.
+    slots: u32,
+}
+
+/// How many lots are in a state.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Lots {
+    /// The state.
+    state: String,
+    /// Lots in it.
+    lots: i64,
+    /// Matches in these.
+    matches: i64,
+}
+
+impl From<v1::Edition> for Edition {
+    fn from(found: v1::Edition) -> Self {
+        let lots = found.lots.into_iter();
+        Self {
+            id: found.id,
+            edition: found.number,
+            state: found.state,
+            official: found.official,
+            matches: found.matches,
+            growing: found.growing,
+            counted: found.counted,
+            lots: lots
+                .map(|v1::LotCount { state, lots, matches }| Lots { state, lots, matches })
+                .collect(),
+            plan: said(found.plan),
+            eta: found.eta_us.and_then(moment),
+            rate: found.rate,
+            slots: found.slots,
+        }
+    }
+}
+
+impl From<v1::Tournament> for Tournament {
+    fn from(found: v1::Tournament) -> Self {
+        let official = found.editions.iter().find(|edition| edition.official);
+        Self {
+            official: official.map(|edition| edition.number),
+            tournament: found.name,
+            game: found.game,
+            state: found.state,
+            seed_hash: hash(&found.seed_hash),
+            seed: hash(&found.seed),
+            created_at: moment(found.created_at_us),
+            trouble: said(found.trouble),
+            due_at: (found.due_us > 0).then(|| moment(found.due_us)).flatten(),
+            settings: serde_json::from_str(&found.settings).unwrap_or_default(),
+            newest: found.editions.into_iter().next().map(Edition::from),
+        }
+    }
+}
+
+impl Question for ListTournaments {
+    const PATH: &'static str = "/api/v1/tournaments";
+    const ABOUT: &'static str = "tournaments";
+    type Answer = Page<Tournament>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Tournament>, Problem> {
+        let asked = asker.ask(v1::ListTournamentsRequest {});
+        let found = asker.shared.list_tournaments(asked).await?.into_inner().tournaments;
+        let found = found.into_iter().map(Tournament::from);
+        Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// One tournament.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetTournament {
+    /// Its name.
+    tournament: String,
+}
+
+impl Asker {
+    async fn tournament(&self, tournament: String) -> Result<v1::Tournament, Problem> {
+        let asked = self.ask(v1::GetTournamentRequest { tournament });
+        Ok(self.shared.get_tournament(asked).await?.into_inner())
+    }
+}
+
+impl Question for GetTournament {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}";
+    const ABOUT: &'static str = "tournaments";
+    type Answer = Tournament;
+
+    async fn answer(self, asker: &Asker) -> Result<Tournament, Problem> {
+        asker.tournament(self.tournament).await.map(Tournament::from)
+    }
+}
+
+/// The editions of a tournament, the newest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListEditions {
+    /// The tournament's name.
+    tournament: String,
+    /// Editions to leave out at the top.
+    #[serde(default)]
+    offset: u32,
+    /// Editions on a page.
+    #[serde(default)]
+    limit: Limit,
+}
+
+impl Question for ListEditions {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/editions";
+    const ABOUT: &'static str = "tournaments";
+    type Answer = Page<Edition>;
+
+    async fn answer(self, asker: &Asker) -> Result<Page<Edition>, Problem> {
+        let found = asker.tournament(self.tournament).await?.editions;
+        Ok(Page::cut(found.into_iter().map(Edition::from), &asker.uri, self.offset, self.limit))
+    }
+}
+
+/// One edition.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetEdition {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number.
+    edition: i32,
+}
+
+impl Question for GetEdition {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/editions/{edition}";
+    const ABOUT: &'static str = "tournaments";
+    type Answer = Edition;
+
+    async fn answer(self, asker: &Asker) -> Result<Edition, Problem> {
+        let mut found = asker.tournament(self.tournament).await?.editions.into_iter();
+        let found = found.find(|edition| edition.number == self.edition);
+        found.map(Edition::from).ok_or_else(|| Problem::missing("edition", self.edition))
+    }
+}
+
+/// Counts who meets whom in an edition, or in the next one, and compares it with what its schedule
+/// promises.
+///
+/// The next edition is for organisers, unless there is none yet.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetCertificate {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number; the newest if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+    /// The next one instead, as it would be if it were started now.
+    #[serde(default)]
+    next: bool,
+    /// The next one, if tables of four are planned from the beginning.
+    #[serde(default)]
+    fresh: bool,
+}
+
+/// What the matches of an edition come to, counted one by one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Certificate {
+    /// The edition's number; null for the next one.
+    edition: Option<i32>,
+    /// How its plan came to be, where plans grow.
+    plan: Option<String>,
+    /// Bots.
+    bots: u32,
+    /// Seats of a match.
+    seats: u32,
+    /// Matches.
+    matches: u64,
+    /// How often pairs meet, rising, without those of one owner where these are kept apart.
+    meetings: Vec<Pairs>,
+    /// Pairs of one owner, where these are kept apart.
+    kin_pairs: Option<u64>,
+    /// How often these meet, all together.
+    kin_meetings: u64,
+    /// The fewest matches of a bot.
+    fewest_matches: u32,
+    /// The most matches of a bot.
+    most_matches: u32,
+    /// The fewest times that a bot is in some seat.
+    fewest_in_seat: u32,
+    /// The most times that a bot is in some seat.
+    most_in_seat: u32,
+    /// How many times more a bot is in one seat than in another, at most.
+    seat_spread: u32,
+    /// How many times more one of a pair is first than the other, at most, in matches of two.
+    side_spread: Option<u32>,
+    /// Whether all is as promised.
+    proved: bool,
+    /// The first promise that is broken.
+    broken: Option<String>,
+}
+
+/// How many pairs meet so often.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Pairs {
+    /// How often.
+    times: u32,
+    /// How many pairs.
+    pairs: u64,
+}
+
+impl From<v1::Certificate> for Certificate {
+    fn from(found: v1::Certificate) -> Self {
+        let pairs = |v1::PairCount { times, pairs }| Pairs { times, pairs };
+        Self {
+            edition: (found.edition > 0).then_some(found.edition),
+            plan: said(found.plan),
+            bots: found.bots,
+            seats: found.seats,
+            matches: found.matches,
+            meetings: found.meetings.into_iter().map(pairs).collect(),
+            kin_pairs: found.kin_pairs,
+            kin_meetings: found.kin_meetings,
+            fewest_matches: found.fewest_matches,
+            most_matches: found.most_matches,
+            fewest_in_seat: found.fewest_in_seat,
+            most_in_seat: found.most_in_seat,
+            seat_spread: found.seat_spread,
+            side_spread: found.side_spread,
+            proved: found.broken.is_empty(),
+            broken: said(found.broken),
+        }
+    }
+}
+
+impl Question for GetCertificate {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/certificate";
+    const ABOUT: &'static str = "schedules";
+    type Answer = Certificate;
+
+    async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
+        if self.next || self.fresh {
+            return Ok(None);
+        }
+        asker.basis(&self.tournament, self.edition, Which::Newest).await
+    }
+
+    async fn answer(self, asker: &Asker) -> Result<Certificate, Problem> {
+        let Self { tournament, edition, next, fresh } = self;
+        let asked = asker.ask(v1::CertifyEditionRequest { tournament, edition, next, fresh });
+        Ok(asker.shared.certify_edition(asked).await?.into_inner().into())
+    }
+}
+
+/// What the next edition would come to if it were started now.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetEstimate {
+    /// The tournament's name.
+    tournament: String,
+    /// Whether tables of four are planned from the beginning, whatever was planned before.
+    #[serde(default)]
+    fresh: bool,
+}
+
+/// What an edition would come to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Estimate {
+    /// Bots that are entered.
+    bots: u32,
+    /// Matches; at most so many where they follow from results.
+    matches: i64,
+    /// Of these, matches that were not played by the same programs before: at most so many.
+    to_play: i64,
+    /// How long a match takes.
+    match_ms: f64,
+    /// Whether that was measured in this tournament, rather than expected.
+    measured: bool,
+    /// How many matches the connected workers can play at the same time.
+    slots: u32,
+    /// When it would be complete; null if no worker is connected.
+    #[schemars(extend("format" = "date-time"))]
+    eta: Option<String>,
+    /// What the database would grow by, in bytes.
+    bytes: i64,
+    /// How its plan comes to be, where plans grow.
+    plan: Option<String>,
+}
+
+impl Question for GetEstimate {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/estimate";
+    const ABOUT: &'static str = "schedules";
+    const ROLE: Option<Role> = Some(Role::Organiser);
+    type Answer = Estimate;
+
+    async fn answer(self, asker: &Asker) -> Result<Estimate, Problem> {
+        let Self { tournament, fresh } = self;
+        let asked = asker.ask(v1::EstimateEditionRequest { tournament, fresh });
+        let found = asker.shared.estimate_edition(asked).await?.into_inner();
+        Ok(Estimate {
+            bots: found.bots,
+            matches: found.matches,
+            to_play: found.to_play,
+            match_ms: found.match_ms,
+            measured: found.measured,
+            slots: found.slots,
+            eta: found.eta_us.and_then(moment),
+            bytes: found.bytes,
+            plan: said(found.plan),
+        })
+    }
+}
+
+/// Computes the sums of an edition anew from its reports, and compares them with its standings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetCheck {
+    /// The tournament's name.
+    tournament: String,
+    /// The edition's number; the newest if it is not given.
+    #[serde(default)]
+    edition: Option<i32>,
+}
+
+/// Whether standings are what the reports say.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Check {
+    /// Matches that were added up.
+    matches: i64,
+    /// One line for each bot whose sums differ; none if all is well.
+    differences: Vec<String>,
+}
+
+impl Question for GetCheck {
+    const PATH: &'static str = "/api/v1/tournaments/{tournament}/check";
+    const ABOUT: &'static str = "leaderboards";
+    type Answer = Check;
+
+    async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
+        let Self { tournament, edition } = self;
+        let asked = asker.ask(v1::CheckEditionRequest { tournament, edition });
+        let v1::CheckEditionResponse { matches, differences } =
+            asker.shared.check_edition(asked).await?.into_inner();
+        Ok(Check { matches, differences })
+    }
+}
