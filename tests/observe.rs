@@ -285,7 +285,8 @@ fn figures_are_what_sql_counts() {
     assert_eq!(figures.of("arbiter_editions_completed_total"), 2);
     let handed_out = figures.of("arbiter_handout_seconds_count");
     assert_eq!(handed_out, figures.sum("arbiter_leases_total"));
-    let submit = "arbiter_grpc_calls_total{method=\"arbiter.v1.BotService/SubmitVersion\",code=\"Ok\"}";
+    let submit =
+        "arbiter_grpc_calls_total{method=\"arbiter.v1.BotService/SubmitVersion\",code=\"Ok\"}";
     assert_eq!(figures.of(submit), 2);
 
     let worker = site.figures(site.worker_metrics);
@@ -304,16 +305,12 @@ fn figures_are_what_sql_counts() {
             assert!(!figures.0.keys().any(|series| series.contains(&quoted)), "{name}");
         }
     }
-    let well = |address| {
-        ["/healthz", "/readyz"].map(|path| Browser::new(address).get(path).status)
-    };
+    let well = |address| ["/healthz", "/readyz"].map(|path| Browser::new(address).get(path).status);
     assert_eq!((well(site.metrics), well(site.worker_metrics)), ([200; 2], [200; 2]));
 
     // Another process says the same of the database, and begins to count by itself.
     assert_eq!(site.coordinator.as_mut().unwrap().stop(), Some(0));
-    wait_until("the worker sees that nobody is there", || {
-        well(site.worker_metrics) == [200, 503]
-    });
+    wait_until("the worker sees that nobody is there", || well(site.worker_metrics) == [200, 503]);
     site.start_coordinator();
     let figures = site.figures(site.metrics);
     equal_to_sql(&site, &figures);

@@ -70,7 +70,15 @@ impl Cluster {
         coordinator.hear("serving");
         let workers = Vec::new();
         let mut cluster = Self {
-            previous, database, address, coordinator, workers, admin, pass, directory, started: 0,
+            previous,
+            database,
+            address,
+            coordinator,
+            workers,
+            admin,
+            pass,
+            directory,
+            started: 0,
         };
         for game in ["gomoku", "blackjack"] {
             cluster.tell(&format!("tournament create tests/upgrade/{game}.toml"));

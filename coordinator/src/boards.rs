@@ -22,6 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::standings;
+use crate::kept::Kept;
 use crate::ranking::{self, Contestant, Place};
 
 /// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
@@ -31,6 +32,11 @@ const REST: Duration = Duration::from_millis(500);
 const INTEREST: Duration = Duration::from_secs(60);
 /// Boards that are kept.
 const KEPT: usize = 64;
+/// Complete editions whose ranks are kept, which is little of each.
+const KEPT_RANKS: usize = 512;
+
+/// The rank of each entrant of a complete edition, entrant 0 first, and whether somebody shares it.
+pub type Ranks = Vec<(usize, bool)>;
 
 /// A leaderboard as it was at a moment.
 #[derive(Debug)]
@@ -159,6 +165,8 @@ impl Slot {
 pub struct Boards {
     pool: PgPool,
     slots: Arc<Mutex<HashMap<EditionId, Arc<Slot>>>>,
+    /// Of complete editions.
+    ranks: Kept<EditionId, Ranks>,
     /// They end with the last of the boards.
     keepers: Arc<Mutex<JoinSet<()>>>,
 }
@@ -166,7 +174,8 @@ pub struct Boards {
 impl Boards {
     /// No board kept yet.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, slots: Arc::default(), keepers: Arc::default() }
+        let ranks = Kept::new(KEPT_RANKS);
+        Self { pool, slots: Arc::default(), ranks, keepers: Arc::default() }
     }
 
     /// The board of an edition.
@@ -187,6 +196,37 @@ impl Boards {
             self.keep(&slot);
         }
         Ok(board)
+    }
+
+    /// Who had which rank in these complete editions: a bot may have been in hundreds.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn ranks(
+        &self,
+        game: GameName,
+        editions: &[EditionId],
+    ) -> Result<HashMap<EditionId, Arc<Ranks>>, Error> {
+        let kept = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
+        let mut found: HashMap<_, _> = editions.iter().filter_map(kept).collect();
+        let unknown = editions.iter().copied().filter(|id| !found.contains_key(id));
+        let unknown: Vec<_> = unknown.collect();
+        if unknown.is_empty() {
+            return Ok(found);
+        }
+        let mut db = self.pool.acquire().await?;
+        standings::each_field(&mut db, &unknown, |edition, field| {
+            let mut ranks = vec![(0, false); field.len()];
+            for Place { rank, tied, contestant } in ranking::rank(game, field) {
+                let entrant = usize::try_from(contestant.entrant.0).unwrap_or(usize::MAX);
+                if let Some(own) = ranks.get_mut(entrant) {
+                    *own = (rank, tied);
+                }
+            }
+            found.insert(edition, self.ranks.put(edition, ranks));
+        })
+        .await?;
+        Ok(found)
     }
 
     /// Gives a slot a keeper, unless it has one.

@@ -22,12 +22,13 @@ use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
+use crate::kept::Kept;
 use crate::leader::{Election, Leadership};
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
-use crate::rpc::{self, Changes, ServeError, Shared, Tls, Turns};
+use crate::rpc::{self, Changes, Playing, ServeError, Shared, Tls, Turns};
 use crate::store::Store;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
@@ -36,6 +37,10 @@ use crate::web;
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;
+/// Certificates that are kept.
+const CERTIFICATES: usize = 256;
+/// Bots whose reply times are kept.
+const REPLY_TIMES: usize = 10_000;
 
 /// How long a coordinator that stops waits for its last reports to be stored.
 const LAST_REPORTS: Duration = Duration::from_secs(10);
@@ -144,6 +149,9 @@ impl Coordinator {
             turns: Turns::default(),
             guard: Guard::new(config.proxies.clone()),
             leadership: Leadership::default(),
+            certificates: Kept::new(CERTIFICATES),
+            reply_times: Kept::new(REPLY_TIMES),
+            playing: Playing::default(),
             terms: config.terms,
             store,
             clearing,
@@ -364,7 +372,10 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
         Err(MigrateError::VersionMissing(migration))
             if db::can_live_with_it(&pool).await.unwrap_or_default() =>
         {
-            tracing::warn!(migration, "the tables are those of a later version; serving all the same");
+            tracing::warn!(
+                migration,
+                "the tables are those of a later version; serving all the same"
+            );
             Ok(pool)
         }
         Err(MigrateError::VersionMissing(migration) | MigrateError::VersionMismatch(migration)) => {

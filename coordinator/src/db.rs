@@ -31,6 +31,8 @@ pub mod evidence;
 pub mod faults;
 pub mod figures;
 pub mod files;
+pub mod held;
+pub mod listed;
 pub mod lots;
 pub mod matches;
 pub mod paces;

@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbiter_proto::ids::TokenId;
+use arbiter_proto::ids::{EditionId, Entrant, TokenId};
+use arbiter_proto::v1;
 use serde_json::{Value, json};
 use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
@@ -24,21 +25,27 @@ mod entry;
 mod freeze;
 mod matches;
 mod outlook;
+mod playing;
 mod ranking;
+mod reply_times;
 mod serve;
 mod status;
 mod submission;
 mod token;
 mod tournament;
+mod trial;
 mod turns;
 mod voiding;
 mod worker;
 
 pub(crate) use outlook::keep_pace;
+pub use playing::Playing;
 pub(crate) use ranking::place;
 pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
 pub(crate) use status::database;
+pub(crate) use submission::LARGEST;
+pub(crate) use trial::is_over as trial_is_over;
 pub use turns::Turns;
 
 use crate::access::guard::{Caller, Guard};
@@ -47,8 +54,10 @@ use crate::boards::Boards;
 use crate::clearing::Clearing;
 use crate::db::tournaments::Tournament;
 use crate::db::{audit as log, bots, tournaments};
+use crate::kept::Kept;
 use crate::leader::Leadership;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
+use crate::reply_times::ReplyTimes;
 use crate::store::Store;
 use crate::tournament::handout::Handout;
 use status::{later, missing};
@@ -58,7 +67,7 @@ use status::{later, missing};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A stream of answers.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
+pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
 
 /// What all services share.
 #[derive(Clone, Debug)]
@@ -89,6 +98,12 @@ pub struct Shared {
     pub store: Option<Store>,
     /// Clears away what was dropped.
     pub clearing: Clearing,
+    /// What was counted of editions whose plans are whole.
+    pub certificates: Kept<EditionId, v1::Certificate>,
+    /// How long bots take to answer.
+    pub reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
+    /// What the workers play that are connected here.
+    pub playing: Playing,
     /// Tells the time.
     pub clock: Clock,
 }

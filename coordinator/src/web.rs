@@ -13,31 +13,36 @@ mod api;
 mod assets;
 mod bot;
 mod chart;
+mod create;
+mod done;
 mod error;
 mod export;
 mod live;
 mod matches;
 mod matrix;
 mod metrics;
+mod multipart;
 mod page;
 mod queue;
 mod ranking;
 mod replay;
 mod serve;
 mod session;
+mod submit;
 mod tournament;
+mod version;
+mod void;
 
 use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::metrics::count_request;
 use crate::rpc::Shared;
@@ -59,15 +64,6 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Pages that read much are made a few at a time, so that those who look do not keep the queue from
-/// its database.
-static TURNS: Semaphore = Semaphore::const_new(4);
-
-/// Waits for one's turn to read much.
-async fn turn() -> SemaphorePermit<'static> {
-    TURNS.acquire().await.expect("the semaphore is never closed")
-}
-
 /// Serves pages until the coordinator stops; then open answers end.
 ///
 /// # Errors
@@ -83,11 +79,25 @@ fn routes(shared: Shared) -> Router {
     let metrics = Arc::clone(shared.queue.metrics());
     Router::new()
         .route("/", get(tournament::list))
+        .route(
+            "/new",
+            get(create::form)
+                .post(create::create)
+                .layer(DefaultBodyLimit::max(create::LARGEST_FORM)),
+        )
         .route("/t/{tournament}", get(tournament::show))
         .route("/t/{tournament}/live", get(tournament::live))
         .route("/t/{tournament}/start", post(actions::start))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
+        .route("/t/{tournament}/retry", post(actions::retry_all))
+        .route("/t/{tournament}/void", get(void::form).post(void::apply))
+        .route(
+            "/t/{tournament}/submit",
+            get(submit::form)
+                .post(submit::submit)
+                .layer(DefaultBodyLimit::max(submit::LARGEST_FORM)),
+        )
         .route("/t/{tournament}/ranking", get(ranking::show))
         .route("/t/{tournament}/ranking/live", get(ranking::live))
         .route("/t/{tournament}/ranking.csv", get(export::ranking))
@@ -96,6 +106,11 @@ fn routes(shared: Shared) -> Router {
         .route("/t/{tournament}/matches", get(matches::list))
         .route("/t/{tournament}/matches.csv", get(export::matches))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
+        .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}/live", get(version::live))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}/retry", post(actions::retry_trial))
         .route("/matches/{edition}/{number}", get(replay::show))
         .route("/matches/{edition}/{number}/steps", get(replay::steps))
         .route("/matches/{edition}/{number}/record", get(replay::record))

@@ -7,10 +7,11 @@ mod support;
 use std::collections::BTreeSet;
 use std::task::Poll;
 
+use arbiter_coordinator::db::held::{self, What};
 use arbiter_coordinator::db::{editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Queue};
 use arbiter_games::GameName;
-use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use support::{Database, START, duels, plan, report};
 use tokio::task::JoinSet;
 
@@ -60,6 +61,14 @@ async fn those_who_wait_are_served_when_there_is_something() {
     dispatcher.news();
     let lot = tasks.join_next().await.unwrap().unwrap();
     assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 1));
+    // People are shown which matches are behind the lease, as long as it holds.
+    let worker = database.worker("it").await;
+    let held = held::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
+    let first = MatchId { edition, number: MatchNumber(0) };
+    assert_eq!(held.len(), 1);
+    assert_eq!((held[0].worker, &held[0].what), (worker, &What::Matches(first, 1)));
+    queue.give_back(&[lot.lease]).await.unwrap();
+    assert_eq!(held::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
 /// A worker that went away while it waited costs nobody a lease.

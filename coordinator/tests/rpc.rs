@@ -77,7 +77,13 @@ impl Server {
 
     async fn start_with(terms: Terms) -> Self {
         let database = Database::new().await;
-        let config = Config { tls: None, terms, connections: 8, proxies: Vec::new(), records: Records::default() };
+        let config = Config {
+            tls: None,
+            terms,
+            connections: 8,
+            proxies: Vec::new(),
+            records: Records::default(),
+        };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();

@@ -6,9 +6,10 @@ mod support;
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::entrants::Named;
+use arbiter_coordinator::db::held::{self, Held, What};
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
-use arbiter_coordinator::db::{bots, tournaments, versions};
+use arbiter_coordinator::db::{bots, listed, tournaments, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
 use arbiter_games::GameName;
 use arbiter_proto::fault::FaultKind;
@@ -119,8 +120,29 @@ async fn what_passes_enters_and_what_fails_does_not() {
     assert_eq!(lease.version(), Some(third));
     assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
     assert_eq!(queue.renew(&[old, lease], START).await.unwrap(), [lease]);
+    // People are shown what is behind a lease that holds.
+    let held = held::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)]).await.unwrap();
+    let (worker, tournament) = (stage.worker, "cup".to_owned());
+    assert_eq!(held, [Held { worker, tournament, what: What::Trial("mine".to_owned(), 3) }]);
+    let states = listed_versions(&stage).await;
+    assert_eq!(states, [(3, TrialState::Leased), (2, TrialState::Failed), (1, TrialState::Passed)]);
+    let listed = &listed::list(pool, stage.cup, None).await.unwrap()[0];
+    assert_eq!(listed.owner.as_deref(), Some("ada"));
+    let (entered, pending) = (listed.entered.as_ref().unwrap(), listed.pending.as_ref().unwrap());
+    assert_eq!((entered.version.id, pending.version.id), (first, third));
     assert_eq!(end(stage.outcome(lease, None)).await, Verdict::Accepted);
+    let listed = &listed::list(pool, stage.cup, Some(listed.bot.id)).await.unwrap()[0];
+    assert_eq!(listed.entered.as_ref().map(|tried| tried.version.id), Some(third));
+    assert_eq!(listed.pending, None);
     assert_eq!(stage.entered().await, [third]);
+}
+
+/// The versions of the bot by number, and where they stand.
+async fn listed_versions(stage: &Stage) -> Vec<(i32, TrialState)> {
+    let pool = &stage.database.pool;
+    let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
+    let versions = listed::versions(pool, bot.id).await.unwrap();
+    versions.iter().map(|tried| (tried.version.number, tried.state)).collect()
 }
 
 #[tokio::test]

@@ -6,12 +6,13 @@ mod show;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use arbiter_proto::v1::{Board, GetRankingRequest, GetRankingResponse};
+use arbiter_proto::v1::{Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest};
 use clap::{Args, ValueEnum};
 
 use super::client::{Client, Server, interrupt};
 use super::follow::follow;
 use super::output::Output;
+use super::tournament::forecast;
 use super::{Failure, tell};
 
 pub(super) use show::place_json;
@@ -86,11 +87,18 @@ impl Ranking {
         if self.watch {
             return self.client.run(async |server| self.follow(&server).await);
         }
-        let found = self.client.run(async |server| {
-            whole(&server, &self.request(0), self.limit.unwrap_or(u32::MAX)).await
+        let (found, done) = self.client.run(async |server| {
+            let limit = self.limit.unwrap_or(u32::MAX);
+            let found = whole(&server, &self.request(0), limit).await?;
+            let playing = found.provisional.filter(|_| self.format == Format::Table);
+            let done = match playing {
+                Some(playing) => self.forecast(&server, playing.edition).await?,
+                None => None,
+            };
+            Ok((found, done))
         })?;
         let mut out = Output::new();
-        show::page(&mut out, &found, self.offset, self.format)?;
+        show::page(&mut out, &found, done.as_deref(), self.offset, self.format)?;
         out.flush()
     }
 
@@ -101,6 +109,14 @@ impl Ranking {
     fn request(&self, limit: u32) -> GetRankingRequest {
         let (offset, name) = (self.offset, self.name.clone().unwrap_or_default());
         GetRankingRequest { board: Some(self.board()), offset, limit, name }
+    }
+
+    /// When an edition that is being played will be complete, if that can be said.
+    async fn forecast(&self, server: &Server, edition: i32) -> Result<Option<String>, Failure> {
+        let request = GetTournamentRequest { tournament: self.tournament.clone() };
+        let found = server.tournaments().get_tournament(request).await?.into_inner();
+        let playing = found.editions.iter().find(|found| found.number == edition);
+        Ok(playing.and_then(forecast))
     }
 
     /// Shows a page again whenever it changes, until the user has seen enough.
@@ -171,5 +187,5 @@ async fn read(
 /// # Errors
 /// If it cannot be written.
 pub(super) fn show_table(out: &mut Output, found: &GetRankingResponse) -> Result<(), Failure> {
-    show::page(out, found, 0, Format::Table)
+    show::page(out, found, None, 0, Format::Table)
 }

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use super::Failure;
 
 pub(super) use create::Prepared;
-pub(super) use list::settings;
+pub(super) use list::{forecast, settings};
 
 /// Tournaments, their editions and their schedules: made, run, watched and taken home.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use arbiter_proto::v1::{GetPlaceResponse, Meeting, Provisional};
+use arbiter_proto::v1::{Edition, GetPlaceResponse, Meeting, Provisional};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -34,10 +34,17 @@ fn a_table_says_which_edition_it_is() {
 fn the_edition_that_is_being_played_is_told_of() {
     let mut script = board();
     script.board.provisional = Some(Provisional { edition: 2, matches: 400, counted: 120 });
-    let table = succeed(&Server::start(script), &["ranking", "finals"]);
+    let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
     let told = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
     assert_eq!(line, told);
+    // With when it will be complete, once that can be said.
+    let (eta_us, rate) = (Some(1_000_000_000_000_000), Some(2.0));
+    script.tournament.editions = vec![Edition { number: 2, eta_us, rate, ..Edition::default() }];
+    let table = succeed(&Server::start(script), &["ranking", "finals"]);
+    let line = table.lines().nth(1).unwrap();
+    let done = "counted, done about 2001-09-09 01:46:40 UTC at 2.0 matches a second; --edition 2";
+    assert!(line.contains(done), "{line}");
 }
 
 #[test]

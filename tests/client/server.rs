@@ -298,6 +298,11 @@ impl BotService for Scripted {
         Ok(Response::new(Version { bot, number: 1, digest, state, ..Version::default() }))
     }
 
+    async fn get_bot(&self, request: Request<GetBotRequest>) -> Answer<GetBotResponse> {
+        self.called("bot", &request)?;
+        Ok(Response::new(GetBotResponse::default()))
+    }
+
     async fn list_bots(&self, request: Request<ListBotsRequest>) -> Answer<ListBotsResponse> {
         Ok(Response::new(ListBotsResponse { bots: self.called("bots", &request)?.bots }))
     }
@@ -371,6 +376,14 @@ impl RankingService for Scripted {
     ) -> Answer<GetMeetingsResponse> {
         let meetings = self.called("meetings", &request)?.meetings;
         Ok(Response::new(GetMeetingsResponse { meetings }))
+    }
+
+    async fn get_reply_times(
+        &self,
+        request: Request<GetReplyTimesRequest>,
+    ) -> Answer<GetReplyTimesResponse> {
+        self.called("reply times", &request)?;
+        Ok(Response::new(GetReplyTimesResponse::default()))
     }
 
     async fn get_history(&self, request: Request<GetHistoryRequest>) -> Answer<GetHistoryResponse> {

@@ -62,6 +62,28 @@ impl Browser {
         read(self.connect(&head, form.as_bytes()))
     }
 
+    /// Sends a form that may carry files, as its page has it.
+    pub(crate) fn upload(&self, path: &str, parts: &[Part], headers: &[&str]) -> Answer {
+        const BOUNDARY: &str = "----a-line-that-is-in-no-part";
+        let mut body = Vec::new();
+        for Part { name, file, contents } in parts {
+            let file = file.map(|file| format!("; filename=\"{file}\"")).unwrap_or_default();
+            let head = format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
+            );
+            body.extend([head.as_bytes(), contents, &b"\r\n"[..]].concat());
+        }
+        body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
+        let headers: Vec<_> = [&[""], headers].concat();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
+             Content-Length: {}{}",
+            body.len(),
+            headers.join("\r\n")
+        );
+        read(self.connect(&head, &body))
+    }
+
     /// Logs in, and keeps the cookie.
     pub(crate) fn log_in(&mut self, token: &str) -> Answer {
         let answer = self.post("/login", &format!("token={token}"), &[]);
@@ -79,6 +101,30 @@ impl Browser {
             line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:")).map(str::to_owned)
         })
     }
+}
+
+/// A field of a form that may carry files.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    name: &'static str,
+    /// The file's name, if it is one.
+    file: Option<&'static str>,
+    contents: Vec<u8>,
+}
+
+impl Part {
+    pub(crate) fn text(name: &'static str, text: &str) -> Self {
+        Self { name, file: None, contents: text.as_bytes().to_vec() }
+    }
+
+    pub(crate) fn file(name: &'static str, file: &'static str, contents: &[u8]) -> Self {
+        Self { name, file: Some(file), contents: contents.to_vec() }
+    }
+}
+
+/// What the forms of a page carry.
+pub(crate) fn csrf(page: &str) -> String {
+    page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned()
 }
 
 fn read(mut stream: BufReader<TcpStream>) -> Answer {
@@ -103,6 +149,8 @@ pub(crate) fn rows(html: &str, class: &str) -> Vec<Vec<String>> {
     let start = html.find(&opening).unwrap_or_else(|| panic!("no table {class} in {html}"));
     let table = html[start..].split("</table>").next().unwrap();
     let body = table.split("<tbody>").nth(1).unwrap();
+    // The head of a row is its first cell.
+    let body = body.replace("<th ", "<td ").replace("</th>", "</td>");
     let rows = body.split("</tr>").filter(|row| row.contains("<td"));
     rows.map(|row| row.split("</td>").filter(|cell| cell.contains("<td")).map(text).collect())
         .collect()

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
 mod browser;
+mod organisers;
+mod submission;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -29,6 +31,11 @@ struct Home {
 impl Home {
     /// Starts everything, and makes a tournament whose first edition is not started yet.
     fn open() -> Self {
+        Self::open_with("")
+    }
+
+    /// The same with more lines in the tournament's file.
+    fn open_with(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         let grpc = free_address();
@@ -48,7 +55,7 @@ impl Home {
         ];
         let file = directory.path().join("cup.toml");
         let text = format!(
-            "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"round_robin\"\n\
+            "name = \"cup\"\ngame = \"gomoku\"\n{more}[schedule]\nkind = \"round_robin\"\n\
              sides = \"both\"\n[house]\nbots = {house:?}\n"
         );
         fs::write(&file, text).unwrap();
@@ -59,6 +66,12 @@ impl Home {
 
     fn admin(&self) -> String {
         fs::read_to_string(self.data.join("admin.token")).unwrap().trim().to_owned()
+    }
+
+    /// A new token of somebody with this name.
+    fn token(&self, role: &str, name: &str) -> String {
+        let words = format!("token create --role {role} --name {name}");
+        done(&self.command(&words).output().unwrap()).trim().to_owned()
     }
 
     /// A command of the administrator's.

@@ -22,6 +22,7 @@ use thiserror::Error;
 
 use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
+use crate::library;
 use crate::sandbox::Source;
 use archive::{Caps, Content, Item};
 
@@ -155,10 +156,20 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
 }
 
 /// Unpacks a bundle into the directory `to`, which is there and empty. After an error it is not
-/// empty any more.
+/// empty any more. What was submitted as it is, by a browser, may be any archive that
+/// [`Submission::read`] takes, with the same result as if that had packed it.
 ///
 /// # Errors
 /// [`BundleError::Unfit`] if the bytes are no bundle, or one that would do harm.
 pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
-    extract::extract(bytes, to, &CAPS)
+    let form = source::Form::of_bytes(bytes);
+    if form == source::Form::TarZst {
+        extract::extract(bytes, to, &CAPS)?;
+        if source::top(to).map_err(BundleError::system(to))? == to {
+            return Ok(());
+        }
+        library::empty(to).map_err(BundleError::system(to))?;
+    }
+    let packed = source::pack_anew(bytes, form, to)?;
+    extract::extract(packed.bytes(), to, &CAPS)
 }

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use arbiter_worker::bundle::Submission;
+use arbiter_worker::bundle::{self, Submission};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
@@ -33,6 +33,13 @@ fn place() -> TempDir {
 
 fn digest(path: &Path) -> String {
     Submission::read(path).unwrap().bundle.digest().to_string()
+}
+
+/// What a worker makes of an archive that was submitted as it is.
+fn unpacked(bytes: &[u8]) -> String {
+    let to = tempfile::tempdir().unwrap();
+    bundle::unpack(bytes, to.path()).unwrap();
+    digest(to.path())
 }
 
 /// What is said of a path that cannot be submitted.
@@ -103,13 +110,21 @@ fn the_same_files_are_the_same_bundle() {
         let path = place.path().join(name);
         fs::write(&path, bytes).unwrap();
         assert_eq!(digest(&path), due, "{name}");
+        assert_eq!(unpacked(bytes), due, "{name}");
     }
     let zip = Zip::new(&place)
         .file("bot/run", b"#!/bin/sh\n", 0o755)
         .file("bot/src/main.c", b"int main(void) { return 0; }\n", 0o640)
         .link("bot/main.c", "src/main.c")
         .file("bot/bot.toml", MANIFEST.as_bytes(), 0o600);
-    assert_eq!(digest(&zip.end()), due);
+    let zip = zip.end();
+    assert_eq!(digest(&zip), due);
+    assert_eq!(unpacked(&fs::read(&zip).unwrap()), due);
+    // What is wrong with such an archive is said as of any bundle.
+    let evil = Zip::new(&place).file("../evil", b"x", 0o644).end();
+    let to = tempfile::tempdir().unwrap();
+    let said = bundle::unpack(&fs::read(evil).unwrap(), to.path()).unwrap_err().to_string();
+    assert!(said.contains("no path within"), "{said}");
     // What version control keeps is no part of it; what is built from it would be another.
     fs::create_dir(bot.join(".git")).unwrap();
     fs::write(bot.join(".git/index"), "private").unwrap();

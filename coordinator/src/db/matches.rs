@@ -100,6 +100,53 @@ pub async fn range(
     sqlx::query_as(statement).bind(edition.0).bind(first).bind(count).fetch_all(db).await
 }
 
+/// So many planned matches from the number `first` on, in order: all, or those of one entrant.
+///
+/// # Errors
+/// If the database fails.
+pub async fn planned(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    first: MatchNumber,
+    only: Option<Entrant>,
+    most: u32,
+) -> Result<Vec<Match>, Error> {
+    let statement = "
+        SELECT number, deal, board, seats, carried, files_from, params FROM matches
+        WHERE edition = $1 AND number >= $2 AND ($3::int IS NULL OR $3 = ANY (seats))
+        ORDER BY number LIMIT $4";
+    let query = sqlx::query_as(statement).bind(edition.0).bind(first.0);
+    query.bind(only.map(|entrant| entrant.0)).bind(i64::from(most)).fetch_all(db).await
+}
+
+/// How often each entrant of an edition has each seat, seat 1 first, in the order of the entrants.
+///
+/// # Errors
+/// If the database fails.
+pub async fn times_in_seats(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<(Entrant, Vec<i64>)>, Error> {
+    let statement = "
+        SELECT s.entrant, s.seat, count(*) FROM matches
+        CROSS JOIN LATERAL unnest(seats) WITH ORDINALITY AS s (entrant, seat)
+        WHERE edition = $1 GROUP BY 1, 2 ORDER BY 1, 2";
+    let rows: Vec<(i32, i64, i64)> =
+        sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    let seats = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
+    let mut counts: Vec<(Entrant, Vec<i64>)> = Vec::new();
+    for (entrant, seat, times) in rows {
+        if counts.last().is_none_or(|(last, _)| last.0 != entrant) {
+            counts.push((Entrant(entrant), vec![0; usize::try_from(seats).unwrap_or(0)]));
+        }
+        let place = usize::try_from(seat - 1).unwrap_or(usize::MAX);
+        if let Some(count) = counts.last_mut().and_then(|(_, seats)| seats.get_mut(place)) {
+            *count = times;
+        }
+    }
+    Ok(counts)
+}
+
 /// Goes through the seats of all matches of an edition, as numbers of its entrants, in order, until
 /// `see` refuses one.
 ///

@@ -145,3 +145,21 @@ pub async fn of_entrant(
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
     query.fetch_all(db).await
 }
+
+/// The last matches of an entrant that were played, at most so many, and who sat at them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn last_of(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    entrant: Entrant,
+    most: i64,
+) -> Result<Vec<(MatchNumber, Seats)>, Error> {
+    let statement = "
+        SELECT m.number, m.seats FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 AND $2 = ANY (m.seats) ORDER BY number DESC LIMIT $3";
+    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(most);
+    let found: Vec<(i64, Vec<i32>)> = query.fetch_all(db).await?;
+    Ok(found.into_iter().map(|(number, seats)| (MatchNumber(number), seats.into())).collect())
+}

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::ids::{BotId, EditionId, Entrant};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
+use tokio_stream::StreamExt as _;
 
 use crate::ranking::{Contestant, Tally};
 
@@ -118,7 +119,7 @@ struct Submitted {
 /// # Errors
 /// If the database fails.
 pub async fn contestants(
-    connection: &mut sqlx::PgConnection,
+    connection: &mut PgConnection,
     edition: EditionId,
 ) -> Result<Vec<Contestant>, Error> {
     let statement = "
@@ -133,4 +134,91 @@ pub async fn contestants(
         Contestant { entrant, submitted_at, tally }
     };
     Ok(submitted.into_iter().map(contestant).collect())
+}
+
+/// What a bot came to in an edition that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The edition.
+    pub edition: EditionId,
+    /// Its number in the tournament.
+    pub number: i32,
+    /// The bot's number in it.
+    pub entrant: Entrant,
+    /// The number of the version that played.
+    pub version: i32,
+    /// Its sums.
+    pub tally: Tally,
+}
+
+/// What a bot came to in all complete editions, or in those that ended by a moment, the newest
+/// first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_bot(
+    db: impl PgExecutor<'_>,
+    bot: BotId,
+    until: Option<OffsetDateTime>,
+) -> Result<Vec<Past>, Error> {
+    let statement = "
+        SELECT e.id AS edition, e.number, v.number AS version, n.entrant,
+            coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
+            coalesce(s.squares, 0)::text AS squares, coalesce(s.clock, 0) AS clock,
+            coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
+            coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
+        FROM entrants n
+        JOIN editions e ON e.id = n.edition
+        JOIN versions v ON v.id = n.version
+        LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
+        WHERE n.bot = $1 AND e.state = 'complete'
+          AND ($2::timestamptz IS NULL OR e.ended_at <= $2)
+        ORDER BY e.number DESC";
+    let rows = sqlx::query(statement).bind(bot.0).bind(until).fetch_all(db).await?;
+    let read = |row: &PgRow| {
+        let Standing { entrant, tally } = Standing::from_row(row)?;
+        let edition = EditionId(row.try_get("edition")?);
+        let (number, version) = (row.try_get("number")?, row.try_get("version")?);
+        Ok(Past { edition, number, entrant, version, tally })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Goes through everybody in several editions with their sums, ready to be ranked, one edition
+/// after the other.
+///
+/// # Errors
+/// If the database fails.
+pub async fn each_field(
+    db: &mut PgConnection,
+    editions: &[EditionId],
+    mut see: impl FnMut(EditionId, Vec<Contestant>),
+) -> Result<(), Error> {
+    let statement = "
+        SELECT n.edition, n.entrant, v.submitted_at,
+            coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
+            coalesce(s.squares, 0)::text AS squares, coalesce(s.clock, 0) AS clock,
+            coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
+            coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
+        FROM entrants n
+        JOIN versions v ON v.id = n.version
+        LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
+        WHERE n.edition = ANY ($1)
+        ORDER BY n.edition, n.entrant";
+    let editions: Vec<_> = editions.iter().map(|edition| edition.0).collect();
+    let mut rows = sqlx::query(statement).bind(editions).fetch(db);
+    let (mut current, mut field) = (None, Vec::new());
+    while let Some(row) = rows.next().await {
+        let row = row?;
+        let edition = EditionId(row.try_get("edition")?);
+        if let Some(before) = current.replace(edition).filter(|before| *before != edition) {
+            see(before, std::mem::take(&mut field));
+        }
+        let Standing { entrant, tally } = Standing::from_row(&row)?;
+        field.push(Contestant { entrant, submitted_at: row.try_get("submitted_at")?, tally });
+    }
+    if let Some(last) = current {
+        see(last, field);
+    }
+    Ok(())
 }

@@ -3,21 +3,24 @@
 use arbiter_proto::ids::{EditionId, Entrant, MatchId, TournamentId};
 use arbiter_proto::v1::bot_service_server::BotService;
 use arbiter_proto::v1::{
-    self, Bot, GetLogRequest, GetLogResponse, GetTrialRequest, ListBotsRequest, ListBotsResponse,
-    LogLine, ReinstateBotRequest, ReinstateBotResponse, RetryTrialRequest, SubmitVersionRequest,
-    TrialStatus, Version, WithdrawBotRequest, WithdrawBotResponse,
+    self, Bot, GetBotRequest, GetBotResponse, GetLogRequest, GetLogResponse, GetTrialRequest,
+    ListBotsRequest, ListBotsResponse, LogLine, ReinstateBotRequest, ReinstateBotResponse,
+    RetryTrialRequest, SubmitVersionRequest, TrialStatus, Version, WithdrawBotRequest,
+    WithdrawBotResponse,
 };
 use serde_json::json;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::freeze::Sight;
 use super::status::{database, missing};
+use super::submission::message;
 use super::{Shared, Viewer, Who, change};
 use crate::access::Role;
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
+use crate::db::listed::{self, Listed, Tried};
 use crate::db::played::{self, PlayedMatch};
-use crate::db::{bots, editions, tokens, tournaments, trials};
+use crate::db::{bots, editions, tournaments};
 
 /// Lines of a log where none are asked for, and at most.
 const LINES: (u32, u32) = (100, 1000);
@@ -37,24 +40,23 @@ impl BotService for Shared {
     ) -> Result<Response<ListBotsResponse>, Status> {
         let viewer = self.viewer(&request).await?;
         let tournament = self.tournament(&request.into_inner().tournament).await?;
-        let owners = tokens::list(&self.pool).await.map_err(database)?;
-        let mut listed = Vec::new();
-        for bot in bots::list(&self.pool, tournament.id).await.map_err(database)? {
-            let owner = owners.iter().find(|token| Some(token.id.0) == bot.owner);
-            let standing = self.standing(&bot, &viewer).await?;
-            let reason = standing.entered.as_ref().and_then(|entered| bot.stood_down(entered.0));
-            listed.push(Bot {
-                own: viewer.is(bot.owner),
-                stood_down: reason.is_some(),
-                reason: reason.filter(|_| viewer.minds(bot.owner)).unwrap_or_default().to_owned(),
-                owner: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
-                withdrawn: bot.withdrawn_at.is_some(),
-                newest: standing.entered.map(|(_, message)| message),
-                pending: standing.pending,
-                name: bot.name,
-            });
-        }
-        Ok(Response::new(ListBotsResponse { bots: listed }))
+        let found = listed::list(&self.pool, tournament.id, None).await.map_err(database)?;
+        let bots = found.iter().map(|found| told(found, &viewer)).collect();
+        Ok(Response::new(ListBotsResponse { bots }))
+    }
+
+    async fn get_bot(
+        &self,
+        request: Request<GetBotRequest>,
+    ) -> Result<Response<GetBotResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
+        let GetBotRequest { tournament, bot } = request.into_inner();
+        let tournament = self.tournament(&tournament).await?;
+        let found = self.listed(tournament.id, &bot).await?;
+        let versions = listed::versions(&self.pool, found.bot.id).await.map_err(database)?;
+        let who = viewer.0.as_ref();
+        let versions = versions.iter().map(|tried| message(&found.bot, tried, who)).collect();
+        Ok(Response::new(GetBotResponse { bot: Some(told(&found, &viewer)), versions }))
     }
 
     async fn get_trial(
@@ -73,22 +75,7 @@ impl BotService for Shared {
         request: Request<RetryTrialRequest>,
     ) -> Result<Response<TrialStatus>, Status> {
         let who = self.admit(&request, Role::Organiser).await?;
-        let RetryTrialRequest { tournament, bot, number } = request.into_inner();
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(&who, tournament.id, &bot).await?;
-        let version = self.version(&bot, number).await?;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
-        if !trials::retry(&mut *transaction, version.id).await.map_err(database)? {
-            let (name, number) = (&bot.name, version.number);
-            let error = format!("{name} version {number} is not one that could not be tried");
-            return Err(Status::failed_precondition(error));
-        }
-        let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
-        let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
-        self.note_in(&mut *transaction, &who, "retry trial", &subject, Some(&detail)).await?;
-        transaction.commit().await.map_err(database)?;
-        self.dispatcher.news();
-        self.trial(&who, &bot, version.number).await.map(Response::new)
+        self.retry(&who, request.into_inner()).await.map(Response::new)
     }
 
     async fn get_log(
@@ -112,9 +99,8 @@ impl BotService for Shared {
                 break;
             }
         }
-        let standing = self.standing(&bot, &viewer).await?;
-        let reason = standing.entered.as_ref().and_then(|entered| bot.stood_down(entered.0));
-        let stood_down = reason.unwrap_or_default().to_owned();
+        let listed = self.listed(tournament.id, &bot.name).await?;
+        let stood_down = listed.stood_down().unwrap_or_default().to_owned();
         Ok(Response::new(GetLogResponse { lines, stood_down }))
     }
 
@@ -149,6 +135,24 @@ impl BotService for Shared {
         let who = self.admit(&request, Role::Organiser).await?;
         self.reinstate(&who, request.get_ref()).await?;
         Ok(Response::new(ReinstateBotResponse {}))
+    }
+}
+
+/// A bot as a message: who owns it is told why it was stood down.
+fn told(found: &Listed, viewer: &Viewer) -> Bot {
+    let Listed { bot, owner, entered, pending } = found;
+    let reason = found.stood_down();
+    let version =
+        |tried: &Option<Tried>| tried.as_ref().map(|tried| message(bot, tried, viewer.0.as_ref()));
+    Bot {
+        name: bot.name.clone(),
+        owner: owner.clone().unwrap_or_default(),
+        withdrawn: bot.withdrawn_at.is_some(),
+        own: viewer.is(bot.owner),
+        stood_down: reason.is_some(),
+        reason: reason.filter(|_| viewer.minds(bot.owner)).unwrap_or_default().to_owned(),
+        newest: version(entered),
+        pending: version(pending),
     }
 }
 
@@ -203,6 +207,14 @@ impl Shared {
             line
         });
         Ok(lines.collect())
+    }
+
+    /// A bot, with where its versions stand.
+    async fn listed(&self, tournament: TournamentId, name: &str) -> Result<Listed, Status> {
+        let found = bots::find(&self.pool, tournament, name).await.map_err(database)?;
+        let only = found.map(|bot| bot.id).ok_or_else(|| missing("bot", name))?;
+        let listed = listed::list(&self.pool, tournament, Some(only)).await.map_err(database)?;
+        listed.into_iter().next().ok_or_else(|| missing("bot", name))
     }
 
     /// A bot of the caller's.

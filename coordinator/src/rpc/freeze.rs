@@ -22,7 +22,7 @@ pub(super) struct Sight {
     /// The tournament's name.
     name: String,
     /// The moment after which nothing is shown; none if all is.
-    frozen: Option<OffsetDateTime>,
+    pub(super) frozen: Option<OffsetDateTime>,
 }
 
 impl Sight {

@@ -130,7 +130,7 @@ impl Shared {
     }
 
     /// A record from wherever it is.
-    async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>, Status> {
+    pub(super) async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>, Status> {
         let Slice { pack, start, length } = match found.record {
             Record::Here(bytes) => return Ok(bytes),
             Record::There(slice) => slice,

@@ -1,11 +1,12 @@
 //! Rankings: asked by everybody.
 
+use arbiter_games::{GameName, UnknownGame};
 use arbiter_proto::ids::{EditionId, Entrant};
 use arbiter_proto::v1::ranking_service_server::RankingService;
 use arbiter_proto::v1::{
     self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
-    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
-    Provisional,
+    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, GetReplyTimesRequest,
+    GetReplyTimesResponse, Meeting, Place, Provisional,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,9 +15,10 @@ use tonic::{Request, Response, Status};
 use super::status::{database, missing};
 use super::{Answers, Shared, Viewer, Which};
 use crate::boards::Board;
-use crate::db::bots;
-use crate::db::editions::{self, Edition, EditionState};
+use crate::db::editions::{self, Edition};
+use crate::db::standings::Past;
 use crate::db::tournaments::Tournament;
+use crate::db::{bots, standings};
 use crate::ranking::{self, Tally};
 
 /// Places on a page where no number is asked for, and at most.
@@ -83,18 +85,29 @@ impl RankingService for Shared {
         let tournament = self.tournament(&tournament).await?;
         let sight = self.sight(&tournament, &viewer)?;
         let found = bots::find(&self.pool, tournament.id, &bot).await.map_err(database)?;
-        found.ok_or_else(|| missing("bot", &bot))?;
-        let mut places = Vec::new();
-        for edition in editions::of_tournament(&self.pool, tournament.id).await.map_err(database)? {
-            if edition.state != EditionState::Complete || !sight.shows(&edition) {
-                continue;
-            }
-            let board = self.boards.get(&edition).await.map_err(database)?;
-            if let Ok(place) = place_of(&board, &bot) {
-                places.push(GetPlaceResponse { edition: edition.number, place: Some(place) });
-            }
-        }
-        Ok(Response::new(GetHistoryResponse { places }))
+        let found = found.ok_or_else(|| missing("bot", &bot))?;
+        let past = standings::of_bot(&self.pool, found.id, sight.frozen).await;
+        let past = past.map_err(database)?;
+        let editions: Vec<_> = past.iter().map(|past| past.edition).collect();
+        let game = game(&tournament)?;
+        let _turn = self.turns.take(&viewer).await?;
+        let ranks = self.boards.ranks(game, &editions).await.map_err(database)?;
+        let places =
+            past.into_iter().filter_map(|Past { edition, number, entrant, version, tally }| {
+                let entrant = usize::try_from(entrant.0).ok()?;
+                let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
+                let place = told(game, (rank, tied), bot.clone(), version, &tally);
+                Some(GetPlaceResponse { edition: number, place: Some(place) })
+            });
+        Ok(Response::new(GetHistoryResponse { places: places.collect() }))
+    }
+
+    async fn get_reply_times(
+        &self,
+        request: Request<GetReplyTimesRequest>,
+    ) -> Result<Response<GetReplyTimesResponse>, Status> {
+        let viewer = self.viewer(&request).await?;
+        self.times(request.into_inner(), &viewer).await.map(Response::new)
     }
 
     type WatchRankingStream = Answers<GetRankingResponse>;
@@ -212,6 +225,12 @@ impl Shared {
     }
 }
 
+/// The game of a tournament.
+fn game(tournament: &Tournament) -> Result<GameName, Status> {
+    let game: Result<GameName, UnknownGame> = tournament.game.parse();
+    game.map_err(|error| Status::internal(error.to_string()))
+}
+
 /// The place of a bot by name.
 fn place_of(board: &Board, bot: &str) -> Result<Place, Status> {
     let entrant = board.roster.find(bot);
@@ -222,20 +241,31 @@ fn place_of(board: &Board, bot: &str) -> Result<Place, Status> {
 /// A place as a message.
 pub(crate) fn place(board: &Board, found: &ranking::Place) -> Place {
     let named = board.roster.get(found.contestant.entrant);
-    let Tally { matches, score, forfeits, bad_answers, .. } = &found.contestant.tally;
-    let mean = found.contestant.tally.mean();
-    let columns = ranking::columns(board.game).len();
-    let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
+    let (name, version) =
+        named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
+    told(board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
+}
+
+/// What a version of a bot came to, as a message.
+fn told(
+    game: GameName,
+    (rank, tied): (usize, bool),
+    bot: String,
+    version: i32,
+    tally: &Tally,
+) -> Place {
+    let mean = tally.mean();
+    let part = |index: usize| tally.score.get(index).copied().unwrap_or(0).to_string();
     Place {
-        rank: u32::try_from(found.rank).unwrap_or(u32::MAX),
-        tied: found.tied,
-        bot: named.map(|named| named.name.clone()).unwrap_or_default(),
-        version: named.map_or(0, |named| named.version),
-        matches: *matches,
-        score: (0..columns).map(part).collect(),
+        rank: u32::try_from(rank).unwrap_or(u32::MAX),
+        tied,
+        bot,
+        version,
+        matches: tally.matches,
+        score: (0..ranking::columns(game).len()).map(part).collect(),
         mean: mean.map_or(0.0, |mean| mean.mean),
         margin: mean.and_then(|mean| mean.margin),
-        forfeits: forfeits.to_vec(),
-        bad_answers: *bad_answers,
+        forfeits: tally.forfeits.to_vec(),
+        bad_answers: tally.bad_answers,
     }
 }

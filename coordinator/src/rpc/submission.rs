@@ -6,25 +6,28 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
+use std::pin::pin;
 
-use arbiter_proto::ids::{TournamentId, VersionId};
+use arbiter_proto::ids::TournamentId;
 use arbiter_proto::trace::Span;
 use arbiter_proto::v1::submit_version_request::Part;
-use arbiter_proto::v1::{Submission, SubmitVersionRequest, TrialStatus, Version};
+use arbiter_proto::v1::{Submission, SubmitVersionRequest, Version};
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Status, Streaming};
 
 use super::freeze::submissions;
 use super::status::{database, missing};
 use super::{Shared, Viewer, Who, micros};
 use crate::access::Role;
+use crate::db::listed::{self, Tried};
 use crate::db::tournaments::Tournament;
-use crate::db::trials::{Trial, TrialState};
+use crate::db::trials::TrialState;
 use crate::db::{bots, tournaments, traces, trials, versions};
 
 /// The largest bundle, in bytes.
-const LARGEST: u64 = 64 << 20;
+pub(crate) const LARGEST: usize = 64 << 20;
 /// Pieces of a bundle that may wait to be written.
 const AHEAD: usize = 4;
 /// How many versions of one owner may wait for their trials.
@@ -35,15 +38,6 @@ struct Received {
     file: File,
     size: u64,
     digest: [u8; 32],
-}
-
-/// Where a bot stands.
-#[derive(Debug, Default)]
-pub(super) struct Standing {
-    /// Its newest version that entered.
-    pub(super) entered: Option<(VersionId, Version)>,
-    /// Its newest version of all, if that has not entered.
-    pub(super) pending: Option<Version>,
 }
 
 impl Shared {
@@ -58,19 +52,34 @@ impl Shared {
         let Some(Part::Submission(submission)) = first else {
             return Err(Status::invalid_argument("a submission opens with what it is of"));
         };
+        let pieces = parts.map(|message| match message?.part {
+            Some(Part::Bundle(piece)) => Ok(piece),
+            _ => Err(Status::invalid_argument("after its opening a submission is its bundle")),
+        });
+        self.submit_pieces(&who, &submission, pieces).await
+    }
+
+    /// Takes a submission whose bundle comes in pieces, however they come. None of them is asked
+    /// for before it is known that there may be a submission.
+    pub(crate) async fn submit_pieces(
+        &self,
+        who: &Who,
+        submission: &Submission,
+        pieces: impl Stream<Item = Result<Vec<u8>, Status>>,
+    ) -> Result<Version, Status> {
         if submission.house && !who.role.covers(Role::Organiser) {
             return Err(Status::permission_denied("house bots are submitted by organisers"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        self.entry(&who, &tournament, submission.house)?;
+        self.entry(who, &tournament, submission.house)?;
         let tried = !submission.house && submissions(&tournament)?.preflight;
         if tried {
-            self.check_quota(&who).await?;
+            self.check_quota(who).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());
-        let bundle = receive(&mut parts).await?;
-        let version = self.take(&who, &tournament, &submission, bundle, tried, &span).await;
+        let bundle = receive(pieces).await?;
+        let version = self.take(who, &tournament, submission, bundle, tried, &span).await;
         let version = version.inspect_err(|status| span.fail(status.message()))?;
         span.set("version", i64::from(version.number));
         tracing::info!(
@@ -113,19 +122,19 @@ impl Shared {
         let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
         self.back(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
-        let newest = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
-        if let Some(same) = newest.first().filter(|version| version.digest == digest) {
-            if let Some(reason) = bot.stood_down(same.id) {
+        let newest = listed::versions(&mut *db, bot.id).await.map_err(database)?;
+        if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
+            let number = same.version.number;
+            if let Some(reason) = bot.stood_down(same.version.id) {
                 return Err(Status::failed_precondition(format!(
-                    "{} version {} is stood down: {reason}; submit a better version, or ask an \
-                    organiser to reinstate it",
-                    bot.name, same.number
+                    "{} version {number} is stood down: {reason}; submit a better version, or ask \
+                    an organiser to reinstate it",
+                    bot.name
                 )));
             }
-            let trial = trials::get(&mut *db, same.id).await.map_err(database)?;
-            self.note_in(&mut *db, who, "submit", &subject(same.number), None).await?;
+            self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
             transaction.commit().await.map_err(database)?;
-            return Ok(message(&bot, same, trial.as_ref(), Some(who)));
+            return Ok(message(&bot, same, Some(who)));
         }
         self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
         // Not before: what is refused is not kept.
@@ -139,14 +148,14 @@ impl Shared {
         if let Some(parent) = span.context() {
             traces::keep_version(&mut *db, id, &parent).await.map_err(database)?;
         }
-        let trial = trials::get(&mut *db, id).await.map_err(database)?;
-        let versions = versions::of_bot(&mut *db, bot.id).await.map_err(database)?;
-        let submitted = versions.iter().find(|version| version.id == id);
+        let versions = listed::versions(&mut *db, bot.id).await.map_err(database)?;
+        let submitted = versions.iter().find(|found| found.version.id == id);
         let submitted =
             submitted.ok_or_else(|| Status::internal("a version that was submitted is gone"))?;
-        self.note_in(&mut *db, who, "submit", &subject(submitted.number), None).await?;
+        let number = submitted.version.number;
+        self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
         transaction.commit().await.map_err(database)?;
-        Ok(message(&bot, submitted, trial.as_ref(), Some(who)))
+        Ok(message(&bot, submitted, Some(who)))
     }
 
     /// The bot that is submitted, which enters if it is new.
@@ -175,37 +184,6 @@ impl Shared {
         Ok(bot)
     }
 
-    /// Where a bot stands, as far as the viewer may see it.
-    pub(super) async fn standing(
-        &self,
-        bot: &bots::Bot,
-        viewer: &Viewer,
-    ) -> Result<Standing, Status> {
-        let mut standing = Standing::default();
-        for version in versions::of_bot(&self.pool, bot.id).await.map_err(database)? {
-            let trial = trials::get(&self.pool, version.id).await.map_err(database)?;
-            let message = message(bot, &version, trial.as_ref(), viewer.0.as_ref());
-            if trial.is_none_or(|trial| trial.state == TrialState::Passed) {
-                standing.entered = Some((version.id, message));
-                break;
-            }
-            standing.pending.get_or_insert(message);
-        }
-        Ok(standing)
-    }
-
-    /// A version of a bot: the newest, if the number is 0.
-    pub(super) async fn version(
-        &self,
-        bot: &bots::Bot,
-        number: i32,
-    ) -> Result<versions::Version, Status> {
-        let versions = versions::of_bot(&self.pool, bot.id).await.map_err(database)?;
-        let mut versions = versions.into_iter();
-        let found = versions.find(|version| number == 0 || version.number == number);
-        found.ok_or_else(|| missing("version", format!("{} {number}", bot.name)))
-    }
-
     /// The versions of a bot, the newest first, as far as the viewer may see them.
     pub(crate) async fn versions_of(
         &self,
@@ -216,77 +194,38 @@ impl Shared {
         let tournament = self.tournament(tournament).await?;
         let found = bots::find(&self.pool, tournament.id, bot).await.map_err(database)?;
         let bot = found.ok_or_else(|| missing("bot", bot))?;
-        let mut told = Vec::new();
-        for version in versions::of_bot(&self.pool, bot.id).await.map_err(database)? {
-            let trial = trials::get(&self.pool, version.id).await.map_err(database)?;
-            told.push(message(&bot, &version, trial.as_ref(), viewer.0.as_ref()));
-        }
-        Ok(told)
-    }
-
-    /// How the trial of a version goes, or went, for its owner or an organiser.
-    pub(super) async fn trial(
-        &self,
-        who: &Who,
-        bot: &bots::Bot,
-        number: i32,
-    ) -> Result<TrialStatus, Status> {
-        let version = self.version(bot, number).await?;
-        let trial = trials::get(&self.pool, version.id).await.map_err(database)?;
-        let told = Some(message(bot, &version, trial.as_ref(), Some(who)));
-        let Some(trial) = trial else {
-            return Ok(TrialStatus { version: told, ..TrialStatus::default() });
-        };
-        let ahead = match trial.state {
-            TrialState::Waiting => trials::ahead(&self.pool, version.id).await.map_err(database)?,
-            _ => 0,
-        };
-        Ok(TrialStatus {
-            version: told,
-            tried: true,
-            ahead,
-            evidence: trial.evidence.unwrap_or_default(),
-            log: trial.log.unwrap_or_default(),
-            figures: trial.figures.map(|figures| figures.to_string()).unwrap_or_default(),
-            warnings: trial.warnings.unwrap_or_default(),
-        })
+        let versions = listed::versions(&self.pool, bot.id).await.map_err(database)?;
+        Ok(versions.iter().map(|tried| message(&bot, tried, viewer.0.as_ref())).collect())
     }
 }
 
 /// A version as a message. Why it failed is for its owner, why it could not be tried for organisers.
-fn message(
-    bot: &bots::Bot,
-    version: &versions::Version,
-    trial: Option<&Trial>,
-    who: Option<&Who>,
-) -> Version {
-    let state = trial.map_or(TrialState::Passed, |trial| trial.state);
+pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Who>) -> Version {
+    let Tried { version, state, verdict } = tried;
     let told = who.is_some_and(|who| match state {
         TrialState::Failed => who.owns(bot),
         TrialState::Aside => who.role.covers(Role::Organiser),
         TrialState::Waiting | TrialState::Leased | TrialState::Passed => false,
     });
-    let verdict = trial.filter(|_| told).and_then(|trial| trial.verdict.clone());
     Version {
         bot: bot.name.clone(),
         number: version.number,
         digest: version.digest.clone(),
         submitted_at_us: micros(version.submitted_at),
         state: state.word().to_owned(),
-        verdict: verdict.unwrap_or_default(),
+        verdict: verdict.clone().filter(|_| told).unwrap_or_default(),
     }
 }
 
 /// Receives a bundle into a file without a name.
-async fn receive(parts: &mut Streaming<SubmitVersionRequest>) -> Result<Received, Status> {
+async fn receive(parts: impl Stream<Item = Result<Vec<u8>, Status>>) -> Result<Received, Status> {
     let (pieces, written) = mpsc::channel(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write(written));
+    let mut parts = pin!(parts);
     let mut size = 0;
-    while let Some(message) = parts.message().await? {
-        let Some(Part::Bundle(piece)) = message.part else {
-            return Err(Status::invalid_argument("after its opening a submission is its bundle"));
-        };
-        size += piece.len() as u64;
+    while let Some(piece) = parts.next().await {
+        let piece = piece?;
+        size += piece.len();
         if size > LARGEST {
             let error = format!(
                 "the bundle is larger than {} MiB; leave out what the bot does not need",
@@ -308,7 +247,7 @@ async fn receive(parts: &mut Streaming<SubmitVersionRequest>) -> Result<Received
         tracing::error!(%error, "a bundle cannot be kept");
         Status::unavailable("the coordinator has no room for the bundle; try again later")
     })?;
-    Ok(Received { file, size, digest })
+    Ok(Received { file, size: size as u64, digest })
 }
 
 /// Writes pieces to a file, and gives it from its beginning with the digest of all.

@@ -31,7 +31,7 @@ impl Default for Turns {
 
 impl Turns {
     /// Waits for a turn, which is over when what is returned is dropped.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         &self,
         viewer: &Viewer,
     ) -> Result<Option<OwnedSemaphorePermit>, Status> {

@@ -162,6 +162,7 @@ impl Session {
         let _present = self.shared.queue.metrics().sessions.enter();
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
+        self.shared.playing.leave(self.worker);
         // If this fails, the worker is soon not seen any more.
         drop(workers::disconnect(&self.shared.pool, self.worker, self.number).await);
         match end {
@@ -257,6 +258,7 @@ impl Session {
             Some(Say::Renew(renew)) => self.renew(&leases(renew.leases)?).await,
             Some(Say::GiveBack(given)) => {
                 let given = leases(given.leases)?;
+                self.shared.playing.end(self.worker, &given);
                 let back = self.shared.queue.give_back(&given).await.map_err(database)?;
                 tracing::info!(lots = back.len(), "given back");
                 self.shared.dispatcher.news();
@@ -286,6 +288,7 @@ impl Session {
         match self.shared.handout.lot(work, lease_ms).await {
             Ok(lot) => {
                 tracing::debug!(%lease, "handed out");
+                self.shared.playing.begin(self.worker, &[lease]);
                 self.sent(self.say(Answer::Lot(lot)).await, lease, since).await
             }
             Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
@@ -307,6 +310,7 @@ impl Session {
                 let traced = TraceParent::carried(&message.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
+                self.shared.playing.begin(self.worker, &[lease]);
                 let sent = self.sent(self.say(Answer::Trial(message)).await, lease, since).await;
                 self.shared.changes.tell();
                 sent
@@ -352,6 +356,7 @@ impl Session {
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let (lease, came) = (lease(report.lease)?, Instant::now());
         let parent = TraceParent::carried(&report.trace);
+        self.shared.playing.end(self.worker, &[lease]);
         if let Some(tried) = report.trial {
             let (shared, worker) = (self.shared.clone(), self.worker);
             let end = async move {
@@ -404,18 +409,22 @@ impl Session {
     /// Renews leases.
     async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
         let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
-        let lost: Vec<_> = leases.iter().filter(|lease| !held.contains(lease)).collect();
+        let lost = leases.iter().copied().filter(|lease| !held.contains(lease));
+        let lost: Vec<_> = lost.collect();
+        self.shared.playing.begin(self.worker, &held);
+        self.shared.playing.end(self.worker, &lost);
         if lost.is_empty() {
             return Ok(());
         }
         tracing::info!(lots = lost.len(), "leases no longer hold");
-        let lost = lost.into_iter().map(|lease| (*lease).into()).collect();
+        let lost = lost.into_iter().map(Into::into).collect();
         self.say(Answer::Lost(Lost { leases: lost })).await
     }
 
     /// Takes note of an attempt that failed.
     async fn fault(&self, fault: v1::Fault) -> Result<(), End> {
         let lease = lease(fault.lease)?;
+        self.shared.playing.end(self.worker, &[lease]);
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);

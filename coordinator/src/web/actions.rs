@@ -1,12 +1,15 @@
-//! What organisers do: start, cancel and close, and let a match that was set aside be played again.
+//! What organisers do: start, cancel and close, let what was set aside be played or tried again,
+//! reinstate bots; and what owners do too: withdraw them.
 //!
 //! A button is a form of the session ([`Session::check`]), and what it asks for is done by the
-//! service, which looks once more who asks and notes it in the audit log.
+//! service, which looks once more who asks and notes it in the audit log. It leads to a page that
+//! says what was done ([`done`]).
 
+use arbiter_proto::v1::bot_service_server::BotService as _;
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{
-    CancelTournamentRequest, CloseTournamentRequest, RetryAsideRequest, StartEditionRequest,
-    Tournament,
+    CancelTournamentRequest, CloseTournamentRequest, ListAsideRequest, ReinstateBotRequest,
+    RetryAsideRequest, RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
 use axum::Form;
 use axum::extract::{Path, State};
@@ -14,9 +17,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
+use tonic::Code;
 
 use super::error::WebError;
 use super::session::Session;
+use super::{done, page};
 use crate::access::Role;
 use crate::rpc::Shared;
 
@@ -26,19 +31,41 @@ pub(super) struct Button {
     pub(super) csrf: String,
     /// Ticked where there is no way back.
     #[serde(default)]
-    sure: Option<String>,
+    pub(super) sure: Option<String>,
+    /// Ticked where an edition is to be planned from the beginning.
+    #[serde(default)]
+    fresh: Option<String>,
 }
 
 impl Button {
     fn check_sure(&self) -> Result<(), WebError> {
-        let unsure = || WebError::new(StatusCode::BAD_REQUEST, "tick that you are sure");
-        self.sure.as_ref().map(|_| ()).ok_or_else(unsure)
+        check_sure(self.sure.as_deref())
     }
+}
+
+/// Refuses what was not meant.
+pub(super) fn check_sure(ticked: Option<&str>) -> Result<(), WebError> {
+    let unsure = || WebError::new(StatusCode::BAD_REQUEST, "tick that you are sure");
+    ticked.map(drop).ok_or_else(unsure)
 }
 
 /// Whether whoever looks may command tournaments.
 pub(super) async fn is_organiser(shared: &Shared, session: &Session) -> bool {
     session.is_somebody() && shared.admit(&session.ask(()), Role::Organiser).await.is_ok()
+}
+
+/// A button that does something at `action`; `tick` is what has to be ticked first, if anything
+/// has.
+pub(super) fn button(session: &Session, action: &str, label: &str, tick: Option<&str>) -> Markup {
+    html! {
+        form.action method="post" action=(action) {
+            (page::csrf(session))
+            @if let Some(tick) = tick {
+                label { input type="checkbox" name="sure" value="yes" required; " " (tick) } " "
+            }
+            button type="submit" { (label) }
+        }
+    }
 }
 
 /// The buttons of a tournament.
@@ -47,26 +74,31 @@ pub(super) fn buttons(session: &Session, found: &Tournament) -> Markup {
         .editions
         .first()
         .is_some_and(|edition| edition.state == "running" || edition.state == "planning");
-    let form = |action: &str, label: &str, sure: Option<&str>| {
-        html! {
-            form.action method="post" action={ "/t/" (found.name) "/" (action) } {
-                input type="hidden" name="csrf" value=(session.csrf());
-                @if let Some(sure) = sure {
-                    label { input type="checkbox" name="sure" value="yes" required; " " (sure) } " "
-                }
-                button type="submit" { (label) }
-            }
-        }
-    };
+    let at = |action: &str| format!("/t/{}/{action}", found.name);
+    let sure = |label: &str| Some(label.to_owned());
     html! {
         @if found.state == "open" {
-            section.actions aria-label="Organiser" {
-                h2 { "Organiser" }
-                @if !runs { (form("start", "Start an edition", None)) }
-                @if !runs && !found.editions.is_empty() {
-                    (form("close", "Close the tournament", Some("No edition will follow; the seed is shown.")))
+            section.actions aria-labelledby="organiser" {
+                h2 #organiser { "Organiser" }
+                @if !runs {
+                    form.action method="post" action=(at("start")) {
+                        (page::csrf(session))
+                        label {
+                            input type="checkbox" name="fresh" value="yes";
+                            " Plan tables of four from the beginning, whatever was planned before."
+                        } " "
+                        button type="submit" { "Start an edition" }
+                    }
+                    @if !found.editions.is_empty() {
+                        (button(session, &at("close"), "Close the tournament",
+                            sure("No edition will follow; the seed is shown.").as_deref()))
+                    }
                 }
-                (form("cancel", "Cancel the tournament", Some("It is given up for good.")))
+                @if !found.editions.is_empty() {
+                    p { a href=(at("void")) { "Declare matches void" } }
+                }
+                (button(session, &at("cancel"), "Cancel the tournament",
+                    sure("It is given up for good.").as_deref()))
             }
         }
     }
@@ -81,9 +113,10 @@ pub(super) async fn start(
     Form(button): Form<Button>,
 ) -> Result<Redirect, WebError> {
     session.check(&headers, &button.csrf)?;
-    let asked = StartEditionRequest { tournament: tournament.clone(), fresh: false };
+    let fresh = button.fresh.is_some();
+    let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
     shared.start_edition(session.ask(asked)).await?;
-    Ok(to(&tournament))
+    Ok(to(&tournament, if fresh { "fresh" } else { "start" }))
 }
 
 /// Gives a tournament up.
@@ -98,7 +131,7 @@ pub(super) async fn cancel(
     button.check_sure()?;
     let asked = CancelTournamentRequest { tournament: tournament.clone() };
     shared.cancel_tournament(session.ask(asked)).await?;
-    Ok(to(&tournament))
+    Ok(to(&tournament, "cancel"))
 }
 
 /// Ends a tournament, and shows its seed.
@@ -113,7 +146,7 @@ pub(super) async fn close(
     button.check_sure()?;
     let asked = CloseTournamentRequest { tournament: tournament.clone() };
     shared.close_tournament(session.ask(asked)).await?;
-    Ok(to(&tournament))
+    Ok(to(&tournament, "close"))
 }
 
 /// Gives a match that was set aside another chance.
@@ -127,10 +160,77 @@ pub(super) async fn retry(
     session.check(&headers, &button.csrf)?;
     let name = format!("{edition}/{number}");
     shared.retry_aside(session.ask(RetryAsideRequest { r#match: name.clone() })).await?;
-    Ok(Redirect::to(&format!("/matches/{name}")))
+    Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
+}
+
+/// Gives all matches of a tournament that were set aside another chance.
+pub(super) async fn retry_all(
+    State(shared): State<Shared>,
+    session: Session,
+    headers: HeaderMap,
+    Path(tournament): Path<String>,
+    Form(button): Form<Button>,
+) -> Result<Redirect, WebError> {
+    session.check(&headers, &button.csrf)?;
+    shared.admit(&session.ask(()), Role::Organiser).await?;
+    let asked = session.ask(ListAsideRequest { tournament: tournament.clone() });
+    let mut count = 0;
+    for aside in shared.list_aside(asked).await?.into_inner().aside {
+        let asked = RetryAsideRequest { r#match: aside.r#match };
+        match shared.retry_aside(session.ask(asked)).await {
+            Ok(_) => count += 1,
+            // Somebody else did so a moment ago.
+            Err(status) if status.code() == Code::FailedPrecondition => {}
+            Err(status) => return Err(status.into()),
+        }
+    }
+    Ok(done::to_counted(&format!("/t/{tournament}"), "retry", count))
+}
+
+/// Takes a bot out of the editions to come.
+pub(super) async fn withdraw(
+    State(shared): State<Shared>,
+    session: Session,
+    headers: HeaderMap,
+    Path((tournament, bot)): Path<(String, String)>,
+    Form(button): Form<Button>,
+) -> Result<Redirect, WebError> {
+    session.check(&headers, &button.csrf)?;
+    button.check_sure()?;
+    let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
+    shared.withdraw_bot(session.ask(asked)).await?;
+    Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
+}
+
+/// Lets a bot that was stood down take part again.
+pub(super) async fn reinstate(
+    State(shared): State<Shared>,
+    session: Session,
+    headers: HeaderMap,
+    Path((tournament, bot)): Path<(String, String)>,
+    Form(button): Form<Button>,
+) -> Result<Redirect, WebError> {
+    session.check(&headers, &button.csrf)?;
+    let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
+    shared.reinstate_bot(session.ask(asked)).await?;
+    Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
+}
+
+/// Tries a version again that could not be tried.
+pub(super) async fn retry_trial(
+    State(shared): State<Shared>,
+    session: Session,
+    headers: HeaderMap,
+    Path((tournament, bot, number)): Path<(String, String, i32)>,
+    Form(button): Form<Button>,
+) -> Result<Redirect, WebError> {
+    session.check(&headers, &button.csrf)?;
+    let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
+    shared.retry_trial(session.ask(asked)).await?;
+    Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
 }
 
 /// To the page of a tournament; its name, which was found, needs no escape.
-fn to(tournament: &str) -> Redirect {
-    Redirect::to(&format!("/t/{tournament}"))
+fn to(tournament: &str, done: &str) -> Redirect {
+    done::to(&format!("/t/{tournament}"), done)
 }

@@ -9,8 +9,10 @@ use axum::response::IntoResponse;
 const KEEP: &str = "public, max-age=300";
 
 /// The style sheet of the pages and that of the pictures.
-static STYLE: LazyLock<String> =
-    LazyLock::new(|| [include_str!("assets/arbiter.css"), arbiter_replay::STYLE].concat());
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let ours = [include_str!("assets/arbiter.css"), include_str!("assets/forms.css")];
+    [ours[0], ours[1], arbiter_replay::STYLE].concat()
+});
 
 pub(super) async fn style() -> impl IntoResponse {
     asset("text/css; charset=utf-8", &STYLE)

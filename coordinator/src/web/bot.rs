@@ -1,22 +1,29 @@
-//! A bot: its place, its version, its opponents, its points over editions.
+//! A bot: its place, its versions, its opponents, its forfeits, how long it thinks, and its points
+//! over editions.
 
 use arbiter_proto::v1::bot_service_server::BotService as _;
 use arbiter_proto::v1::ranking_service_server::RankingService as _;
 use arbiter_proto::v1::{
-    Board, Bot, GetHistoryRequest, GetMeetingsRequest, GetPlaceRequest, GetPlaceResponse,
-    ListBotsRequest, Meeting,
+    Board, Bot, GetBotRequest, GetHistoryRequest, GetLogRequest, GetMeetingsRequest,
+    GetPlaceRequest, GetPlaceResponse, GetReplyTimesRequest, GetReplyTimesResponse, LogLine,
+    Meeting, Version,
 };
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use tonic::Code;
 
 use super::chart::{self, Interval};
+use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
-use super::{page, ranking};
+use super::{actions, page, ranking, version};
 use crate::rpc::Shared;
+
+/// Forfeits that are listed for the owner.
+const FORFEITS: u32 = 50;
+/// Versions that are shown at once.
+const VERSIONS: usize = 20;
 
 /// In which edition a bot is looked at.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -25,47 +32,77 @@ pub(super) struct Look {
     edition: Option<i32>,
 }
 
+/// What is known of how a bot plays in an edition.
+#[derive(Debug, Default)]
+struct Play {
+    place: Option<GetPlaceResponse>,
+    meetings: Vec<Meeting>,
+    times: Option<GetReplyTimesResponse>,
+}
+
 pub(super) async fn show(
     State(shared): State<Shared>,
     session: Session,
     Path((tournament, name)): Path<(String, String)>,
     Query(Look { edition }): Query<Look>,
+    Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(ListBotsRequest { tournament: tournament.clone() });
-    let bots = shared.list_bots(asked).await?.into_inner().bots;
-    let Some(bot) = bots.into_iter().find(|bot| bot.name == name) else {
-        let why = format!("there is no bot `{name}` in {tournament}");
-        return Err(WebError::new(StatusCode::NOT_FOUND, why));
-    };
-    let board = Some(Board { tournament: tournament.clone(), edition });
-    let asked = session.ask(GetPlaceRequest { board: board.clone(), bot: name.clone() });
-    let place = match shared.get_place(asked).await {
-        Ok(place) => Some(place.into_inner()),
-        // A bot that has entered no edition yet has no place.
-        Err(status) if [Code::NotFound, Code::FailedPrecondition].contains(&status.code()) => None,
-        Err(status) => return Err(status.into()),
-    };
-    let meetings = match &place {
-        Some(_) => {
-            let _turn = super::turn().await;
-            let asked = session.ask(GetMeetingsRequest { board, bot: name.clone() });
-            shared.get_meetings(asked).await?.into_inner().meetings
-        }
-        None => Vec::new(),
-    };
+    let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
+    let found = shared.get_bot(session.ask(asked)).await?.into_inner();
+    let bot = found.bot.unwrap_or_default();
+    let organiser = actions::is_organiser(&shared, &session).await;
+    let board = Board { tournament: tournament.clone(), edition };
+    let play = Play::of(&shared, &session, &board, &name).await?;
     let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
     let history = shared.get_history(session.ask(asked)).await?.into_inner().places;
+    let forfeits = if bot.own || organiser {
+        let (tournament, bot) = (tournament.clone(), name.clone());
+        let asked = GetLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
+        shared.get_log(session.ask(asked)).await?.into_inner().lines
+    } else {
+        Vec::new()
+    };
     let body = html! {
         h1 { (name) }
         (page::tabs(&tournament, ""))
+        (done.note())
         (about(&bot))
-        @if let Some(place) = &place { (standing(place)) }
+        @if let Some(place) = &play.place { (standing(place)) }
         @else { p { "It has not played in this leaderboard yet." } }
         p { a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Its matches" } }
+        (looked_after(&session, &tournament, &bot, organiser))
+        (versions(&tournament, &found.versions))
         (over_editions(&tournament, &history))
-        (opponents(&tournament, &meetings))
+        @if let Some(times) = &play.times { (reply_times(times)) }
+        (opponents(&tournament, &play.meetings))
+        (forfeited(&forfeits))
     };
     Ok(page::page(&format!("{name} in {tournament}"), &session, &body))
+}
+
+impl Play {
+    async fn of(
+        shared: &Shared,
+        session: &Session,
+        board: &Board,
+        bot: &str,
+    ) -> Result<Self, WebError> {
+        let (board, bot) = (Some(board.clone()), bot.to_owned());
+        let asked = session.ask(GetPlaceRequest { board: board.clone(), bot: bot.clone() });
+        let place = match shared.get_place(asked).await {
+            Ok(place) => Some(place.into_inner()),
+            // A bot that has entered no edition yet has no place.
+            Err(status) if [Code::NotFound, Code::FailedPrecondition].contains(&status.code()) => {
+                return Ok(Self::default());
+            }
+            Err(status) => return Err(status.into()),
+        };
+        let asked = session.ask(GetMeetingsRequest { board: board.clone(), bot: bot.clone() });
+        let meetings = shared.get_meetings(asked).await?.into_inner().meetings;
+        let asked = session.ask(GetReplyTimesRequest { board, bot });
+        let times = Some(shared.get_reply_times(asked).await?.into_inner());
+        Ok(Self { place, meetings, times })
+    }
 }
 
 fn about(bot: &Bot) -> Markup {
@@ -73,9 +110,81 @@ fn about(bot: &Bot) -> Markup {
         p {
             @if bot.owner.is_empty() { "A house bot" } @else { "Owner: " (bot.owner) }
             @if bot.withdrawn { "; " strong { "withdrawn" } }
+            @if bot.stood_down { "; " strong { "stood down" } }
             @if let Some(newest) = &bot.newest {
                 "; newest version " (newest.number) ", submitted " (page::moment(newest.submitted_at_us))
                 ", digest " code.hash { (page::hex(&newest.digest)) }
+            }
+        }
+        @if !bot.reason.is_empty() {
+            p.refused {
+                "It takes no part any more: " (bot.reason) ". A new version enters as if nothing had "
+                "happened; an organiser can reinstate it."
+            }
+        }
+    }
+}
+
+/// What its owner or an organiser can do.
+pub(super) fn looked_after(
+    session: &Session,
+    tournament: &str,
+    bot: &Bot,
+    organiser: bool,
+) -> Markup {
+    let at = |action: &str| format!("/t/{tournament}/bots/{}/{action}", bot.name);
+    html! {
+        @if bot.own || organiser {
+            section.actions aria-label="What can be done" {
+                @if !bot.owner.is_empty() {
+                    p {
+                        a href={ "/t/" (tournament) "/submit?bot=" (bot.name) } { "Submit a version" }
+                    }
+                }
+                @if bot.stood_down && organiser {
+                    (actions::button(session, &at("reinstate"), "Reinstate it", None))
+                }
+                @if !bot.withdrawn {
+                    (actions::button(session, &at("withdraw"), "Withdraw it",
+                        Some("It takes no part in the editions to come.")))
+                }
+            }
+        }
+    }
+}
+
+fn versions(tournament: &str, versions: &[Version]) -> Markup {
+    let table = |versions: &[Version]| {
+        html! {
+            table.versions {
+                (page::heads(&["Version", "Submitted", "State"]))
+                tbody {
+                    @for found in versions {
+                        tr {
+                            td.number {
+                                a href={
+                                    "/t/" (tournament) "/bots/" (found.bot) "/versions/" (found.number)
+                                } { (found.number) }
+                            }
+                            td { (page::moment(found.submitted_at_us)) }
+                            td {
+                                (version::standing(found))
+                                @if !found.verdict.is_empty() { ": " (found.verdict) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let (newest, older) = versions.split_at(versions.len().min(VERSIONS));
+    html! {
+        h2 { "Versions" }
+        (page::wide("Versions", &table(newest)))
+        @if !older.is_empty() {
+            details {
+                summary { (older.len()) " older ones" }
+                (page::wide("Older versions", &table(older)))
             }
         }
     }
@@ -108,7 +217,7 @@ fn over_editions(tournament: &str, history: &[GetPlaceResponse]) -> Markup {
     let points: Vec<_> = points.collect();
     let table = html! {
         table {
-            thead { tr { th { "Edition" } th { "Version" } th { "Place" } th { "Mean" } th { "Matches" } } }
+            (page::heads(&["Edition", "Version", "Place", "Mean", "Matches"]))
             tbody {
                 @for found in history {
                     @if let Some(place) = &found.place {
@@ -128,7 +237,27 @@ fn over_editions(tournament: &str, history: &[GetPlaceResponse]) -> Markup {
         @if !points.is_empty() {
             h2 { "Complete editions" }
             (chart::over_editions(&points))
-            (page::wide(&table))
+            (page::wide("Complete editions", &table))
+        }
+    }
+}
+
+/// How long it takes to answer.
+fn reply_times(found: &GetReplyTimesResponse) -> Markup {
+    let GetReplyTimesResponse { replies, p50_us, p90_us, p99_us, max_us, .. } = *found;
+    let bins: Vec<_> = found.bins.iter().map(|bin| (bin.up_to_us, bin.count)).collect();
+    html! {
+        @if replies > 0 {
+            h2 { "Reply times" }
+            figure {
+                (chart::histogram(&bins))
+                figcaption {
+                    (replies) " answers in its last " (found.matches) " matches of edition "
+                    (found.edition) ", on the wall; without the first one of a process, which "
+                    "includes its start."
+                }
+            }
+            dl.times { (version::percentiles([p50_us, p90_us, p99_us, max_us])) }
         }
     }
 }
@@ -136,7 +265,7 @@ fn over_editions(tournament: &str, history: &[GetPlaceResponse]) -> Markup {
 fn opponents(tournament: &str, meetings: &[Meeting]) -> Markup {
     let table = html! {
         table {
-            thead { tr { th { "Opponent" } th { "Matches" } th { "Won" } th { "Drawn" } th { "Lost" } } }
+            (page::heads(&["Opponent", "Matches", "Won", "Drawn", "Lost"]))
             tbody {
                 @for met in meetings {
                     tr {
@@ -148,5 +277,28 @@ fn opponents(tournament: &str, meetings: &[Meeting]) -> Markup {
             }
         }
     };
-    html! { @if !meetings.is_empty() { h2 { "Opponents" } (page::wide(&table)) } }
+    html! { @if !meetings.is_empty() { h2 { "Opponents" } (page::wide("Opponents", &table)) } }
+}
+
+/// The last matches that it forfeited, and why, for its owner.
+fn forfeited(lines: &[LogLine]) -> Markup {
+    let table = html! {
+        table.forfeits {
+            (page::heads(&["Match", "Seat", "Forfeit", "What happened", "The answer took"]))
+            tbody {
+                @for line in lines {
+                    tr {
+                        td { (page::match_link(&line.r#match)) }
+                        td.number { (line.seat) }
+                        td.forfeit { (line.forfeit) }
+                        @if let Some(why) = &line.evidence {
+                            td { (why.detail) }
+                            td.number { (page::span(u64::try_from(why.wall_us).unwrap_or(0))) }
+                        } @else { td {} td {} }
+                    }
+                }
+            }
+        }
+    };
+    html! { @if !lines.is_empty() { h2 { "Forfeits" } (page::wide("Forfeits", &table)) } }
 }

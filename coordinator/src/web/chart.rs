@@ -1,4 +1,4 @@
-//! Small charts in SVG: intervals, and points over editions.
+//! Small charts in SVG: intervals, points over editions, and how often something took how long.
 
 use maud::{Markup, html};
 
@@ -78,5 +78,45 @@ pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
                 text x=(x(index)) y="150" { (edition) }
             }
         }
+    }
+}
+
+/// How many answers took how long: a bar for each bin, by its longest time in microseconds.
+pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
+    let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let share = |part: u64, whole: u64| {
+        let small = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+        small(part) / small(whole)
+    };
+    let count = u64::try_from(bins.len()).unwrap_or(1).max(1);
+    let width = 360.0 * share(1, count);
+    html! {
+        svg.plot.histogram viewBox="0 0 400 160" role="img" aria-label="how long answers took" {
+            title { "How many answers took how long" }
+            line.scale x1="30" x2="394" y1="130" y2="130" {}
+            text.left x="28" y="20" { (most) }
+            text.left x="28" y="130" { "0" }
+            @for (index, (end, answers)) in (0_u64..).zip(bins) {
+                @let left = 32.0 + 360.0 * share(index, count);
+                @let height = 110.0 * share(*answers, most);
+                rect x=(format!("{:.1}", left + 0.06 * width)) y=(format!("{:.1}", 130.0 - height))
+                    width=(format!("{:.1}", 0.88 * width)) height=(format!("{height:.1}")) {
+                    title { (answers) " answers took " (bound(*end)) }
+                }
+                text x=(format!("{:.1}", left + 0.5 * width)) y=(if index % 2 == 0 { 142 } else { 153 }) {
+                    (bound(*end))
+                }
+            }
+        }
+    }
+}
+
+/// The longest time of a bin, for people.
+fn bound(micros: u64) -> String {
+    match micros {
+        u64::MAX => "longer".to_owned(),
+        micros @ ..1000 => format!("≤ {micros} µs"),
+        micros @ ..1_000_000 => format!("≤ {} ms", micros / 1000),
+        micros => format!("≤ {} s", micros / 1_000_000),
     }
 }

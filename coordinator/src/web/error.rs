@@ -40,9 +40,19 @@ impl WebError {
         Self { status, why: why.into(), rest, early: false }
     }
 
-    /// What it means, for programs.
+    /// What stands beside a form that is shown again.
+    pub(super) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// What it means, for programs; with which status a form is shown again.
     pub(super) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// An address that leads nowhere.
+    pub(super) fn nothing_here() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "there is no such page")
     }
 }
 

@@ -13,8 +13,8 @@ use crate::metrics::Present;
 /// How often a silent stream says that it is still there: proxies end those that do not.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// Sends what `fragment` makes of each answer to whoever is `present`. It ends with the answers, and with the coordinator;
-/// the browser then comes back by itself.
+/// Sends what `fragment` makes of each answer to whoever is `present`. It ends with the answers, and
+/// with the coordinator; the browser then comes back by itself.
 pub(super) fn stream<T>(
     present: Present,
     answers: impl Stream<Item = Result<T, Status>> + Send + 'static,

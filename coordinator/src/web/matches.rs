@@ -1,13 +1,15 @@
 //! The matches of an edition: those that were played, and all that are planned, with the
 //! certificate of their balance.
 
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::ids::{EditionId, Entrant, MatchId, MatchNumber};
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
-use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus};
+use arbiter_proto::v1::{self, Board, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use tokio_stream::StreamExt as _;
+use tonic::Code;
 
 use super::error::WebError;
 use super::page;
@@ -15,14 +17,14 @@ use super::session::Session;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
 use crate::rpc::{Shared, Which, database};
-use crate::schedule::{Bot, Certificate, Counter};
+use crate::schedule::Certificate;
 
 /// Matches on a page.
 const MATCHES: u32 = 100;
 /// The longest schedule whose balance is counted for a page, in matches.
 const COUNTED: i64 = 50_000;
-/// How many matches are read at a time to be counted.
-const READ: i32 = 10_000;
+/// The most bots whose matches are counted for a page, bot by bot.
+const BOTS: usize = 500;
 
 /// Which matches are looked at.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -50,7 +52,6 @@ pub(super) async fn list(
         after,
         limit: MATCHES + 1,
     };
-    let _turn = super::turn().await;
     let mut answers = shared.list_matches(session.ask(asked)).await?.into_inner();
     let mut played: Vec<MatchStatus> = Vec::new();
     while let Some(answer) = answers.next().await {
@@ -63,7 +64,7 @@ pub(super) async fn list(
     let title = format!("{tournament}: matches");
     let table = html! {
         table {
-            thead { tr { th { "Match" } th { "Seats, and what they scored" } th { "Parameters" } th { "ms" } } }
+            (page::heads(&["Match", "Seats, and what they scored", "Parameters", "ms"]))
             tbody {
                 @for status in &played {
                     tr {
@@ -81,10 +82,11 @@ pub(super) async fn list(
         h1 { (title) }
         (page::tabs(&tournament, "Matches"))
         @if !bot.is_empty() { p { "Matches of " (page::bot(&tournament, &bot)) "." } }
-        @if played.is_empty() { p { "None was played yet." } } @else { (page::wide(&table)) }
+        @if played.is_empty() { p { "None was played yet." } } @else { (page::wide("Matches", &table)) }
         p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "All of them as comma-separated values" } }
-        @if let Some(last) = last.filter(|_| more) {
-            nav.paging aria-label="Pages" {
+        nav.paging aria-label="Pages" {
+            @if after.is_some() { a href={ "?" (edition) "bot=" (bot) } { "The first matches" } }
+            @if let Some(last) = last.filter(|_| more) {
                 a rel="next" href={ "?" (edition) "bot=" (bot) "&after=" (last) } { "Further matches" }
             }
         }
@@ -99,23 +101,39 @@ pub(super) async fn schedule(
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
-    let asked = Board { tournament: tournament.clone(), edition: look.edition };
+    let Look { edition, bot, after } = look;
+    let asked = Board { tournament: tournament.clone(), edition };
     let viewer = shared.viewer(&session.ask(())).await?;
     let (edition, _) = shared.edition_of(Some(asked), Which::Newest, &viewer).await?;
     let roster = Roster::of(&shared.pool, edition.id).await.map_err(database)?;
-    let first = look.after.map_or(0, |after| after.saturating_add(1)).max(0);
-    let shown = i32::try_from(MATCHES).expect("a page is short");
-    let planned = matches::range(&shared.pool, edition.id, MatchNumber(first), shown).await;
-    let planned = planned.map_err(database)?;
-    let certificate = if edition.matches <= COUNTED && edition.matches > 0 && !edition.growing {
-        let _turn = super::turn().await;
-        count(&shared, edition.id, roster.iter().len()).await?
+    let only = match &bot[..] {
+        "" => None,
+        name => Some(roster.find(name).ok_or_else(|| {
+            let why = format!("there is no bot `{name}` in edition {}", edition.number);
+            WebError::new(StatusCode::NOT_FOUND, why)
+        })?),
+    };
+    let counted = edition.matches <= COUNTED && edition.matches > 0;
+    let certificate = if counted {
+        certificate(&shared, &session, &tournament, edition.number).await?
     } else {
         None
     };
-    let last = planned.last().map(|planned| planned.number.0);
-    let more = last.filter(|last| last + 1 < edition.matches);
+    let turn = shared.turns.take(&viewer).await?;
+    let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
+    let planned = matches::planned(&shared.pool, edition.id, first, only, MATCHES + 1).await;
+    let mut planned = planned.map_err(database)?;
+    let seats = if counted && roster.iter().len() <= BOTS {
+        matches::times_in_seats(&shared.pool, edition.id).await.map_err(database)?
+    } else {
+        Vec::new()
+    };
+    drop(turn);
+    let more = planned.len() > MATCHES as usize;
+    planned.truncate(MATCHES as usize);
+    let last = planned.last().filter(|_| more).map(|planned| planned.number.0);
     let title = format!("{tournament}: schedule");
+    let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
         h1 { (title) }
         (page::tabs(&tournament, "Schedule"))
@@ -123,68 +141,102 @@ pub(super) async fn schedule(
             "Edition " (edition.number) ": " (edition.matches) " matches"
             @if edition.growing { ", and more as results come in" } "."
         }
-        @if let Some(certificate) = certificate { (certified(&certificate)) }
-        @if let Some(file) = (edition.matches > COUNTED).then_some(&tournament) {
-            p { "Its balance is counted by " code { "arbiter tournament schedule " (file) " --certificate" } "." }
+        @if let Some(certificate) = &certificate { (certified(certificate)) }
+        @if !counted && edition.matches > 0 {
+            p { "Its balance is counted by " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
         }
-        (page::wide(&rows(&tournament, edition.id, &roster, &planned)))
-        @if let Some(last) = more {
-            nav.paging aria-label="Pages" {
-                a rel="next" href={ "?edition=" (edition.number) "&after=" (last) } { "Further matches" }
-            }
+        (counts(&tournament, &roster, &seats))
+        h2 { "Matches" }
+        form.search method="get" role="search" {
+            input type="hidden" name="edition" value=(edition.number);
+            label for="bot" { "Only those of the bot" }
+            input #bot name="bot" value=(bot);
+            button type="submit" { "Show" }
+        }
+        (page::wide("Matches", &rows(&tournament, edition.id, &roster, &planned)))
+        nav.paging aria-label="Pages" {
+            @if after.is_some() { a href=(query) { "The first matches" } }
+            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Further matches" } }
         }
     };
     Ok(page::page(&title, &session, &body))
 }
 
-/// Counts the matches of an edition as they are stored; nothing if they are of several kinds.
-async fn count(
+/// What was counted of an edition, unless there is nothing that could be.
+async fn certificate(
     shared: &Shared,
-    edition: EditionId,
-    bots: usize,
-) -> Result<Option<Certificate>, WebError> {
-    let (mut counter, mut next): (Option<Counter>, _) = (None, 0);
-    loop {
-        let read = matches::range(&shared.pool, edition, MatchNumber(next), READ).await;
-        let read = read.map_err(database)?;
-        if read.is_empty() {
-            return Ok(counter.map(Counter::finish));
-        }
-        for planned in read {
-            let seats = planned.seats.0.iter().map(|entrant| Bot::try_from(entrant.0));
-            let Ok(seats) = seats.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-            let counter = counter.get_or_insert_with(|| Counter::new(bots, seats.len()));
-            if counter.add(&seats).is_err() {
-                return Ok(None);
-            }
-        }
-        next += i64::from(READ);
+    session: &Session,
+    tournament: &str,
+    edition: i32,
+) -> Result<Option<v1::Certificate>, WebError> {
+    let (tournament, edition) = (tournament.to_owned(), Some(edition));
+    let asked = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
+    match shared.certify_edition(session.ask(asked)).await {
+        Ok(counted) => Ok(Some(counted.into_inner())),
+        Err(status) if status.code() == Code::FailedPrecondition => Ok(None),
+        Err(status) => Err(status.into()),
     }
 }
 
-fn certified(certificate: &Certificate) -> Markup {
+fn certified(told: &v1::Certificate) -> Markup {
     html! {
-        section.certificate {
-            h2 { "Certificate" }
+        section.certificate aria-labelledby="certificate" {
+            h2 #certificate { "Certificate" }
             p { "Counted from the matches themselves, whoever planned them:" }
-            pre { (certificate) }
+            pre { (Certificate::from(told)) }
+            @if told.broken.is_empty() { p { strong { "Proved" } ": all as promised." } }
+            @else { p.refused { "Not as promised: " (told.broken) } }
         }
     }
+}
+
+/// How many matches each bot has, and in which seats.
+fn counts(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
+    let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
+    let table = html! {
+        table.counts {
+            thead {
+                tr {
+                    th scope="col" { "Bot" } th scope="col" { "Matches" }
+                    @for seat in 1..=seats { th scope="col" { "Seat " (seat) } }
+                }
+            }
+            tbody {
+                @for (entrant, times) in counts {
+                    tr {
+                        th scope="row" { (named(tournament, roster, *entrant)) }
+                        td.number { (times.iter().sum::<i64>()) }
+                        @for times in times { td.number { (times) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        @if !counts.is_empty() {
+            details {
+                summary { "Matches of each bot, seat by seat" }
+                (page::wide("Matches of each bot", &table))
+            }
+        }
+    }
+}
+
+fn named(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
+    page::bot(tournament, roster.get(entrant).map_or("?", |named| &named.name))
 }
 
 fn rows(tournament: &str, edition: EditionId, roster: &Roster, planned: &[Match]) -> Markup {
     html! {
-        table {
-            thead { tr { th { "Match" } th { "Seats" } } }
+        table.schedule {
+            (page::heads(&["Match", "Seats"]))
             tbody {
                 @for planned in planned {
                     tr {
                         td { (page::match_link(&MatchId { edition, number: planned.number }.to_string())) }
                         td {
                             ol.seats {
-                                @for entrant in &planned.seats.0 {
-                                    li { (page::bot(tournament, roster.get(*entrant).map_or("?", |named| &named.name))) }
-                                }
+                                @for entrant in &planned.seats.0 { li { (named(tournament, roster, *entrant)) } }
                             }
                         }
                     }

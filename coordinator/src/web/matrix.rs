@@ -34,7 +34,7 @@ pub(super) async fn show(
     let asked = Board { tournament: tournament.clone(), edition };
     let viewer = shared.viewer(&session.ask(())).await?;
     let (edition, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
-    let _turn = super::turn().await;
+    let _turn = shared.turns.take(&viewer).await?;
     let board = shared.boards.get(&edition).await.map_err(database)?;
     let meetings = shared.queue.meetings(edition.id).await.map_err(database)?;
     let title = format!("{tournament}: head to head");
@@ -47,7 +47,7 @@ pub(super) async fn show(
             "Edition " (edition.number) ". A cell says how often the bot of the row won, drew and "
             "lost against that of the column; whoever has the higher score at the table has won."
         }
-        (page::wide(&matrix(&tournament, &board, &meetings, offset)))
+        (page::wide("Head to head", &matrix(&tournament, &board, &meetings, offset)))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS))) { "Better places" } }
             @if offset.saturating_add(BOTS) < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
@@ -64,7 +64,7 @@ fn matrix(tournament: &str, board: &boards::Board, meetings: &Meetings, offset: 
         table.matrix {
             thead {
                 tr {
-                    td {}
+                    th scope="col" { "Bot" }
                     @for other in &shown { th scope="col" { span { (name(other)) } } }
                 }
             }

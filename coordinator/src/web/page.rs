@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use arbiter_proto::v1::MatchSeat;
+use arbiter_proto::v1::{Edition, MatchSeat};
 use maud::{DOCTYPE, Markup, html};
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -14,7 +14,7 @@ pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
     let who = html! {
         @if session.is_somebody() {
             form.inline method="post" action="/logout" {
-                input type="hidden" name="csrf" value=(session.csrf());
+                (csrf(session))
                 button type="submit" { "Log out" }
             }
         } @else {
@@ -65,6 +65,7 @@ pub(super) fn tabs(tournament: &str, shown: &str) -> Markup {
         ("Head to head", "/matrix"),
         ("Matches", "/matches"),
         ("Schedule", "/schedule"),
+        ("Submit", "/submit"),
     ];
     html! {
         nav.tabs aria-label=(tournament) {
@@ -77,9 +78,24 @@ pub(super) fn tabs(tournament: &str, shown: &str) -> Markup {
     }
 }
 
-/// A table that may be wider than the screen.
-pub(super) fn wide(table: &Markup) -> Markup {
-    html! { div.wide role="region" tabindex="0" aria-label="table" { (table) } }
+/// A table that may be wider than the screen, and what it is called.
+pub(super) fn wide(label: &str, table: &Markup) -> Markup {
+    html! { div.wide role="group" tabindex="0" aria-label=(label) { (table) } }
+}
+
+/// The heads of columns.
+pub(super) fn heads(heads: &[&str]) -> Markup {
+    html! { thead { tr { @for head in heads { th scope="col" { (head) } } } } }
+}
+
+/// What every form carries.
+pub(super) fn csrf(session: &Session) -> Markup {
+    html! { input type="hidden" name="csrf" value=(session.csrf()); }
+}
+
+/// Why what was asked for was refused, beside the form.
+pub(super) fn refused(why: Option<&str>) -> Markup {
+    html! { @if let Some(why) = why { p.refused role="alert" { (why) } } }
 }
 
 /// A link to a bot.
@@ -122,12 +138,64 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// How an edition goes on from `now`, if that can be said.
+pub(super) fn forecast(edition: &Edition, now: OffsetDateTime) -> Markup {
+    let (Some(eta), Some(rate)) = (edition.eta_us, edition.rate) else { return html! {} };
+    let left = OffsetDateTime::from_unix_timestamp_nanos(i128::from(eta) * 1000).ok();
+    let left = left.map(|eta| (eta - now).whole_seconds().max(0)).unwrap_or_default();
+    html! {
+        span.forecast {
+            (self::rate(rate)) " on " (edition.slots) " slots; done about " (moment(eta))
+            ", in " (lasting(left))
+        }
+    }
+}
+
+/// How fast matches are played, from matches in a second.
+fn rate(rate: f64) -> String {
+    if rate < 1.0 {
+        format!("{:.1} matches a minute", rate * 60.0)
+    } else {
+        format!("{rate:.1} matches a second")
+    }
+}
+
+/// A time of so many seconds, for people.
+pub(super) fn lasting(seconds: i64) -> String {
+    match seconds {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7200 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// A time of so many microseconds, for people.
+pub(super) fn span(micros: u64) -> String {
+    match micros {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        micros @ ..10_000_000 => format!("{} ms", micros / 1000),
+        micros => format!("{} s", micros / 1_000_000),
+    }
+}
+
 /// A time, from microseconds since 1970.
 pub(super) fn moment(micros: i64) -> Markup {
     let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
     let text = time.and_then(|time| time.format(&format).ok());
     html! { time { (text.unwrap_or_default()) } }
+}
+
+/// How much of an edition is counted, as a bar with its numbers.
+pub(super) fn progress_of(edition: &Edition) -> Markup {
+    progress(edition.counted, edition.matches, edition.growing)
+}
+
+/// Matches of an edition by where their lots stand.
+pub(super) fn lots(edition: &Edition) -> Markup {
+    html! { @for lot in &edition.lots { span.lot { (lot.state) " " b { (lot.matches) } } " " } }
 }
 
 /// Part of a whole, as a bar with its numbers.

@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, page, tournament};
+use crate::db::held::{self, Held, What};
 use crate::db::workers::{self, Worker};
 use crate::rpc::{Shared, database};
 
@@ -17,20 +18,35 @@ pub(super) async fn show(
     session: Session,
 ) -> Result<Markup, WebError> {
     let running = running(&shared, &session).await?;
+    let organiser = actions::is_organiser(&shared, &session).await;
     let mut aside = Vec::new();
     for (tournament, _) in &running {
         let asked = session.ask(ListAsideRequest { tournament: tournament.clone() });
-        aside.extend(shared.list_aside(asked).await?.into_inner().aside);
+        let found = shared.list_aside(asked).await?.into_inner().aside;
+        aside.push((tournament, found));
     }
-    let organiser = actions::is_organiser(&shared, &session).await;
     let known = workers::list(&shared.pool).await.map_err(database)?;
+    let now = (shared.clock)();
+    // A worker that is connected is seen several times in the time of a lease.
+    let here = |worker: &&Worker| worker.slots > 0 && worker.seen_at >= now - shared.terms.lease;
+    let connected = known.iter().filter(here);
+    let slots: i64 = connected.clone().map(|worker| i64::from(worker.slots)).sum();
+    let held = if organiser {
+        let leases = shared.playing.all();
+        held::of_leases(&shared.pool, &leases).await.map_err(database)?
+    } else {
+        Vec::new()
+    };
     let body = html! {
         h1 { "Workers and queue" }
         @if running.is_empty() { p { "Nothing is being played." } }
-        @else { (page::wide(&queue(&running))) }
-        (tournament::set_aside(&aside))
+        @else { (page::wide("What is being played", &queue(&running, now))) }
+        @for (tournament, aside) in &aside {
+            (tournament::set_aside(aside, organiser.then_some((&session, tournament))))
+        }
         h2 { "Workers" }
-        @if organiser { (page::wide(&machines(&known, (shared.clock)()))) }
+        p { (connected.count()) " workers are connected, with " (slots) " slots." }
+        @if organiser { (page::wide("Workers", &machines(&known, &held, now))) }
         @else { p { (known.len()) " workers are known; organisers see which." } }
     };
     Ok(page::page("Workers and queue", &session, &body))
@@ -53,17 +69,21 @@ pub(super) async fn running(
     Ok(running)
 }
 
-fn queue(running: &[(String, Edition)]) -> Markup {
+fn queue(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
     html! {
-        table {
-            thead { tr { th { "Tournament" } th { "Edition" } th { "Counted" } th { "Matches by state" } } }
+        table.queue {
+            (page::heads(&["Tournament", "Edition", "Counted", "Pace", "Matches by state"]))
             tbody {
                 @for (tournament, edition) in running {
                     tr {
                         td { a href={ "/t/" (tournament) } { (tournament) } }
                         td.number { (edition.number) }
-                        td { (page::progress(edition.counted, edition.matches, edition.growing)) }
-                        td { @for lot in &edition.lots { span.lot { (lot.state) " " b { (lot.matches) } } " " } }
+                        td { (page::progress_of(edition)) }
+                        td {
+                            @if edition.eta_us.is_some() { (page::forecast(edition, now)) }
+                            @else { "no worker is connected" }
+                        }
+                        td { (page::lots(edition)) }
                     }
                 }
             }
@@ -71,20 +91,43 @@ fn queue(running: &[(String, Edition)]) -> Markup {
     }
 }
 
-fn machines(known: &[Worker], now: OffsetDateTime) -> Markup {
+fn machines(known: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup {
     html! {
-        table {
-            thead { tr { th { "Worker" } th { "Sandbox" } th { "Build" } th { "Last hello" } } }
+        table.workers {
+            (page::heads(&["Worker", "Slots", "Sandbox", "Build", "Last seen", "Plays"]))
             tbody {
                 @for worker in known {
                     tr {
-                        td { (worker.name) }
+                        th scope="row" { (worker.name) }
+                        td.number { (worker.slots) }
                         td { (worker.sandbox) }
                         td { (worker.build) }
-                        td { ((now - worker.seen_at).whole_minutes().max(0)) " min ago" }
+                        td { (page::lasting((now - worker.seen_at).whole_seconds().max(0))) " ago" }
+                        td {
+                            ul.plain {
+                                @for one in held.iter().filter(|held| held.worker == worker.id) {
+                                    li { (doing(one)) }
+                                }
+                            }
+                        }
                     }
                 }
             }
+        }
+    }
+}
+
+/// What a worker does, as far as this coordinator handed it out.
+fn doing(held: &Held) -> Markup {
+    let tournament = &held.tournament;
+    html! {
+        a href={ "/t/" (tournament) } { (tournament) } ": "
+        @match &held.what {
+            What::Matches(first, 1) => (page::match_link(&first.to_string())),
+            What::Matches(first, count) => {
+                (count) " matches from " (page::match_link(&first.to_string()))
+            }
+            What::Trial(bot, version) => { "trial of " (page::bot(tournament, bot)) " " (version) }
         }
     }
 }

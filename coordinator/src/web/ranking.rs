@@ -11,6 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 use serde::Deserialize;
+use time::OffsetDateTime;
 
 use super::chart::{self, Interval};
 use super::error::WebError;
@@ -89,7 +90,7 @@ pub(super) async fn show(
     let body = html! {
         h1 { (title) }
         (page::tabs(&tournament, "Leaderboard"))
-        (boards(&found, &board))
+        (boards(&found, &board, (shared.clock)()))
         form.search method="get" role="search" {
             @if let Some(edition) = look.edition {
                 input type="hidden" name="edition" value=(edition);
@@ -118,19 +119,22 @@ pub(super) async fn live(
 }
 
 /// Which leaderboard this is, and which others there are.
-fn boards(found: &Tournament, board: &GetRankingResponse) -> Markup {
+fn boards(found: &Tournament, board: &GetRankingResponse, now: OffsetDateTime) -> Markup {
+    let others = found.editions.iter().filter(|edition| edition.number != board.edition);
+    let address = |number: i32| format!("/t/{}/ranking?edition={number}", found.name);
     html! {
         p {
             @if board.official { strong { "The official leaderboard" } ", of edition " (board.edition) "." }
             @else { strong { "Provisional" } ": edition " (board.edition) " is not the official one." }
-            @for edition in &found.editions {
-                @if edition.number != board.edition
-                    && (edition.official || edition.state == "running") {
-                    " " a href={ "/t/" (found.name) "/ranking?edition=" (edition.number) } {
-                        @if edition.official { "The official leaderboard" }
-                        @else { "The provisional one of edition " (edition.number) }
-                    }
-                }
+            @for edition in others.clone().filter(|edition| edition.official) {
+                " " a href=(address(edition.number)) { "The official leaderboard" }
+            }
+        }
+        @for edition in others.filter(|edition| edition.state == "running") {
+            p.provisional {
+                a href=(address(edition.number)) { "The provisional one of edition " (edition.number) }
+                " is being played: " (page::progress_of(edition))
+                @if edition.eta_us.is_some() { "; " (page::forecast(edition, now)) }
             }
         }
     }
@@ -145,10 +149,12 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
             thead {
                 tr {
-                    th { "Rank" } th { "Bot" } th { "Version" } th { "Matches" }
-                    @for column in &board.columns { th { (column) } }
-                    th { "Mean" } th { "95 % interval" } th { "Forfeits" }
-                    @if bad { th { "Bad answers" } }
+                    th scope="col" { "Rank" } th scope="col" { "Bot" } th scope="col" { "Version" }
+                    th scope="col" { "Matches" }
+                    @for column in &board.columns { th scope="col" { (column) } }
+                    th scope="col" { "Mean" } th scope="col" { "95 % interval" }
+                    th scope="col" { "Forfeits" }
+                    @if bad { th scope="col" { "Bad answers" } }
                 }
             }
             tbody {
@@ -170,7 +176,7 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
     };
     html! {
         p { (page::progress(board.counted, board.matches, false)) "; " (board.bots) " bots." }
-        (page::wide(&table))
+        (page::wide("Leaderboard", &table))
     }
 }
 

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use tokio_stream::StreamExt as _;
 use tonic::Status;
 
+use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, page};
@@ -47,13 +48,14 @@ pub(super) async fn show(
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
     Query(Look { step }): Query<Look>,
+    Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let id = name(edition, number);
     let asked = session.ask(GetMatchRequest { r#match: id.clone() });
     let status = shared.get_match(asked).await?.into_inner();
     let title = format!("Match {id}");
     let replay = match record_of(&shared, &session, &id).await {
-        Ok(record) => replay(&id, &replayed(record, step, 1).await?, step),
+        Ok(record) => replay(&id, &replayed(&shared, &session, record, step, 1).await?, step),
         Err(status) => html! {
             p { "No replay: " (status.message()) "." }
             @if !session.is_somebody() { p { a href="/login" { "Log in" } " to see it." } }
@@ -63,12 +65,10 @@ pub(super) async fn show(
     let body = html! {
         h1 { (title) }
         (page::tabs(&status.tournament, ""))
+        (done.note())
         (standing(&status))
         @if organiser {
-            form.action method="post" action={ "/matches/" (id) "/retry" } {
-                input type="hidden" name="csrf" value=(session.csrf());
-                button type="submit" { "Let it be played again" }
-            }
+            (actions::button(&session, &format!("/matches/{id}/retry"), "Let it be played again", None))
         }
         (replay)
     };
@@ -83,7 +83,7 @@ pub(super) async fn steps(
     Query(Part { from, count }): Query<Part>,
 ) -> Result<Markup, WebError> {
     let record = record_of(&shared, &session, &name(edition, number)).await?;
-    let found = replayed(record, from, count.clamp(1, STEPS)).await?;
+    let found = replayed(&shared, &session, record, from, count.clamp(1, STEPS)).await?;
     let names = found.names();
     Ok(html! { @for step in &found.drawn { (step.render(&names)) } })
 }
@@ -124,11 +124,14 @@ pub(super) async fn record_of(
 
 /// Replays a record, and draws some of its steps.
 pub(super) async fn replayed(
+    shared: &Shared,
+    session: &Session,
     record: Vec<u8>,
     from: usize,
     count: usize,
 ) -> Result<Steps, WebError> {
-    let _turn = super::turn().await;
+    let viewer = shared.viewer(&session.ask(())).await?;
+    let _turn = shared.turns.take(&viewer).await?;
     let found = tokio::task::spawn_blocking(move || {
         let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;
         arbiter_replay::steps(BufReader::new(text), from..from.saturating_add(count))

@@ -5,11 +5,13 @@ use arbiter_proto::v1::{
     Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, Tournament,
     WatchEditionRequest,
 };
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 use serde_json::Value;
+use time::OffsetDateTime;
 
+use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, live, page};
@@ -22,15 +24,17 @@ pub(super) async fn list(
 ) -> Result<Markup, WebError> {
     let asked = session.ask(ListTournamentsRequest {});
     let tournaments = shared.list_tournaments(asked).await?.into_inner().tournaments;
+    let organiser = actions::is_organiser(&shared, &session).await;
     let rows = html! {
         table {
-            thead { tr { th { "Tournament" } th { "Game" } th { "State" } th { "Made" } } }
+            (page::heads(&["Tournament", "Game", "State", "Being played", "Made"]))
             tbody {
                 @for found in &tournaments {
                     tr {
                         td { a href={ "/t/" (found.name) } { (found.name) } }
                         td { (found.game) }
                         td { (found.state) }
+                        td { @for edition in &found.editions { (page::progress_of(edition)) } }
                         td { (page::moment(found.created_at_us)) }
                     }
                 }
@@ -42,8 +46,9 @@ pub(super) async fn list(
         @if tournaments.is_empty() {
             p { "There is none yet. An organiser makes one: " code { "arbiter tournament create FILE" } }
         } @else {
-            (page::wide(&rows))
+            (page::wide("Tournaments", &rows))
         }
+        @if organiser { p { a href="/new" { "Make a tournament" } } }
     };
     Ok(page::page("Tournaments", &session, &body))
 }
@@ -53,6 +58,7 @@ pub(super) async fn show(
     State(shared): State<Shared>,
     session: Session,
     Path(tournament): Path<String>,
+    Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
     let found = shared.get_tournament(asked).await?.into_inner();
@@ -62,10 +68,15 @@ pub(super) async fn show(
     let body = html! {
         h1 { (found.name) }
         (page::tabs(&found.name, "Tournament"))
+        (done.note())
         p { (found.game) ", " (found.state) ", made " (page::moment(found.created_at_us)) }
+        @if found.state == "open" {
+            p { a href={ "/t/" (found.name) "/submit" } { "Submit a version" } }
+        }
         h2 { "Editions" }
-        (editions(&found))
-        (set_aside(&aside))
+        (due(&found))
+        (editions(&found, (shared.clock)()))
+        (set_aside(&aside, organiser.then_some((&session, &found.name))))
         @if organiser { (actions::buttons(&session, &found)) }
         h2 { "Chance" }
         dl {
@@ -90,10 +101,24 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = session.ask(WatchEditionRequest { tournament, edition: None });
     let states = shared.watch_edition(asked).await?.into_inner();
-    Ok(live::stream(shared.queue.metrics().viewers.enter(), states, state))
+    Ok(live::stream(shared.queue.metrics().viewers.enter(), states, move |edition| {
+        state(edition, (shared.clock)())
+    }))
 }
 
-fn editions(found: &Tournament) -> Markup {
+/// What is about to happen, and what could not.
+fn due(found: &Tournament) -> Markup {
+    html! {
+        @if !found.trouble.is_empty() {
+            p.refused { "No edition could be opened: " (found.trouble) }
+        }
+        @if found.due_us > 0 {
+            p { "Something changed: the next edition is opened about " (page::moment(found.due_us)) "." }
+        }
+    }
+}
+
+fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
     let Some(newest) = found.editions.first() else {
         return html! {
             p { "None yet. An organiser starts one: " code { "arbiter tournament start " (found.name) } }
@@ -101,17 +126,15 @@ fn editions(found: &Tournament) -> Markup {
     };
     let runs = newest.state == "running" || newest.state == "planning";
     let live = runs.then(|| format!("/t/{}/live", found.name));
+    let board = |edition: &Edition| format!("/t/{}/ranking?edition={}", found.name, edition.number);
+    let official = found.editions.iter().find(|edition| edition.official);
     let table = html! {
-        table {
-            thead { tr { th { "Edition" } th { "State" } th { "Counted" } th { "Matches" } } }
+        table.editions {
+            (page::heads(&["Edition", "State", "Counted", "Matches"]))
             tbody {
                 @for edition in &found.editions {
                     tr {
-                        td {
-                            a href={ "/t/" (found.name) "/ranking?edition=" (edition.number) } {
-                                (edition.number)
-                            }
-                        }
+                        td { a href=(board(edition)) { (edition.number) } }
                         td { (edition.state) @if edition.official { ", " strong { "official" } } }
                         td.number { (edition.counted) }
                         td.number { (edition.matches) @if edition.growing { "+" } }
@@ -121,30 +144,41 @@ fn editions(found: &Tournament) -> Markup {
         }
     };
     html! {
-        section data-live=[live] { (state(newest)) }
-        (page::wide(&table))
+        section data-live=[live] { (state(newest, now)) }
+        p {
+            @match official {
+                Some(official) => {
+                    a href=(board(official)) { "The official leaderboard" }
+                    " is that of edition " (official.number) "."
+                }
+                None => "There is no official leaderboard yet: no edition is complete.",
+            }
+            @if runs {
+                " " a href=(board(newest)) { "The provisional one" } " of edition " (newest.number)
+                " becomes official when all its matches are counted."
+            }
+        }
+        (page::wide("Editions", &table))
     }
 }
 
 /// How an edition goes on.
-fn state(edition: &Edition) -> Markup {
+fn state(edition: &Edition, now: OffsetDateTime) -> Markup {
     html! {
         p {
-            "Edition " (edition.number) ", " (edition.state) ": "
-            (page::progress(edition.counted, edition.matches, edition.growing))
-        }
-        @if edition.state == "running" {
-            p.lots {
-                @for lot in &edition.lots {
-                    span.lot { (lot.state) " " b { (lot.matches) } } " "
-                }
+            "Edition " (edition.number) ", " (edition.state) ": " (page::progress_of(edition))
+            @if edition.eta_us.is_some() { "; " (page::forecast(edition, now)) }
+            @if edition.state == "running" && edition.eta_us.is_none() {
+                "; no worker is connected: " code { "arbiter worker" } " starts one"
             }
         }
+        @if edition.state == "running" { p.lots { (page::lots(edition)) } }
     }
 }
 
-/// Matches that were set aside, with what is told of the causes.
-pub(super) fn set_aside(aside: &[Aside]) -> Markup {
+/// Matches that were set aside, with what is told of the causes; and for organisers what can be
+/// done.
+pub(super) fn set_aside(aside: &[Aside], organiser: Option<(&Session, &str)>) -> Markup {
     html! {
         @if !aside.is_empty() {
             h2 { "Set aside" }
@@ -156,6 +190,10 @@ pub(super) fn set_aside(aside: &[Aside]) -> Markup {
                         @if let Some(reason) = found.reasons.first() { ": " (reason) }
                     }
                 }
+            }
+            @if let Some((session, tournament)) = organiser {
+                (actions::button(session, &format!("/t/{tournament}/retry"),
+                    "Let all of them be played again", None))
             }
         }
     }
@@ -173,7 +211,7 @@ fn settings(found: &Tournament) -> Markup {
             }
         }
     };
-    page::wide(&table)
+    page::wide("Settings", &table)
 }
 
 /// Sections become keys with dots.

@@ -1,6 +1,9 @@
 //! A bot submits another version: only its own matches are played.
 
+use arbiter_coordinator::boards::Boards;
+use arbiter_coordinator::db::{bots, editions, standings};
 use arbiter_games::GameName;
+use arbiter_proto::ids::EditionId;
 
 use crate::field::Change::Submit;
 use crate::field::{Field, Leaves, file, name};
@@ -74,6 +77,35 @@ async fn what_was_ever_played_is_not_played_again() {
     assert_eq!(field.database.number(chains).await, 0);
     let taken = "SELECT count(*) FROM results WHERE source_edition IS NOT NULL";
     assert_eq!(field.database.number(taken).await, 21 + 28);
+    let editions = [third.id, second.id, first.id];
+    for bot in 0..8 {
+        histories_are_those_of_the_leaderboards(&field, bot, &editions).await;
+    }
+}
+
+/// What a bot is told of its past is what the leaderboards say, the newest first.
+async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editions: &[EditionId]) {
+    let pool = &field.database.pool;
+    let boards = Boards::new(pool.clone());
+    let found = bots::find(pool, field.tournament.id, &name(bot)).await.unwrap().unwrap();
+    let past = standings::of_bot(pool, found.id, None).await.unwrap();
+    assert_eq!(past.iter().map(|past| past.edition).collect::<Vec<_>>(), editions);
+    for _ in 0..2 {
+        let ranks = boards.ranks(GameName::Tricks, editions).await.unwrap();
+        for past in &past {
+            let edition = editions::get(pool, past.edition).await.unwrap().unwrap();
+            let board = boards.get(&edition).await.unwrap();
+            let place = board.place(past.entrant).unwrap();
+            let named = board.roster.get(past.entrant).unwrap();
+            assert_eq!((&named.name, named.version), (&name(bot), past.version));
+            assert_eq!(place.contestant.tally, past.tally);
+            let index = usize::try_from(past.entrant.0).unwrap();
+            assert_eq!(ranks[&past.edition][index], (place.rank, place.tied));
+        }
+    }
+    let ended = editions::get(pool, editions[1]).await.unwrap().unwrap().ended_at;
+    let until = standings::of_bot(pool, found.id, ended).await.unwrap();
+    assert_eq!(until, past[1..], "what was over then");
 }
 
 /// What is void is played again, and nothing else.

@@ -10,17 +10,19 @@ use super::Format;
 use crate::cli::output::{self, Columns, Output, matches};
 use crate::cli::{Failure, tell};
 
-/// Shows places that begin after `offset` others.
+/// Shows places that begin after `offset` others; `done` says when the edition that is being played
+/// will be complete.
 pub(super) fn page(
     out: &mut Output,
     page: &GetRankingResponse,
+    done: Option<&str>,
     offset: u32,
     format: Format,
 ) -> Result<(), Failure> {
     match format {
         Format::Table => {
             out.line(&heading(page))?;
-            provisional(page).map_or(Ok(()), |line| out.line(&line))?;
+            provisional(page, done).map_or(Ok(()), |line| out.line(&line))?;
             out.table(&table(page.places.iter(), &page.columns))?;
             extent(page, offset).map_or(Ok(()), |extent| out.line(&extent))
         }
@@ -46,7 +48,7 @@ pub(super) fn again(
     if format == Format::Table && io::stdout().is_terminal() {
         out.bytes(CLEAR)?;
     }
-    page(out, changed, offset, format)?;
+    page(out, changed, None, offset, format)?;
     out.flush()
 }
 
@@ -58,11 +60,13 @@ fn heading(page: &GetRankingResponse) -> String {
 }
 
 /// How far the edition is that is being played, if it is another one.
-fn provisional(page: &GetRankingResponse) -> Option<String> {
+fn provisional(page: &GetRankingResponse, done: Option<&str>) -> Option<String> {
     let Provisional { edition, matches: all, counted } = page.provisional?;
     let all = matches(all);
+    let done = done.map(|done| format!(", {done}")).unwrap_or_default();
     Some(format!(
-        "edition {edition} is being played, {counted} of {all} counted; --edition {edition} shows it"
+        "edition {edition} is being played, {counted} of {all} counted{done}; --edition {edition} \
+         shows it"
     ))
 }
 

@@ -104,7 +104,7 @@ fn progress(edition: &Edition) -> String {
 }
 
 /// When an edition will be complete as things stand, and why.
-pub(super) fn forecast(edition: &Edition) -> Option<String> {
+pub(crate) fn forecast(edition: &Edition) -> Option<String> {
     let (eta, rate) = (edition.eta_us?, edition.rate?);
     let rate = if rate < 1.0 {
         format!("{:.1} matches a minute", rate * 60.0)

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use arbiter_coordinator::schedule::{Certificate, Kin};
-use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use serde_json::{Value, json};
 
 use crate::cli::Failure;
@@ -33,7 +33,7 @@ impl Which<'_> {
         let answer = client.run(async |server| {
             Ok(server.tournaments().certify_edition(request).await?.into_inner())
         })?;
-        let certificate = certificate(&answer);
+        let certificate = Certificate::from(&answer);
         let mut out = Output::new();
         if self.json {
             let mut object = certificate_json(&certificate);
@@ -124,22 +124,6 @@ fn estimate_json(estimate: &EditionEstimate) -> Value {
         "bytes": estimate.bytes,
         "plan": told(&estimate.plan),
     })
-}
-
-/// What was counted, as the schedule's own code says it.
-fn certificate(answer: &v1::Certificate) -> Certificate {
-    let meetings = answer.meetings.iter().map(|count| (count.times, count.pairs));
-    Certificate {
-        bots: answer.bots as usize,
-        seats: answer.seats as usize,
-        matches: answer.matches,
-        meetings: meetings.collect(),
-        kin: answer.kin_pairs.map(|pairs| Kin { pairs, meetings: answer.kin_meetings }),
-        matches_of_bot: answer.fewest_matches..=answer.most_matches,
-        times_in_seat: answer.fewest_in_seat..=answer.most_in_seat,
-        seat_spread: answer.seat_spread,
-        side_spread: answer.side_spread,
-    }
 }
 
 /// A certificate as JSON, without whether it proves anything.

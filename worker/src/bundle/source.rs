@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
@@ -30,6 +30,15 @@ const LINK: u32 = 0o120_000;
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_LENGTH: usize = 22;
 const LONGEST_END: u64 = 22 + 65_535;
+
+/// How each entry begins in the list at the end of a zip archive.
+const ENTRY_MARK: &[u8] = b"PK\x01\x02";
+
+/// What stands in the first header of a tar archive, and where.
+const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
+
+/// How much of an archive is looked through at a time, in bytes.
+const CHUNK: usize = 64 << 10;
 
 /// A bot as its author has it, ready to go.
 #[derive(Clone, Debug)]
@@ -57,7 +66,7 @@ impl From<BotError> for SubmissionError {
 
 /// The archives that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Tar,
     TarGz,
     TarZst,
@@ -77,6 +86,26 @@ impl Form {
         ];
         forms.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, form)| form)
     }
+
+    /// The form that bytes have by their first ones; that of a bundle if by none.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        if bytes.get(TAR_MARK.0..).is_some_and(|rest| rest.starts_with(TAR_MARK.1)) {
+            return Self::Tar;
+        }
+        let marks = [(&b"\x1f\x8b"[..], Self::TarGz), (b"PK\x03\x04", Self::Zip)];
+        let found = marks.into_iter().find(|(mark, _)| bytes.starts_with(mark));
+        found.map_or(Self::TarZst, |(_, form)| form)
+    }
+}
+
+/// Packs an archive that was submitted as it is. It is unpacked in `scratch` meanwhile.
+pub(super) fn pack_anew(bytes: &[u8], form: Form, scratch: &Path) -> Result<Bundle, BundleError> {
+    if bytes.len() > CAPS.packed {
+        return Err(CAPS.too_large_packed());
+    }
+    let to = tempfile::tempdir_in(scratch).map_err(BundleError::system(scratch))?;
+    unpack(&mut Cursor::new(bytes), bytes.len(), form, to.path())?;
+    Bundle::of_source(&top(to.path()).map_err(BundleError::system(to.path()))?)
 }
 
 impl Submission {
@@ -96,7 +125,7 @@ impl Submission {
             return Ok(Self { name: bot.name, bundle });
         };
         let to = tempfile::tempdir().map_err(|error| told(format!("no room: {error}")))?;
-        unpack(path, form, to.path()).map_err(|error| told(error.to_string()))?;
+        unpack_file(path, form, to.path()).map_err(|error| told(error.to_string()))?;
         let top = top(to.path()).map_err(|error| told(error.to_string()))?;
         Self::directory(&top, |error| error.within(&top), told)
     }
@@ -117,7 +146,7 @@ impl Submission {
 }
 
 /// The directory that was packed: archives often hold the one they were made of.
-fn top(to: &Path) -> io::Result<PathBuf> {
+pub(super) fn top(to: &Path) -> io::Result<PathBuf> {
     let entries: Vec<_> = fs::read_dir(to)?.collect::<Result<_, _>>()?;
     Ok(match &entries[..] {
         [only] if only.file_type()?.is_dir() => only.path(),
@@ -125,11 +154,21 @@ fn top(to: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Unpacks an archive into the empty directory `to`.
-fn unpack(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
+/// Unpacks the archive at `path` into the empty directory `to`.
+fn unpack_file(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
     let failed = || BundleError::system(path);
     let mut file = File::open(path).map_err(failed())?;
     let packed = usize::try_from(file.metadata().map_err(failed())?.len()).unwrap_or(usize::MAX);
+    unpack(&mut file, packed, form, to)
+}
+
+/// Unpacks an archive of so many bytes into the empty directory `to`.
+fn unpack(
+    file: &mut (impl Read + Seek),
+    packed: usize,
+    form: Form,
+    to: &Path,
+) -> Result<(), BundleError> {
     let room = Cell::new(Some(CAPS.room(packed)));
     let mut unpacking = Unpacking::new(to, &CAPS, packed, &room);
     let done = match form {
@@ -142,7 +181,7 @@ fn unpack(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
             decoder.window_log_max(WINDOW).map_err(no_archive)?;
             tar(Capped { inner: decoder, room: &room }, &mut unpacking)
         }
-        Form::Zip => zip(&mut file, &room, &mut unpacking),
+        Form::Zip => zip(file, &room, &mut unpacking),
     };
     if room.get().is_none() {
         return Err(CAPS.too_large_for(packed));
@@ -168,10 +207,13 @@ fn tar(from: impl Read, unpacking: &mut Unpacking<'_>) -> Result<(), BundleError
 
 /// Unpacks a zip archive.
 fn zip(
-    file: &mut File,
+    file: &mut (impl Read + Seek),
     room: &Cell<Option<u64>>,
     unpacking: &mut Unpacking<'_>,
 ) -> Result<(), BundleError> {
+    if too_many_entries(file).map_err(no_archive)? {
+        return Err(CAPS.too_many());
+    }
     let promised = entries_of_zip(file).map_err(no_archive)?;
     let broken = |error: zip::result::ZipError| no_archive(error.into());
     let mut archive = ZipArchive::new(file).map_err(broken)?;
@@ -199,10 +241,36 @@ fn zip(
     Ok(())
 }
 
+/// Whether a zip archive has more entries than a bundle may have, whatever it says: each takes
+/// memory as soon as it is opened.
+fn too_many_entries(file: &mut (impl Read + Seek)) -> io::Result<bool> {
+    let (mut marks, mut matched) = (0, 0);
+    let mut buffer = vec![0; CHUNK];
+    file.rewind()?;
+    loop {
+        let read = file.read(&mut buffer)?;
+        for byte in &buffer[..read] {
+            // The mark repeats nothing of its beginning, but for its first byte.
+            matched = if *byte == ENTRY_MARK[matched] {
+                matched + 1
+            } else {
+                usize::from(*byte == ENTRY_MARK[0])
+            };
+            if matched == ENTRY_MARK.len() {
+                (marks, matched) = (marks + 1, 0);
+            }
+        }
+        if read == 0 || marks > CAPS.entries {
+            file.rewind()?;
+            return Ok(marks > CAPS.entries);
+        }
+    }
+}
+
 /// How many entries a zip archive says it has, where it says so in the usual way: whoever reads it
 /// by its names finds only the last of those that have the same.
-fn entries_of_zip(file: &mut File) -> io::Result<Option<usize>> {
-    let length = file.metadata()?.len();
+fn entries_of_zip(file: &mut (impl Read + Seek)) -> io::Result<Option<usize>> {
+    let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_END)))?;
     let mut end = Vec::new();
     file.read_to_end(&mut end)?;

@@ -309,7 +309,8 @@ impl Question for GetSteps {
         let name = name(self.edition, self.number);
         let record = replay::record_of(&asker.shared, &asker.session, &name).await?;
         let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
-        let found: Steps = replay::replayed(record, from, count).await?;
+        let found: Steps =
+            replay::replayed(&asker.shared, &asker.session, record, from, count).await?;
         let seats = found.names().iter().map(ToString::to_string).collect();
         let chapters = found.chapters.into_iter().map(|(name, first)| Chapter { name, first });
         let next = from.saturating_add(count);

@@ -9,6 +9,10 @@ for (const section of document.querySelectorAll("[data-live]")) {
     if (!section.contains(document.activeElement) || document.activeElement === document.body) {
       section.innerHTML = event.data;
     }
+    // What is over does not change any more.
+    const sent = document.createElement("template");
+    sent.innerHTML = event.data;
+    if (sent.content.querySelector("[data-over]")) source.close();
   });
 }
 

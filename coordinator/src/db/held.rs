@@ -1,0 +1,72 @@
+//! What is behind leases, for people: which matches, which version.
+
+use arbiter_proto::ids::{Lease, MatchId, MatchNumber, WorkerId};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, PgExecutor, Row as _};
+
+/// Something that a worker does under a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who does it.
+    pub worker: WorkerId,
+    /// For which tournament.
+    pub tournament: String,
+    /// What it is.
+    pub what: What,
+}
+
+/// What is done under a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// So many matches are played, from this one on.
+    Matches(MatchId, i32),
+    /// A version of this bot, of this number, is built and tried.
+    Trial(String, i32),
+}
+
+/// What workers do under those of these leases that hold.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_leases(
+    db: impl PgExecutor<'_>,
+    leases: &[(WorkerId, Lease)],
+) -> Result<Vec<Held>, Error> {
+    let statement = "
+        SELECT u.worker, t.name AS tournament, l.edition, l.first, l.count,
+            NULL::text AS bot, NULL::int AS version
+        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::smallint[])
+            AS u (worker, edition, lot, attempt)
+        JOIN lots l ON l.edition = u.edition AND l.number = u.lot AND l.attempt = u.attempt
+        JOIN editions e ON e.id = l.edition
+        JOIN tournaments t ON t.id = e.tournament
+        WHERE l.state = 'leased'
+        UNION ALL
+        SELECT u.worker, t.name, NULL, NULL, NULL, b.name, v.number
+        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::smallint[])
+            AS u (worker, edition, lot, attempt)
+        JOIN trials r ON u.edition = 0 AND r.version = u.lot AND r.attempt = u.attempt
+        JOIN versions v ON v.id = r.version
+        JOIN bots b ON b.id = v.bot
+        JOIN tournaments t ON t.id = b.tournament
+        WHERE r.state = 'leased'
+        ORDER BY worker, tournament, edition, first, bot, version";
+    let workers: Vec<_> = leases.iter().map(|(worker, _)| worker.0).collect();
+    let editions: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.edition.0).collect();
+    let lots: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.number.0).collect();
+    let attempts: Vec<_> = leases.iter().map(|(_, lease)| lease.attempt.0).collect();
+    let query = sqlx::query(statement).bind(workers).bind(editions).bind(lots).bind(attempts);
+    query.fetch_all(db).await?.iter().map(read).collect()
+}
+
+fn read(row: &PgRow) -> Result<Held, Error> {
+    let what = match row.try_get::<Option<i32>, _>("edition")? {
+        Some(edition) => {
+            let number = MatchNumber(row.try_get("first")?);
+            What::Matches(MatchId { edition: edition.into(), number }, row.try_get("count")?)
+        }
+        None => What::Trial(row.try_get("bot")?, row.try_get("version")?),
+    };
+    let (worker, tournament) = (WorkerId(row.try_get("worker")?), row.try_get("tournament")?);
+    Ok(Held { worker, tournament, what })
+}

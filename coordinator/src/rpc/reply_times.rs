@@ -1,0 +1,87 @@
+//! Reply times over the wire: read from records when somebody asks, and kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::{Entrant, MatchId};
+use arbiter_proto::trial::Replies;
+use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyBin};
+use tonic::Status;
+
+use super::status::{database, missing};
+use super::{Shared, Viewer, Which};
+use crate::db::editions::{Edition, EditionState};
+use crate::db::{played, records};
+use crate::reply_times::{Reading, ReplyTimes};
+
+/// So many of a bot's matches are looked at.
+const MATCHES: i64 = 40;
+/// How old an answer about an edition may be that is still being played.
+const OLDEST: Duration = Duration::from_secs(30);
+
+impl Shared {
+    /// How long a bot takes to answer.
+    pub(super) async fn times(
+        &self,
+        request: GetReplyTimesRequest,
+        viewer: &Viewer,
+    ) -> Result<GetReplyTimesResponse, Status> {
+        let GetReplyTimesRequest { board, bot } = request;
+        let (edition, _) = self.edition_of(board, Which::Official, viewer).await?;
+        let board = self.boards.get(&edition).await.map_err(database)?;
+        let entrant = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
+        let runs = matches!(edition.state, EditionState::Planning | EditionState::Running);
+        let key = (edition.id, entrant);
+        let kept = self.reply_times.get(key, runs.then_some(OLDEST));
+        let found = if let Some(found) = kept {
+            found
+        } else {
+            let _turn = self.turns.take(viewer).await?;
+            self.reply_times.put(key, self.read_times(&edition, entrant).await?)
+        };
+        Ok(message(&edition, &found))
+    }
+
+    /// Reads the records of the last matches of an entrant.
+    async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes, Status> {
+        let last = played::last_of(&self.pool, edition.id, entrant, MATCHES).await;
+        let mut reading = Reading::default();
+        for (number, seats) in last.map_err(database)? {
+            let id = MatchId { edition: edition.id, number };
+            let seat = seats.0.iter().position(|sitting| *sitting == entrant);
+            let record = records::find(&self.pool, id).await.map_err(database)?;
+            let (Some(seat), Some(record)) = (seat, record) else { continue };
+            let record = self.fetch(id, record).await?;
+            let read = tokio::task::spawn_blocking(move || {
+                let read = reading.read(&record, seat);
+                (reading, read)
+            });
+            let (so_far, read) =
+                read.await.map_err(|_| Status::unavailable("the coordinator stops"))?;
+            reading = so_far;
+            if let Err(error) = read {
+                tracing::warn!(%id, %error, "a record cannot be read");
+            }
+            if reading.is_enough() {
+                break;
+            }
+        }
+        Ok(reading.finish())
+    }
+}
+
+fn message(edition: &Edition, found: &Arc<ReplyTimes>) -> GetReplyTimesResponse {
+    let ReplyTimes { matches, replies, bins } = &**found;
+    let Replies { count, p50_us, p90_us, p99_us, max_us } = replies.unwrap_or_default();
+    let bin = |(up_to_us, count): &(u64, u64)| ReplyBin { up_to_us: *up_to_us, count: *count };
+    GetReplyTimesResponse {
+        edition: edition.number,
+        matches: *matches,
+        replies: count as u64,
+        p50_us,
+        p90_us,
+        p99_us,
+        max_us,
+        bins: bins.iter().map(bin).collect(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Trials, as the owners of the versions that are tried see them.
+
+use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Status};
+
+use super::status::{database, missing};
+use super::submission::message;
+use super::{Answers, Shared, Who, change};
+use crate::access::Role;
+use crate::db::listed::{self, Tried};
+use crate::db::trials::TrialState;
+use crate::db::{bots, trials};
+
+impl Shared {
+    /// How the trial of a version goes: at once, and then whenever that changes, until it is over.
+    pub(crate) async fn watch_trial(
+        &self,
+        request: Request<GetTrialRequest>,
+    ) -> Result<Answers<TrialStatus>, Status> {
+        let who = self.admit(&request, Role::Player).await?;
+        let GetTrialRequest { tournament, bot, number } = request.into_inner();
+        let tournament = self.tournament(&tournament).await?;
+        let bot = self.own(&who, tournament.id, &bot).await?;
+        let mut last = self.trial(&who, &bot, number).await?;
+        let (sender, states) = mpsc::channel(1);
+        let mut changes = self.changes.watch();
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let mut sent = sender.send(Ok(last.clone())).await;
+            while sent.is_ok() && !is_over(&last) && changes.next_unless(sender.closed()).await {
+                match shared.trial(&who, &bot, number).await {
+                    Ok(now) if now == last => {}
+                    Ok(now) => {
+                        last = now.clone();
+                        sent = sender.send(Ok(now)).await;
+                    }
+                    Err(status) => sent = sender.send(Err(status)).await,
+                }
+            }
+        });
+        Ok(Box::pin(ReceiverStream::new(states)))
+    }
+
+    /// Tries a version again that could not be tried.
+    pub(super) async fn retry(
+        &self,
+        who: &Who,
+        request: RetryTrialRequest,
+    ) -> Result<TrialStatus, Status> {
+        let RetryTrialRequest { tournament, bot, number } = request;
+        let tournament = self.tournament(&tournament).await?;
+        let bot = self.own(who, tournament.id, &bot).await?;
+        let version = self.version(&bot, number).await?.version;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        if !trials::retry(&mut *transaction, version.id).await.map_err(database)? {
+            let (name, number) = (&bot.name, version.number);
+            let error = format!("{name} version {number} is not one that could not be tried");
+            return Err(Status::failed_precondition(error));
+        }
+        let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
+        let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
+        self.note_in(&mut *transaction, who, "retry trial", &subject, Some(&detail)).await?;
+        transaction.commit().await.map_err(database)?;
+        self.dispatcher.news();
+        self.trial(who, &bot, version.number).await
+    }
+
+    /// A version of a bot: the newest, if the number is 0.
+    async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried, Status> {
+        let versions = listed::versions(&self.pool, bot.id).await.map_err(database)?;
+        let mut versions = versions.into_iter();
+        let found = versions.find(|tried| number == 0 || tried.version.number == number);
+        found.ok_or_else(|| missing("version", format!("{} {number}", bot.name)))
+    }
+
+    /// How the trial of a version goes, or went, for its owner or an organiser.
+    pub(super) async fn trial(
+        &self,
+        who: &Who,
+        bot: &bots::Bot,
+        number: i32,
+    ) -> Result<TrialStatus, Status> {
+        let tried = self.version(bot, number).await?;
+        let id = tried.version.id;
+        let told = Some(message(bot, &tried, Some(who)));
+        let Some(trial) = trials::get(&self.pool, id).await.map_err(database)? else {
+            return Ok(TrialStatus { version: told, ..TrialStatus::default() });
+        };
+        let ahead = match trial.state {
+            TrialState::Waiting => trials::ahead(&self.pool, id).await.map_err(database)?,
+            _ => 0,
+        };
+        Ok(TrialStatus {
+            version: told,
+            tried: true,
+            ahead,
+            evidence: trial.evidence.unwrap_or_default(),
+            log: trial.log.unwrap_or_default(),
+            figures: trial.figures.map(|figures| figures.to_string()).unwrap_or_default(),
+            warnings: trial.warnings.unwrap_or_default(),
+        })
+    }
+}
+
+/// Whether nothing will change by itself where a version stands.
+pub(crate) fn is_over(status: &TrialStatus) -> bool {
+    let state = status.version.as_ref().map_or("", |version| &version.state);
+    !["waiting", "trying"].contains(&state)
+}

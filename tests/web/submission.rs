@@ -1,0 +1,151 @@
+//! Bots submitted from a browser: what is uploaded is built and tried by the worker, and the page of
+//! the version tells its owner how that goes.
+
+use std::io::{Cursor, Write as _};
+use std::path::Path;
+
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use crate::Home;
+use crate::browser::{Browser, Part, csrf, rows, text};
+use crate::support::service::wait_until;
+
+/// What the manifest of a bot of the tests says.
+fn manifest(build: &str, mode: &str) -> String {
+    format!("name = \"sent\"\nrun = [\"./bot\", \"{mode}\", \"2\"]\nbuild = {build}\n")
+}
+
+/// What builds it.
+const BUILD: &str = "[\"cc\", \"-o\", \"bot\", \"rascal.c\"]";
+
+/// A zip archive with the directory of a bot that behaves by `mode`.
+fn zipped(manifest: &str) -> Vec<u8> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/rascal/rascal.c");
+    let source = std::fs::read(source).unwrap();
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let files = [("bot.toml", manifest.as_bytes()), ("rascal.c", &source)];
+    for (name, bytes) in files {
+        zip.start_file(format!("mybot/{name}"), SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// Uploads an archive as the form of the page does, and gives the address it leads to.
+fn upload(browser: &Browser, bot: &str, archive: &[u8]) -> String {
+    let form = browser.page("/t/cup/submit");
+    let parts = [
+        Part::text("csrf", &csrf(&form)),
+        Part::text("bot", bot),
+        Part::file("bundle", "mybot.zip", archive),
+    ];
+    let answer = browser.upload("/t/cup/submit", &parts, &[]);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    answer.headers["location"].clone()
+}
+
+/// The page of a version once its trial is over.
+fn over(browser: &Browser, address: &str) -> String {
+    wait_until("the trial is over", || browser.page(address).contains("data-over"));
+    browser.page(address)
+}
+
+#[test]
+fn an_upload_is_tried_and_enters_or_is_told_why_not() {
+    let home = Home::open();
+    let mut ada = home.browser.clone();
+    ada.log_in(&home.token("player", "ada"));
+    let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
+    assert_eq!(address, "/t/cup/bots/sent/versions/1?done=submit");
+    assert!(ada.page(&address).contains("The version was received."));
+    // Whoever waits is told without a reload.
+    let states: Vec<_> = ada.events("/t/cup/bots/sent/versions/1/live").collect();
+    assert!(states.last().unwrap().contains("data-state=\"entered\""), "{states:?}");
+    let page = text(&over(&ada, &address));
+    for part in ["It has entered", "Measured in the trial", "99 % within"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let mine = home.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
+    assert_eq!((&mine["version"], &mine["owner"]), (&1.into(), &"ada".into()));
+    // The same again changes nothing.
+    let again = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
+    assert_eq!(again, address);
+
+    let broken = "[\"sh\", \"-c\", \"echo nothing comes of this; exit 7\"]";
+    let address = upload(&ada, "sent", &zipped(&manifest(broken, "honest")));
+    let page = text(&over(&ada, &address));
+    assert!(page.contains("It failed its trial") && page.contains("exited with code 7"), "{page}");
+    assert!(page.contains("nothing comes of this"), "{page}");
+    let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "segv")));
+    let page = text(&over(&ada, &address));
+    assert!(page.contains("forfeits, gone") && page.contains("What shows it"), "{page}");
+    let address = upload(&ada, "sent", b"no archive at all");
+    assert!(text(&over(&ada, &address)).contains("cannot be unpacked"));
+
+    // Everybody sees that it failed, and the owner alone why.
+    let bob = &mut home.browser.clone();
+    for _ in 0..2 {
+        let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
+        assert!(page.contains("It failed its trial") && !page.contains("forfeits, gone"), "{page}");
+        let shown = rows(&bob.page("/t/cup/bots/sent"), "versions");
+        let states: Vec<_> = shown.iter().map(|row| &row[2][..]).collect();
+        let failed = "failed its trial";
+        assert_eq!(states, [failed, failed, failed, "has entered"]);
+        bob.log_in(&home.token("player", "bob"));
+    }
+    let own = rows(&ada.page("/t/cup/bots/sent"), "versions");
+    assert!(own[1][2].contains("forfeits, gone"), "{own:?}");
+
+    // It is the owner's to withdraw.
+    let sure = |browser: &Browser| format!("csrf={}&sure=yes", csrf(&browser.page("/")));
+    assert!(!bob.page("/t/cup/bots/sent").contains("Withdraw it"));
+    assert_eq!(bob.post("/t/cup/bots/sent/withdraw", &sure(bob), &[]).status, 403);
+    for page in ["/t/cup/bots/sent", "/t/cup/bots/sent/versions/4"] {
+        assert!(ada.page(page).contains("Withdraw it"), "{page}");
+    }
+    let unsure = format!("csrf={}", csrf(&ada.page("/")));
+    assert_eq!(ada.post("/t/cup/bots/sent/withdraw", &unsure, &[]).status, 400);
+    let answer = ada.post("/t/cup/bots/sent/withdraw", &sure(&ada), &[]);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    let page = text(&ada.page(&answer.headers["location"]));
+    assert!(page.contains("The bot was withdrawn") && !page.contains("Withdraw it"), "{page}");
+    home.close();
+}
+
+#[test]
+fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
+    let home = Home::open();
+    let nobody = &home.browser;
+    assert_eq!(nobody.get("/t/cup/submit").status, 401);
+    let mut ada = home.browser.clone();
+    ada.log_in(&home.token("player", "ada"));
+    let hash = csrf(&ada.page("/t/cup/submit"));
+    let archive = zipped(&manifest(BUILD, "honest"));
+    let parts = |hash: &str, bot: &str| {
+        [Part::text("csrf", hash), Part::text("bot", bot), Part::file("bundle", "a.zip", &archive)]
+    };
+    let good = parts(&hash, "sent");
+    let forged = ["Origin: http://evil.example"];
+    assert_eq!(ada.upload("/t/cup/submit", &good, &forged).status, 403);
+    assert_eq!(ada.upload("/t/cup/submit", &parts(&"0".repeat(64), "sent"), &[]).status, 403);
+    assert_eq!(nobody.upload("/t/cup/submit", &good, &[]).status, 403);
+    // The hash comes first, or nothing is read.
+    assert_eq!(ada.upload("/t/cup/submit", &good[1..], &[]).status, 400);
+    assert_eq!(ada.upload("/t/cup/submit", &good[..2], &[]).status, 400);
+    assert_eq!(ada.upload("/t/none/submit", &good, &[]).status, 404);
+    let refused = ada.upload("/t/cup/submit", &parts(&hash, "my bot"), &[]);
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("cannot be a bot's name"), "{}", refused.body);
+    assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
+    let taken = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
+    assert_eq!(taken.status, 403);
+    assert!(taken.body.contains("taken by somebody else"), "{}", taken.body);
+    let empty =
+        [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
+    let empty = ada.upload("/t/cup/submit", &empty, &[]);
+    assert!(empty.status == 400 && empty.body.contains("the bundle is empty"), "{}", empty.body);
+    let names: Vec<_> = home.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
+    assert_eq!(names, ["ada", "bob", "eve"], "nothing of that was kept");
+    home.close();
+}
