@@ -12,7 +12,6 @@ use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_games::Seed;
-use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::{Board, GetPlaceRequest, GetRankingRequest};
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
@@ -22,7 +21,7 @@ use tonic_health::pb::HealthCheckRequest;
 
 use support::measure::{Latencies, load};
 use support::server::{Server, Worker};
-use support::{NOW, copy_results, running};
+use support::{NOW, play_at_once, running};
 
 mod support;
 
@@ -79,20 +78,6 @@ async fn measure(postgres: &Postgres, pool: &PgPool, results: i64) {
     server.stop().await;
     let queue = Queue::new(pool.clone(), Terms::USUAL);
     assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
-}
-
-/// Stores the first so many results of an edition, as if they had been reported.
-async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64) {
-    let mut connection = pool.acquire().await.expect("a connection");
-    copy_results(&mut connection, edition, results).await;
-    let reported = "UPDATE lots SET state = 'reported', attempt = 1
-        WHERE edition = $1 AND first < $2";
-    let reported = sqlx::query(reported).bind(edition.0).bind(results);
-    reported.execute(&mut *connection).await.expect("they are reported");
-    connection
-        .execute("VACUUM ANALYZE lots, matches, results")
-        .await
-        .expect("the tables are clean");
 }
 
 /// Somebody who looks at a leaderboard again and again.

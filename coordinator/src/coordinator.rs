@@ -28,7 +28,7 @@ use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
-use crate::rpc::{self, Changes, Playing, ServeError, Shared, Tls, Turns};
+use crate::rpc::{self, Changes, Playing, ServeError, Shared, Tls, Turns, Watched};
 use crate::store::Store;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
@@ -152,6 +152,7 @@ impl Coordinator {
             certificates: Kept::new(CERTIFICATES),
             reply_times: Kept::new(REPLY_TIMES),
             playing: Playing::default(),
+            watched: Watched::default(),
             terms: config.terms,
             store,
             clearing,

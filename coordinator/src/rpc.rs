@@ -36,6 +36,7 @@ mod tournament;
 mod trial;
 mod turns;
 mod voiding;
+mod watched;
 mod worker;
 
 pub(crate) use outlook::keep_pace;
@@ -47,6 +48,7 @@ pub(crate) use status::database;
 pub(crate) use submission::LARGEST;
 pub(crate) use trial::is_over as trial_is_over;
 pub use turns::Turns;
+pub use watched::Watched;
 
 use crate::access::guard::{Caller, Guard};
 use crate::access::{self, Role, Secret, Token};
@@ -104,6 +106,8 @@ pub struct Shared {
     pub reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
     /// What the workers play that are connected here.
     pub playing: Playing,
+    /// Leaderboards that are watched.
+    pub watched: Watched,
     /// Tells the time.
     pub clock: Clock,
 }

@@ -17,6 +17,7 @@ mod create;
 mod done;
 mod error;
 mod export;
+mod films;
 mod live;
 mod matches;
 mod matrix;

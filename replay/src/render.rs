@@ -34,9 +34,11 @@ impl Step {
                 }
                 figure {
                     figcaption { (self.picture.caption) }
-                    (self.picture.markup)
+                    div.table tabindex="0" role="group" aria-label="the table" {
+                        (self.picture.markup)
+                    }
                 }
-                div.beside {
+                div.beside tabindex="0" role="group" aria-label="result and clocks" {
                     @if let Some(standings) = &self.standings { (result(standings, names)) }
                     (clocks(&self.clocks, names, self.time))
                 }
@@ -54,7 +56,7 @@ fn result(standings: &[Standing], names: &[BotName]) -> Markup {
     html! {
         table.result {
             caption { "Result" }
-            thead { tr { th { "Seat" } th { "Bot" } th { "Score" } th { "Forfeit" } } }
+            thead { tr { th { "Seat" } th { "Bot" } th.number { "Score" } th { "Forfeit" } } }
             tbody {
                 @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
                     tr {
@@ -83,8 +85,8 @@ fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
             caption { "Clocks, " (Seconds(time)) " after the beginning" }
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th { "Last answer" } th { "In all" }
-                    @if banks { th { "Left" } }
+                    th { "Seat" } th { "Bot" } th.number { "Last answer" } th.number { "In all" }
+                    @if banks { th.number { "Left" } }
                 }
             }
             tbody {

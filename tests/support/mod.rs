@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
+pub(crate) mod presets;
 pub(crate) mod service;
+pub(crate) mod shown;
 
 use std::fs;
 use std::path::{Path, PathBuf};

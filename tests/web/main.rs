@@ -16,6 +16,7 @@ use std::process::Command;
 use browser::{Browser, rows, text};
 use serde_json::Value;
 use support::service::{Service, done, free_address, wait_until};
+use support::shown::{mean, shown};
 use support::{Bots, arbiter};
 
 /// Everything on one machine, with a tournament of gomoku.
@@ -103,17 +104,6 @@ impl Home {
     fn close(mut self) {
         assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
     }
-}
-
-/// A number as a page shows it.
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// A mean with half the width of its interval, as a page shows it.
-fn mean(place: &Value) -> String {
-    let mean = format!("{:.3}", place["mean"].as_f64().unwrap());
-    place["interval95"].as_f64().map_or(mean.clone(), |margin| format!("{mean} ± {margin:.3}"))
 }
 
 #[test]

@@ -16,7 +16,7 @@ use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
 use arbiter_proto::level::Level;
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -159,6 +159,20 @@ pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matc
         let batch: results::Batch = rows.iter().map(|row| (edition, Level::A, row)).collect();
         results::copy_in(&mut *db, batch).await.expect("they are copied");
     }
+}
+
+/// Stores the first so many results of an edition, as if they had been reported.
+pub(crate) async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64) {
+    let mut connection = pool.acquire().await.expect("a connection");
+    copy_results(&mut connection, edition, results).await;
+    let reported = "UPDATE lots SET state = 'reported', attempt = 1
+        WHERE edition = $1 AND first < $2";
+    let reported = sqlx::query(reported).bind(edition.0).bind(results);
+    reported.execute(&mut *connection).await.expect("they are reported");
+    connection
+        .execute("VACUUM ANALYZE lots, matches, results")
+        .await
+        .expect("the tables are clean");
 }
 
 /// The speed of a raw copy of results in one transaction, in rows a second.

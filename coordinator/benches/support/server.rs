@@ -1,5 +1,6 @@
 //! A coordinator that serves over TCP in this process, and workers that play nothing.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use arbiter_coordinator::access::Role;
@@ -29,6 +30,8 @@ use super::{CONNECTIONS, result};
 /// A coordinator that serves.
 pub(crate) struct Server {
     address: String,
+    /// Where the web pages are.
+    pub(crate) pages: SocketAddr,
     token: MetadataValue<Ascii>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -49,11 +52,14 @@ impl Server {
         let token = format!("Bearer {}", secret.text()).parse().expect("letters and digits");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let web = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let pages = web.local_addr().expect("it is bound");
+        let coordinator = coordinator.with_web(web);
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(async move {
             coordinator.run(listener, async { drop(stopped.await) }).await.expect("it serves");
         });
-        Self { address, token, stop, serving }
+        Self { address, pages, token, stop, serving }
     }
 
     /// A connection.

@@ -118,28 +118,32 @@ impl RankingService for Shared {
     ) -> Result<Response<Self::WatchRankingStream>, Status> {
         let viewer = self.viewer(&request).await?;
         let asked = request.into_inner();
+        let mut states = self.watched.join(self, &asked, &viewer);
         let mut last = self.page(&asked, &viewer).await?;
         let (sender, pages) = mpsc::channel(1);
-        let mut changes = self.changes.watch();
-        let shared = self.clone();
         tokio::spawn(async move {
             if sender.send(Ok(last.clone())).await.is_err() {
                 return;
             }
-            while changes.next_unless(sender.closed()).await {
-                match shared.page(&asked, &viewer).await {
-                    Ok(page) if page == last => {}
-                    Ok(page) => {
+            loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    changed = states.changed() => if changed.is_err() { return },
+                }
+                let state = states.borrow_and_update().clone();
+                match state {
+                    Some(Ok(page)) if page != last => {
                         last = page.clone();
                         if sender.send(Ok(page)).await.is_err() {
                             return;
                         }
                     }
-                    Err(status) => {
+                    Some(Err(status)) => {
                         // Whoever has left needs no reason.
                         drop(sender.send(Err(status)).await);
                         return;
                     }
+                    Some(Ok(_)) | None => {}
                 }
             }
         });
@@ -149,7 +153,7 @@ impl RankingService for Shared {
 
 impl Shared {
     /// A page of a leaderboard.
-    async fn page(
+    pub(super) async fn page(
         &self,
         asked: &GetRankingRequest,
         viewer: &Viewer,

@@ -56,7 +56,8 @@ pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
     let x = |index: usize| {
         let part = f64::from(u32::try_from(index).unwrap_or(u32::MAX))
             / f64::from(u32::try_from(last).unwrap_or(u32::MAX));
-        format!("{:.1}", 40.0 + 340.0 * part)
+        // One alone stands in the middle.
+        format!("{:.1}", if points.len() == 1 { 210.0 } else { 40.0 + 340.0 * part })
     };
     let y = |value| format!("{:.1}", 130.0 - 110.0 * place(value, span));
     let line: Vec<_> =

@@ -49,11 +49,6 @@ impl WebError {
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
-
-    /// An address that leads nowhere.
-    pub(super) fn nothing_here() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "there is no such page")
-    }
 }
 
 impl From<Status> for WebError {

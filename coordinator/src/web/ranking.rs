@@ -81,11 +81,13 @@ pub(super) async fn show(
     let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
     let found = shared.get_tournament(asked).await?.into_inner();
     let board = shared.get_ranking(session.ask(look.request(&tournament))).await?.into_inner();
-    let runs = found.editions.iter().any(|edition| {
-        edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
-    });
+    // Where no edition is asked for, another one may become the official one.
+    let changes = look.edition.is_none() && found.state == "open"
+        || found.editions.iter().any(|edition| {
+            edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
+        });
     let query = look.query(look.offset);
-    let live = runs.then(|| format!("/t/{tournament}/ranking/live?{query}"));
+    let live = changes.then(|| format!("/t/{tournament}/ranking/live?{query}"));
     let title = format!("{tournament}: leaderboard");
     let body = html! {
         h1 { (title) }
@@ -123,12 +125,8 @@ fn boards(found: &Tournament, board: &GetRankingResponse, now: OffsetDateTime) -
     let others = found.editions.iter().filter(|edition| edition.number != board.edition);
     let address = |number: i32| format!("/t/{}/ranking?edition={number}", found.name);
     html! {
-        p {
-            @if board.official { strong { "The official leaderboard" } ", of edition " (board.edition) "." }
-            @else { strong { "Provisional" } ": edition " (board.edition) " is not the official one." }
-            @for edition in others.clone().filter(|edition| edition.official) {
-                " " a href=(address(edition.number)) { "The official leaderboard" }
-            }
+        @for edition in others.clone().filter(|edition| edition.official) {
+            p { a href=(address(edition.number)) { "The official leaderboard" } }
         }
         @for edition in others.filter(|edition| edition.state == "running") {
             p.provisional {
@@ -149,12 +147,12 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
             thead {
                 tr {
-                    th scope="col" { "Rank" } th scope="col" { "Bot" } th scope="col" { "Version" }
-                    th scope="col" { "Matches" }
-                    @for column in &board.columns { th scope="col" { (column) } }
-                    th scope="col" { "Mean" } th scope="col" { "95 % interval" }
-                    th scope="col" { "Forfeits" }
-                    @if bad { th scope="col" { "Bad answers" } }
+                    th.number scope="col" { "Rank" } th scope="col" { "Bot" }
+                    th.number scope="col" { "Version" } th.number scope="col" { "Matches" }
+                    @for column in &board.columns { th.number scope="col" { (column) } }
+                    th.number scope="col" { "Mean" } th scope="col" { "95 % interval" }
+                    th.number scope="col" { "Forfeits" }
+                    @if bad { th.number scope="col" { "Bad answers" } }
                 }
             }
             tbody {
@@ -175,6 +173,10 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
         }
     };
     html! {
+        p {
+            @if board.official { strong { "The official leaderboard" } ", of edition " (board.edition) "." }
+            @else { strong { "Provisional" } ": edition " (board.edition) " is not the official one." }
+        }
         p { (page::progress(board.counted, board.matches, false)) "; " (board.bots) " bots." }
         (page::wide("Leaderboard", &table))
     }

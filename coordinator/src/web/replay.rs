@@ -1,15 +1,13 @@
 //! A match: where it stands, and its replay, step by step.
 //!
-//! The record is replayed through the rules for every page, and the steps that are asked for are
-//! drawn from them ([`arbiter_replay::steps`]). Without scripts a step is a page; with them the
-//! script fetches the steps ahead and plays.
-
-use std::io::BufReader;
+//! The record is replayed through the rules, and the steps that are asked for are drawn from them
+//! ([`arbiter_replay::steps`]), with those around them: [`films`]. Without scripts a step is a page;
+//! with them the script fetches the steps ahead and plays.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{GetMatchRequest, GetRecordRequest, MatchStatus};
-use arbiter_replay::{Difference, Steps};
+use arbiter_replay::Difference;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +18,7 @@ use tonic::Status;
 
 use super::done::Done;
 use super::error::WebError;
+use super::films::{self, Scenes};
 use super::session::Session;
 use super::{actions, page};
 use crate::rpc::Shared;
@@ -55,7 +54,10 @@ pub(super) async fn show(
     let status = shared.get_match(asked).await?.into_inner();
     let title = format!("Match {id}");
     let replay = match record_of(&shared, &session, &id).await {
-        Ok(record) => replay(&id, &replayed(&shared, &session, record, step, 1).await?, step),
+        Ok(record) => {
+            let drawn = move || films::scenes(&record, step, 1);
+            replay(&id, &replayed(&shared, &session, drawn).await?, step)
+        }
         Err(status) => html! {
             p { "No replay: " (status.message()) "." }
             @if !session.is_somebody() { p { a href="/login" { "Log in" } " to see it." } }
@@ -66,11 +68,12 @@ pub(super) async fn show(
         h1 { (title) }
         (page::tabs(&status.tournament, ""))
         (done.note())
-        (standing(&status))
+        (page::wide("Seats", &seats(&status)))
         @if organiser {
             (actions::button(&session, &format!("/matches/{id}/retry"), "Let it be played again", None))
         }
         (replay)
+        (about(&status))
     };
     Ok(page::page(&title, &session, &body))
 }
@@ -83,9 +86,9 @@ pub(super) async fn steps(
     Query(Part { from, count }): Query<Part>,
 ) -> Result<Markup, WebError> {
     let record = record_of(&shared, &session, &name(edition, number)).await?;
-    let found = replayed(&shared, &session, record, from, count.clamp(1, STEPS)).await?;
-    let names = found.names();
-    Ok(html! { @for step in &found.drawn { (step.render(&names)) } })
+    let count = count.clamp(1, STEPS);
+    let found = replayed(&shared, &session, move || films::scenes(&record, from, count)).await?;
+    Ok(html! { @for step in &found.steps { (step) } })
 }
 
 /// The record itself, compressed.
@@ -122,20 +125,15 @@ pub(super) async fn record_of(
     Ok(record)
 }
 
-/// Replays a record, and draws some of its steps.
-pub(super) async fn replayed(
+/// Has a record replayed when it is the viewer's turn. It may take long.
+pub(super) async fn replayed<T: Send + 'static>(
     shared: &Shared,
     session: &Session,
-    record: Vec<u8>,
-    from: usize,
-    count: usize,
-) -> Result<Steps, WebError> {
+    replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
+) -> Result<T, WebError> {
     let viewer = shared.viewer(&session.ask(())).await?;
     let _turn = shared.turns.take(&viewer).await?;
-    let found = tokio::task::spawn_blocking(move || {
-        let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;
-        arbiter_replay::steps(BufReader::new(text), from..from.saturating_add(count))
-    });
+    let found = tokio::task::spawn_blocking(replay);
     let failed = |why: String| {
         tracing::error!(why, "a record cannot be replayed");
         let why = format!("the record cannot be replayed: {why}");
@@ -145,19 +143,22 @@ pub(super) async fn replayed(
     found.map_err(|difference| failed(difference.to_string()))
 }
 
-/// Where a match stands.
-fn standing(status: &MatchStatus) -> Markup {
+/// Where a match stands, and what is known of how it was played.
+fn about(status: &MatchStatus) -> Markup {
     html! {
-        p {
-            (status.state)
-            @if !status.params.is_empty() { "; " code { (status.params) } }
-            @if !status.transcript.is_empty() {
-                "; " (status.wall_ms) " ms; sandbox " (status.level)
-                "; transcript " code.hash { (page::hex(&status.transcript)) }
+        h2 { "About this match" }
+        dl {
+            dt { "State" } dd { (status.state) }
+            @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
+            @if !status.taken_from.is_empty() {
+                dt { "Played as" } dd { (page::match_link(&status.taken_from)) }
             }
-            @if !status.worker.is_empty() { "; played by " (status.worker) }
+            @if !status.transcript.is_empty() {
+                dt { "Took" } dd { (status.wall_ms) " ms, in a sandbox of level " (status.level) }
+                dt { "Transcript" } dd { code.hash { (page::hex(&status.transcript)) } }
+            }
+            @if !status.worker.is_empty() { dt { "Played by" } dd { (status.worker) } }
         }
-        (page::seats(&status.tournament, &status.seats))
         @if !status.faults.is_empty() {
             details {
                 summary { (status.faults.len()) " attempts failed through no fault of a bot" }
@@ -167,13 +168,47 @@ fn standing(status: &MatchStatus) -> Markup {
     }
 }
 
-/// The replay at a step.
-fn replay(id: &str, found: &Steps, shown: usize) -> Markup {
-    let last = found.total.saturating_sub(1);
-    let shown = shown.min(last);
-    let names = found.names();
+/// Who sat where, and what it brought them.
+fn seats(status: &MatchStatus) -> Markup {
+    let bad = status.seats.iter().any(|seat| seat.bad_answers > 0);
+    let dead = status.seats.iter().any(|seat| !seat.forfeit.is_empty());
     html! {
-        section #replay data-steps={ "/matches/" (id) "/steps" } data-total=(found.total) {
+        table.scores {
+            thead {
+                tr {
+                    th { "Seat" } th { "Bot" } th.number { "Version" } th.number { "Score" }
+                    @if dead { th { "Forfeit" } }
+                    @if bad { th.number { "Bad answers" } }
+                }
+            }
+            tbody {
+                @for (number, seat) in (1..).zip(&status.seats) {
+                    tr {
+                        td class={ "seat" (number) } { (number) }
+                        td { (page::bot(&status.tournament, &seat.bot)) }
+                        td.number { (seat.version) }
+                        td.number.score { (page::numbers(&seat.score)) }
+                        @if dead {
+                            td {
+                                @if !seat.forfeit.is_empty() { em.forfeit { (seat.forfeit) } }
+                                @if let Some(why) = &seat.evidence { " " (why.detail) }
+                            }
+                        }
+                        @if bad { td.number { (seat.bad_answers) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The replay at a step.
+fn replay(id: &str, found: &Scenes, shown: usize) -> Markup {
+    let head = &found.head;
+    let last = head.total.saturating_sub(1);
+    let shown = shown.min(last);
+    html! {
+        section #replay data-steps={ "/matches/" (id) "/steps" } data-total=(head.total) {
             h2 { "Replay" }
             nav.player aria-label="Steps" {
                 (jump(0, "|◀", "first step"))
@@ -189,16 +224,16 @@ fn replay(id: &str, found: &Steps, shown: usize) -> Markup {
                 output { (shown) " of " (last) }
             }
             div.stage aria-live="polite" {
-                @if let Some(step) = found.drawn.first() { (step.render(&names)) }
+                @if let Some(step) = found.steps.first() { (step) }
                 @else { p { "There is no such step; the last one is " (last) "." } }
             }
-            @if found.chapters.len() > 1 {
+            @if head.chapters.len() > 1 {
                 details.chapters {
                     summary { "Jump" }
-                    ul { @for (chapter, first) in &found.chapters { li { (jump(*first, chapter, chapter)) } } }
+                    ul { @for (chapter, first) in &head.chapters { li { (jump(*first, chapter, chapter)) } } }
                 }
             }
-            @for (name, stderr) in names.iter().zip(&found.stderr) {
+            @for (name, stderr) in head.names.iter().zip(&head.stderr) {
                 @if let Some(stderr) = stderr {
                     details {
                         summary { "Standard error of " (name) }

@@ -24,6 +24,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
             title { (caption) }
             desc { (description(game)) }
             rect.ground width=(columns) height=(rows) {}
+            path.squares d=(lines(columns, rows)) {}
             path.walls d=(walls(game)) {}
             @for square in squares(columns, rows) {
                 @if let Some((division, strength)) = game.battle().unit(square) {
@@ -44,6 +45,12 @@ fn squares(columns: usize, rows: usize) -> impl Iterator<Item = Square> {
     let coordinate = |index| u8::try_from(index).expect("a board's sides fit into a byte");
     (0..rows)
         .flat_map(move |y| (0..columns).map(move |x| Square { x: coordinate(x), y: coordinate(y) }))
+}
+
+/// The lines between the squares, as a path.
+fn lines(columns: usize, rows: usize) -> String {
+    let down = (1..columns).map(|x| format!("M{x},0V{rows}"));
+    down.chain((1..rows).map(|y| format!("M0,{y}H{columns}"))).collect()
 }
 
 /// The squares on which nobody can stand, as a path.
@@ -78,7 +85,7 @@ fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u3
 fn forces(game: &Match, names: &[BotName]) -> Markup {
     html! {
         table.forces {
-            thead { tr { th { "Seat" } th { "Bot" } th { "Units" } th { "Strength" } } }
+            thead { tr { th { "Seat" } th { "Bot" } th.number { "Units" } th.number { "Strength" } } }
             tbody {
                 @for seat in Seat::all(2) {
                     @let forces = game.battle().forces(seat);

@@ -25,14 +25,14 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
         table.cards.blackjack {
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th { "Cards" } th { "Score" } th { "Stake" }
-                    th { "Chips" } th { "State" }
+                    th { "Seat" } th { "Bot" } th { "Cards" } th.number { "Score" }
+                    th.number { "Stake" } th.number { "Chips" } th { "State" }
                 }
             }
             tbody {
                 tr.dealer {
                     td {} td { "the dealer" }
-                    td { (dealer(game)) }
+                    td.hand { (dealer(game)) }
                     td.number { @if !game.is_in_hand() { (points(table.dealer())) } }
                     td {} td.number { (table.house()) } td {}
                 }
@@ -40,7 +40,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
                     tr.turn[table.turn() == Some(seat) && game.is_in_hand()] {
                         td class={ "seat" (seat) } { (seat) }
                         td { (name(names, seat)) }
-                        td { @for face in player.hand() { (card(&face.letter().to_string(), "")) } }
+                        td.hand { @for face in player.hand() { (card(&face.letter().to_string(), "")) } }
                         td.number { (points(player.hand())) }
                         td.number { (player.stake()) }
                         td.number { (player.chips()) }

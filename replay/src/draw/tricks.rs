@@ -25,9 +25,9 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
         table.cards.tricks {
             thead {
                 tr {
-                    th { "Table" } th { "Trump" }
-                    th { (one) } th { "Tricks" } th { "On the table" } th { "Tricks" } th { (two) }
-                    th { "Pack" }
+                    th.number { "Table" } th { "Trump" }
+                    th { (one) } th.number { "Tricks" } th { "On the table" }
+                    th.number { "Tricks" } th { (two) } th.number { "Pack" }
                 }
             }
             tbody {
@@ -35,11 +35,11 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
                     tr.over[table.turn().is_none()] {
                         td.number { (index + 1) }
                         td { (table.trump().map_or("none".to_owned(), |suit| suit.letter().to_string())) }
-                        td { (hand(table, Player::First)) }
+                        td.hand { (hand(table, Player::First)) }
                         td.number { (table.tricks(Player::First)) }
-                        td { (middle(table, names)) }
+                        td.middle { (middle(table, names)) }
                         td.number { (table.tricks(Player::Second)) }
-                        td { (hand(table, Player::Second)) }
+                        td.hand { (hand(table, Player::Second)) }
                         td.number { (table.pack()) }
                     }
                 }
@@ -72,7 +72,7 @@ fn hand(table: &Table, player: Player) -> Markup {
 fn middle(table: &Table, names: &[BotName]) -> Markup {
     html! {
         @if let Some(attack) = table.attack() {
-            (face(table, attack)) " attacks"
+            (face(table, attack)) " " small { "attacks" }
         } @else if let Some(trick) = table.last_trick() {
             (face(table, trick.attack)) " " (face(table, trick.defence)) " "
             small { (bot(names, trick.winner)) " won" }

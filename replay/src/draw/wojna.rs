@@ -26,8 +26,8 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
         table.cards.wojna {
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th { "Card" } th { "Bid" } th { "Pile" }
-                    th { "Points" } th { "State" }
+                    th { "Seat" } th { "Bot" } th { "Card" } th.number { "Bid" } th.number { "Pile" }
+                    th.number { "Points" } th { "State" }
                 }
             }
             tbody {
@@ -47,7 +47,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
                     }
                 }
             }
-            tfoot { tr { th colspan="4" { "Pot" } td.number { (deal.pot()) } td colspan="2" {} } }
+            tfoot { tr { th colspan="4" scope="row" { "Pot" } td.number { (deal.pot()) } td colspan="2" {} } }
         }
     };
     Picture { caption, markup }

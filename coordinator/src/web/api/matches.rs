@@ -1,10 +1,12 @@
 //! Matches: played, planned, and step by step.
 
+use std::io::BufReader;
+
 use arbiter_games::{Forfeit, Seat};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
-use arbiter_replay::{Clock, Step, Steps};
+use arbiter_replay::{Clock, Difference, Step, Steps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -309,8 +311,11 @@ impl Question for GetSteps {
         let name = name(self.edition, self.number);
         let record = replay::record_of(&asker.shared, &asker.session, &name).await?;
         let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
-        let found: Steps =
-            replay::replayed(&asker.shared, &asker.session, record, from, count).await?;
+        let steps = move || {
+            let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;
+            arbiter_replay::steps(BufReader::new(text), from..from.saturating_add(count))
+        };
+        let found: Steps = replay::replayed(&asker.shared, &asker.session, steps).await?;
         let seats = found.names().iter().map(ToString::to_string).collect();
         let chapters = found.chapters.into_iter().map(|(name, first)| Chapter { name, first });
         let next = from.saturating_add(count);

@@ -1,19 +1,35 @@
 // Live numbers, and replays that play. Everything else works without this.
 "use strict";
 
-// A section with `data-live` is replaced by what its address sends.
+// A section with `data-live` is replaced by what its address sends. While nobody sees the page it
+// does not listen: a browser has few connections to a server, for all its tabs together.
 for (const section of document.querySelectorAll("[data-live]")) {
-  const source = new EventSource(section.dataset.live);
-  source.addEventListener("fragment", (event) => {
+  let source = null;
+  let over = false;
+  const listen = () => {
+    if (document.hidden || over) {
+      source?.close();
+      source = null;
+    } else if (source === null) {
+      source = new EventSource(section.dataset.live);
+      source.addEventListener("fragment", show);
+    }
+  };
+  const show = (event) => {
     // What a reader points at stays where it is until the reader has left it.
-    if (!section.contains(document.activeElement) || document.activeElement === document.body) {
-      section.innerHTML = event.data;
+    const fresh = section.cloneNode(false);
+    fresh.innerHTML = event.data;
+    if (!section.contains(document.activeElement) && !fresh.isEqualNode(section)) {
+      section.replaceChildren(...fresh.childNodes);
     }
     // What is over does not change any more.
-    const sent = document.createElement("template");
-    sent.innerHTML = event.data;
-    if (sent.content.querySelector("[data-over]")) source.close();
-  });
+    if (fresh.querySelector("[data-over]")) {
+      over = true;
+      listen();
+    }
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
 }
 
 const replay = document.getElementById("replay");
@@ -102,10 +118,14 @@ function play(replay) {
     show(Number(link.dataset.step));
   });
   document.addEventListener("keydown", (event) => {
-    if (event.target.closest("input, select, textarea, button, [tabindex]") || event.altKey || event.ctrlKey || event.metaKey) return;
-    const keys = { ArrowLeft: shown - 1, ArrowRight: shown + 1, Home: 0, End: last };
+    const at = event.target;
+    if (event.altKey || event.ctrlKey || event.metaKey || at.closest("input, select, textarea")) return;
+    // What is wider than its box is moved by the same keys.
+    const box = at.closest("[tabindex]");
+    if (box && box.scrollWidth > box.clientWidth) return;
+    const keys = { ArrowLeft: wanted - 1, ArrowRight: wanted + 1, Home: 0, End: last };
     if (event.key in keys) { event.preventDefault(); pause(); show(keys[event.key]); }
-    if (event.key === " ") { event.preventDefault(); toggle(); }
+    if (event.key === " " && !at.closest("button, summary")) { event.preventDefault(); toggle(); }
   });
   const linked = () => /^#step=(\d+)$/.exec(location.hash);
   addEventListener("hashchange", () => { const link = linked(); if (link) show(Number(link[1])); });

@@ -1,0 +1,29 @@
+//! The tournaments of `arbiter demo --quick`, with so much time for the bots that no machine is too
+//! slow for them, and shorter matches.
+
+use std::fs;
+use std::path::Path;
+
+/// The games, with parameters that give bots time.
+pub(crate) const TIME: [(&str, &str); 5] = [
+    ("wojna", "deals = 1\nclock = \"36000000/1000/36000000/100\""),
+    ("bitwa", "bank = \"10h\""),
+    ("tricks", "move_limit = \"10h\""),
+    ("blackjack", "hands = 2\nmove_limit = \"10h\""),
+    ("gomoku", "move_limit = \"10h\""),
+];
+
+/// Writes the tournament files of the quick demonstration to `to`, with time for the bots.
+pub(crate) fn give_time(to: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir_all(to.join("quick")).unwrap();
+    for (game, time) in TIME {
+        let file = format!("quick/{game}.toml");
+        let text = fs::read_to_string(root.join("deploy/tournaments").join(&file)).unwrap();
+        let text = text.replace("\"../../../bots", &format!("\"{}/bots", root.display()));
+        let text = text.replace("[params]\ndeals = 4\n", "");
+        assert!(!text.contains("[params]"), "{file} has parameters that are not known here");
+        let more = format!("\n[params]\n{time}\n\n[clock]\nstartup = \"10h\"\n");
+        fs::write(to.join(file), text + &more).unwrap();
+    }
+}
