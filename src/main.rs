@@ -3,6 +3,7 @@
 mod cli;
 mod observe;
 mod play;
+mod trying;
 mod up;
 
 use std::process::ExitCode;

@@ -48,6 +48,7 @@ use tokio::net::TcpListener;
 use crate::metrics::count_request;
 use crate::rpc::Shared;
 use crate::tricks_http;
+pub use live::stream;
 
 /// What the browser may do for a page: nothing but what this server itself gives it.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -132,6 +133,16 @@ fn routes(shared: Shared) -> Router {
         .merge(tricks)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
+}
+
+/// Pages that this program serves elsewhere: they look like these, with the same style sheet, script
+/// and icon, and tell the browser the same about what it may do for them.
+pub fn dressed(pages: Router) -> Router {
+    pages
+        .route("/assets/arbiter.css", get(assets::style))
+        .route("/assets/arbiter.js", get(assets::script))
+        .route("/assets/arbiter.svg", get(assets::icon))
+        .layer(middleware::from_fn(add_headers))
 }
 
 async fn add_headers(request: Request, next: Next) -> Response {

@@ -105,7 +105,7 @@ struct Player {
 }
 
 /// A game of bitwa in progress.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Match {
     board: Board,
     battle: Battle,

@@ -53,7 +53,7 @@ impl Manners {
 }
 
 /// A round of blackjack in progress.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Match {
     table: Table,
     manners: Vec<Manners>,

@@ -9,6 +9,7 @@
 //! Consequences are the game's alone. A forfeit is ordinary input: each game treats a dead bot in
 //! its own way, and says [`Step::Dismiss`] when the program is to be killed.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -216,6 +217,19 @@ pub enum View<'a> {
     Blackjack(&'a blackjack::Match),
     /// Of gomoku.
     Gomoku(&'a gomoku::Match),
+}
+
+impl View<'_> {
+    /// A match of its own that stands as this one does: what is tried there is not played here.
+    pub fn fork(self) -> Box<dyn Game> {
+        match self {
+            Self::Wojna(game) => Box::new(game.clone()),
+            Self::Bitwa(game) => Box::new(game.clone()),
+            Self::Tricks(game) => Box::new(game.clone()),
+            Self::Blackjack(game) => Box::new(game.clone()),
+            Self::Gomoku(game) => Box::new(game.clone()),
+        }
+    }
 }
 
 /// A match in progress.

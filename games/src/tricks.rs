@@ -99,7 +99,7 @@ impl From<TableCount> for u32 {
 }
 
 /// A match between two bots: seat 1 is the first player of every table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Match {
     tables: Vec<Table>,
     move_limit: Micros,

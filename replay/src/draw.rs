@@ -22,21 +22,28 @@ pub struct Picture {
 }
 
 /// What a picture shows, as far as it takes to tell two of a match apart.
-pub(crate) type Key = [u64; 6];
+pub type Key = [u64; 6];
 
-/// Draws a match between bots of these names, seat 1 first.
+/// Draws a match between bots of these names, seat 1 first, with everything that is hidden from
+/// somebody.
 pub fn draw(view: View<'_>, names: &[BotName]) -> Picture {
+    draw_for(view, names, None)
+}
+
+/// Draws a match as the player of a seat may see it: the cards of others lie face down. What is
+/// hidden is not in the picture at all.
+pub fn draw_for(view: View<'_>, names: &[BotName], eyes: Option<Seat>) -> Picture {
     match view {
-        View::Wojna(game) => wojna::draw(game, names),
+        View::Wojna(game) => wojna::draw(game, names, eyes),
         View::Bitwa(game) => bitwa::draw(game, names),
-        View::Tricks(game) => tricks::draw(game, names),
+        View::Tricks(game) => tricks::draw(game, names, eyes),
         View::Blackjack(game) => blackjack::draw(game, names),
         View::Gomoku(game) => gomoku::draw(game, names),
     }
 }
 
 /// What a picture of this state shows.
-pub(crate) fn key(view: View<'_>) -> Key {
+pub fn key(view: View<'_>) -> Key {
     match view {
         View::Wojna(game) => wojna::key(game),
         View::Bitwa(game) => bitwa::key(game),
@@ -54,6 +61,11 @@ pub(crate) fn chapter(view: View<'_>) -> Option<String> {
         View::Blackjack(game) => Some(format!("Hand {}", game.dealt().max(1))),
         View::Tricks(_) | View::Gomoku(_) => None,
     }
+}
+
+/// Whether the player of `eyes`, or somebody who sees everything, may see what `seat` holds.
+fn sees(eyes: Option<Seat>, seat: Seat) -> bool {
+    eyes.is_none_or(|eyes| eyes == seat)
 }
 
 /// The name of the bot at a seat.

@@ -16,7 +16,7 @@ mod transcript;
 mod verify;
 mod write;
 
-pub use draw::{Picture, draw};
+pub use draw::{Key, Picture, draw, draw_for, key};
 pub use line::{Header, Line, Over, RECORD_VERSION, SeatLine};
 pub use render::STYLE;
 pub use steps::{Clock, Stderr, Step, Steps, steps};

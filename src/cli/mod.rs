@@ -17,7 +17,7 @@ mod match_;
 mod moments;
 mod observe;
 pub(crate) mod output;
-mod play;
+pub(crate) mod play;
 mod preflight;
 mod ranking;
 mod records;
@@ -28,6 +28,7 @@ mod sync;
 mod token;
 mod tournament;
 mod trial;
+mod try_;
 mod up;
 mod verify;
 pub(crate) mod worker;
@@ -56,6 +57,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Play(play::Play),
+    Try(try_::Try),
     Preflight(preflight::Preflight),
     Verify(verify::Verify),
     Up(up::Up),
@@ -116,7 +118,8 @@ impl Failure {
         }
     }
 
-    fn message(&self) -> &str {
+    /// What is told about it.
+    pub(crate) fn message(&self) -> &str {
         match self {
             Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
             Self::Unread => "",
@@ -129,6 +132,7 @@ pub(crate) fn run() -> ExitCode {
     let done = match Cli::try_parse() {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(),
+            Command::Try(wanted) => wanted.run(),
             Command::Preflight(preflight) => preflight.run(),
             Command::Verify(verify) => verify.run(),
             Command::Up(up) => up.run(),

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
-use arbiter_games::Forfeit;
+use arbiter_games::{Forfeit, Micros};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -154,6 +154,12 @@ pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
         Some(margin) => format!("{mean:.2} ± {margin:.2}"),
         None => format!("{mean:.2}"),
     }
+}
+
+/// A short time for people: milliseconds, to the microsecond.
+pub(crate) fn millis(time: Micros) -> String {
+    let (whole, part) = (time.0 / 1000, time.0 % 1000);
+    format!("{whole}.{part:03} ms")
 }
 
 /// Bytes in hexadecimal.

@@ -250,7 +250,7 @@ impl Play {
     }
 }
 
-fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
+pub(super) fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
     match word {
         "wall" => Ok(ClockKind::Wall),
         "cpu" => Ok(ClockKind::Cpu),
@@ -259,7 +259,7 @@ fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
 }
 
 /// A text to seed a run with, from the system's randomness.
-fn draw_seed() -> Result<String, Failure> {
+pub(crate) fn draw_seed() -> Result<String, Failure> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut bytes))

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockKind, ClockRules, Micros, Seat};
+use arbiter_games::{ClockKind, ClockRules, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
 use arbiter_worker::bot::Bot;
@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server, unless_interrupted};
-use super::output::{Output, printable};
+use super::output::{Output, millis, printable};
 use super::play::interruptible;
 use super::tournament::settings;
 use super::{Failure, records, tell};
@@ -192,7 +192,7 @@ impl Shown {
             self.timed('-', &ply.then)?;
             self.timed('+', &ply.now)?;
         } else if all {
-            let times = format!("{} → {}", time(ply.then.spent.wall), time(ply.now.spent.wall));
+            let times = format!("{} → {}", millis(ply.then.spent.wall), millis(ply.now.spent.wall));
             self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.now)))?;
         }
         // Each is seen when it is there: the next may take long.
@@ -201,7 +201,7 @@ impl Shown {
 
     /// Prints an answer with its times, each line marked.
     fn timed(&mut self, mark: char, timed: &Timed) -> Result<(), Failure> {
-        let (wall, cpu) = (time(timed.spent.wall), time(timed.spent.cpu));
+        let (wall, cpu) = (millis(timed.spent.wall), millis(timed.spent.cpu));
         self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
     }
 
@@ -235,11 +235,6 @@ fn text(timed: &Timed) -> String {
         Err(failure) if failure.detail.is_empty() => format!("forfeit: {}", failure.forfeit),
         Err(failure) => format!("forfeit: {}: {}", failure.forfeit, failure.detail),
     }
-}
-
-fn time(time: Micros) -> String {
-    let (whole, part) = (time.0 / 1000, time.0 % 1000);
-    format!("{whole}.{part:03} ms")
 }
 
 fn ply_json(ply: &Ply, same: bool) -> Value {

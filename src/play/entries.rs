@@ -36,18 +36,25 @@ pub(crate) fn load(
                 path.display()
             )));
         }
-        let name = distinct(&bot.name, &entries).map_err(Failure::usage)?;
+        let taken = |name: &BotName| entries.iter().any(|entry| entry.name == *name);
+        let name = distinct(&bot.name, taken).map_err(Failure::usage)?;
         let bot = bot.snapshot(&snapshots.join(name.as_str())).map_err(Failure::usage)?;
         entries.push(Entry { name, bot: Arc::new(bot) });
     }
     Ok(entries)
 }
 
-/// `name`, or the first numbered variant of it that nobody has.
-fn distinct(name: &BotName, entries: &[Entry]) -> Result<BotName, BotNameError> {
+/// `name`, or the first numbered variant of it that is not taken.
+///
+/// # Errors
+/// If that would be too long.
+pub(crate) fn distinct(
+    name: &BotName,
+    is_taken: impl Fn(&BotName) -> bool,
+) -> Result<BotName, BotNameError> {
     let mut variant = name.clone();
     let mut number = 1;
-    while entries.iter().any(|entry| entry.name == variant) {
+    while is_taken(&variant) {
         number += 1;
         variant = format!("{name}-{number}").parse()?;
     }

@@ -38,7 +38,7 @@ pub struct Bot {
     pub digest: String,
 }
 
-/// Who takes a seat: a bot, or one that was submitted and cannot play.
+/// Who takes a seat: a bot, one that was submitted and cannot play, or a person.
 #[derive(Clone, Debug)]
 pub enum Contestant {
     /// A bot.
@@ -50,7 +50,12 @@ pub enum Contestant {
         /// Why it cannot play, for its author.
         why: String,
     },
+    /// A person, who is seated by the [company](crate::table::Company) of a match.
+    Person,
 }
+
+/// What stands in records where a bot has a digest.
+const PERSON: &str = "person";
 
 impl Contestant {
     /// What identifies it.
@@ -58,6 +63,7 @@ impl Contestant {
         match self {
             Self::Bot(bot) => &bot.digest,
             Self::Unfit { digest, .. } => digest,
+            Self::Person => PERSON,
         }
     }
 
@@ -65,7 +71,7 @@ impl Contestant {
     pub fn protocol(&self, game: GameName) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
-            Self::Unfit { .. } => None,
+            Self::Unfit { .. } | Self::Person => None,
         };
         let spoken = named.filter(|protocol| protocol.is_spoken_at(game));
         spoken.unwrap_or_else(|| Protocol::default_of(game))
@@ -79,6 +85,7 @@ impl Contestant {
             Self::Bot(bot) if bot.digest == digest => self.clone(),
             Self::Bot(bot) => Arc::new(Bot { digest, ..Bot::clone(bot) }).into(),
             Self::Unfit { why, .. } => Self::Unfit { digest, why: why.clone() },
+            Self::Person => Self::Person,
         }
     }
 

@@ -189,7 +189,7 @@ impl Kept {
     fn is_idle(&self) -> bool {
         match &self.contestant {
             Contestant::Bot(bot) => Arc::strong_count(bot) == 1,
-            Contestant::Unfit { .. } => true,
+            Contestant::Unfit { .. } | Contestant::Person => true,
         }
     }
 }

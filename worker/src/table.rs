@@ -105,6 +105,33 @@ impl SeatReport {
     }
 }
 
+/// Those who are at a match beside its bots: people at the table, and people who look on.
+pub trait Company {
+    /// The game as they follow it. It plays the same.
+    fn follow(&mut self, game: Box<dyn Game>) -> Box<dyn Game> {
+        game
+    }
+
+    /// The seat of the person at `place`.
+    fn person(&mut self, _place: Place) -> Box<dyn Seat> {
+        AbsentSeat::boxed("nobody came")
+    }
+
+    /// The seat of the bot at `place`, as they overhear it. It answers the same.
+    fn overhear(&mut self, _place: Place, seat: Box<dyn Seat>) -> Box<dyn Seat> {
+        seat
+    }
+
+    /// Something happened, so long after the match began.
+    fn witness(&mut self, _time: Micros, _event: Event<'_>) {}
+}
+
+/// A match that nobody is at but its bots.
+#[derive(Debug)]
+struct Nobody;
+
+impl Company for Nobody {}
+
 impl Match {
     /// Plays the match on this thread, which is no other match's.
     ///
@@ -112,22 +139,37 @@ impl Match {
     /// A fault if something of ours failed: the match then counts for nothing. Where it left
     /// something behind that is [`Fault::Unclean`], whatever came before.
     pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
+        self.play_in(&mut Nobody, host, stop)
+    }
+
+    /// The same in company.
+    ///
+    /// # Errors
+    /// As [`Match::play`].
+    pub fn play_in(
+        &self,
+        company: &mut dyn Company,
+        host: &Host,
+        stop: &Arc<Stop>,
+    ) -> Result<Outcome, Fault> {
         let names: Vec<_> = self.entrants.iter().map(|entrant| entrant.name.clone()).collect();
-        let mut game = self
+        let game = self
             .params
             .start(&names, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
+        let mut game = company.follow(game);
         let record = self.record.clone();
         let header = self.header(host.level());
         let record = record.map(|path| Recorder::create(path, &header)).transpose()?;
+        let (mut seats, mut margin) = (Vec::new(), Micros::ZERO);
+        let seated = self.seat_all(game.as_ref(), company, host, stop, &mut seats);
         let mut minutes = Minutes {
             record,
             transcript: Transcript::default(),
             reports: vec![SeatReport::default(); self.entrants.len()],
             time: Micros::ZERO,
+            company,
         };
-        let (mut seats, mut margin) = (Vec::new(), Micros::ZERO);
-        let seated = self.seat_all(game.as_ref(), host, stop, &mut seats);
         let played = seated.and_then(|starts| {
             let _first = Precedence::take(&self.terms.cores);
             let mut referee = Referee::new(self.clock, &mut minutes);
@@ -168,6 +210,7 @@ impl Match {
     fn seat_all(
         &self,
         game: &dyn Game,
+        company: &mut dyn Company,
         host: &Host,
         stop: &Arc<Stop>,
         seats: &mut Vec<Box<dyn Seat>>,
@@ -179,8 +222,10 @@ impl Match {
                 Contestant::Unfit { why, .. } => AbsentSeat::boxed(why),
                 Contestant::Bot(bot) => {
                     let terms = self.terms.at_seat(place.index());
-                    self.seat(bot, &entrant.state, &terms, arguments, host, stop)?
+                    let seat = self.seat(bot, &entrant.state, &terms, arguments, host, stop)?;
+                    company.overhear(place, seat)
                 }
+                Contestant::Person => company.person(place),
             });
             let took = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
             starts.push(Micros(took));
@@ -189,7 +234,10 @@ impl Match {
     }
 
     /// Starts one bot, with these arguments besides its own.
-    pub(crate) fn seat(
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    pub fn seat(
         &self,
         bot: &Bot,
         state: &State,
@@ -232,21 +280,22 @@ pub(crate) fn framing(game: GameName) -> Framing {
 }
 
 /// Writes down what happens in a match.
-#[derive(Debug)]
-struct Minutes {
+struct Minutes<'a> {
     record: Option<Recorder>,
     transcript: Transcript,
     reports: Vec<SeatReport>,
     time: Micros,
+    company: &'a mut dyn Company,
 }
 
-impl Witness for Minutes {
+impl Witness for Minutes<'_> {
     fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
         self.time = time;
         self.transcript.witness(time, event)?;
         if let Some(record) = &mut self.record {
             record.witness(time, event)?;
         }
+        self.company.witness(time, event);
         match event {
             Event::Replied { seat, spent, .. } => {
                 let report = &mut self.reports[seat.index()];
@@ -269,7 +318,7 @@ fn evidence(forfeit: Forfeit, detail: &str) -> String {
     format!("{forfeit}: {detail}")
 }
 
-impl Minutes {
+impl Minutes<'_> {
     /// Closes every seat, also behind one that cannot be closed: the worst that came of it.
     fn close_seats(&mut self, seats: Vec<Box<dyn Seat>>) -> Result<(), Fault> {
         let mut worst = Ok(());
@@ -340,18 +389,23 @@ mod tests {
 
     #[test]
     fn what_is_left_behind_is_told_whatever_else_failed() {
-        let minutes = || Minutes {
-            record: None,
-            transcript: Transcript::default(),
-            reports: vec![SeatReport::default(); 2],
-            time: Micros::ZERO,
+        let closed = |seats| {
+            let company = &mut Nobody;
+            let mut minutes = Minutes {
+                record: None,
+                transcript: Transcript::default(),
+                reports: vec![SeatReport::default(); 2],
+                time: Micros::ZERO,
+                company,
+            };
+            minutes.close_seats(seats)
         };
         for fault in [Fault::Abandoned, Fault::new("cannot write a record", "no room")] {
-            let closed = minutes().close_seats(vec![AbsentSeat::boxed("x"), Box::new(Haunted)]);
+            let closed = closed(vec![AbsentSeat::boxed("x"), Box::new(Haunted)]);
             assert!(closed.as_ref().is_err_and(Fault::is_unclean), "{closed:?}");
             assert!(fault.or_unclean(closed).is_unclean());
         }
-        let closed = minutes().close_seats(vec![AbsentSeat::boxed("x")]);
+        let closed = closed(vec![AbsentSeat::boxed("x")]);
         assert!(!Fault::Abandoned.or_unclean(closed).is_unclean());
     }
 }

@@ -13,18 +13,28 @@ use crate::metrics::Present;
 /// How often a silent stream says that it is still there: proxies end those that do not.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// Sends what `fragment` makes of each answer to whoever is `present`. It ends with the answers, and
-/// with the coordinator; the browser then comes back by itself.
-pub(super) fn stream<T>(
-    present: Present,
+/// Sends what `fragment` makes of each answer. It ends with the answers, and with the coordinator;
+/// the browser then comes back by itself.
+pub fn stream<T>(
     answers: impl Stream<Item = Result<T, Status>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let events = answers.map_while(move |answer| {
-        let _present = &present;
         let fragment = fragment(&answer.ok()?).into_string();
         // Events are lines: what is more than one of them is not sent as one.
         Some(Ok(Event::default().event("fragment").data(fragment.replace(['\r', '\n'], " "))))
     });
     Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE))
+}
+
+/// The same for somebody who is counted as `present` meanwhile.
+pub(super) fn watched<T>(
+    present: Present,
+    answers: impl Stream<Item = Result<T, Status>> + Send + 'static,
+    fragment: impl Fn(&T) -> Markup + Send + 'static,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    stream(answers, move |answer| {
+        let _present = &present;
+        fragment(answer)
+    })
 }

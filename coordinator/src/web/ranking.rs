@@ -117,7 +117,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let boards = shared.watch_ranking(session.ask(look.request(&tournament))).await?.into_inner();
     let present = shared.queue.metrics().viewers.enter();
-    Ok(live::stream(present, boards, move |board| places(&tournament, board)))
+    Ok(live::watched(present, boards, move |board| places(&tournament, board)))
 }
 
 /// Which leaderboard this is, and which others there are.

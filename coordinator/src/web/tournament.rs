@@ -101,7 +101,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = session.ask(WatchEditionRequest { tournament, edition: None });
     let states = shared.watch_edition(asked).await?.into_inner();
-    Ok(live::stream(shared.queue.metrics().viewers.enter(), states, move |edition| {
+    Ok(live::watched(shared.queue.metrics().viewers.enter(), states, move |edition| {
         state(edition, (shared.clock)())
     }))
 }

@@ -68,7 +68,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = session.ask(GetTrialRequest { tournament, bot, number });
     let states = shared.watch_trial(asked).await?;
-    Ok(live::stream(shared.queue.metrics().viewers.enter(), states, trial))
+    Ok(live::watched(shared.queue.metrics().viewers.enter(), states, trial))
 }
 
 /// Where a version stands, in words.

@@ -60,15 +60,30 @@ impl Player {
         self.acting
     }
 
+    /// Whether it can double down: as its first action, with the chips for it.
+    pub fn can_double(&self) -> bool {
+        self.acting && self.fresh && self.can_raise(self.stake)
+    }
+
+    /// The most it can bet now, in chips; nothing if it cannot bet.
+    pub fn most_bet(&self) -> i64 {
+        let most = if self.bets < MOST_BETS { self.chips.min(MOST_STAKE - self.stake) } else { 0 };
+        most.max(0)
+    }
+
     /// Begins a hand, if it can pay the ante.
     fn sit_in(&mut self) {
         *self = Self::new(self.chips);
         self.acting = self.raise(ANTE);
     }
 
+    fn can_raise(&self, chips: i64) -> bool {
+        (1..=self.chips).contains(&chips) && chips <= MOST_STAKE - self.stake
+    }
+
     /// Moves chips to the stake; nothing happens unless it has so many.
     fn raise(&mut self, chips: i64) -> bool {
-        let possible = (1..=self.chips).contains(&chips) && chips <= MOST_STAKE - self.stake;
+        let possible = self.can_raise(chips);
         if possible {
             self.chips -= chips;
             self.stake += chips;

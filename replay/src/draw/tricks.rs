@@ -4,7 +4,7 @@ use arbiter_games::tricks::{Card, Match, Player, TRICKS, Table};
 use arbiter_games::{BotName, Seat};
 use maud::{Markup, html};
 
-use super::{Key, Picture, card, name, number};
+use super::{Key, Picture, card, name, number, sees};
 
 /// What a picture of this state shows.
 pub(super) fn key(game: &Match) -> Key {
@@ -17,8 +17,8 @@ pub(super) fn key(game: &Match) -> Key {
     [number(held), number(over), won, turn, 0, 0]
 }
 
-/// Draws the tables.
-pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
+/// Draws the tables, as the player of `eyes` sees them.
+pub(super) fn draw(game: &Match, names: &[BotName], eyes: Option<Seat>) -> Picture {
     let [one, two] = Player::ALL.map(|player| bot(names, player));
     let caption = caption(game, names);
     let markup = html! {
@@ -35,11 +35,11 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
                     tr.over[table.turn().is_none()] {
                         td.number { (index + 1) }
                         td { (table.trump().map_or("none".to_owned(), |suit| suit.letter().to_string())) }
-                        td.hand { (hand(table, Player::First)) }
+                        td.hand { (hand(table, Player::First, eyes)) }
                         td.number { (table.tricks(Player::First)) }
                         td.middle { (middle(table, names)) }
                         td.number { (table.tricks(Player::Second)) }
-                        td.hand { (hand(table, Player::Second)) }
+                        td.hand { (hand(table, Player::Second, eyes)) }
                         td.number { (table.pack()) }
                     }
                 }
@@ -59,12 +59,13 @@ fn face(table: &Table, face: Card) -> Markup {
     card(&face.to_string(), &format!("suit{}{trump}", face.suit().letter()))
 }
 
-fn hand(table: &Table, player: Player) -> Markup {
+fn hand(table: &Table, player: Player, eyes: Option<Seat>) -> Markup {
     let mut hand = table.hand(player).to_vec();
     hand.sort_unstable();
+    let visible = sees(eyes, Seat::from_index(player.index()));
     html! {
         @if table.turn() == Some(player) { span.turn title="to play" { "▸ " } }
-        @for card in hand { (face(table, card)) }
+        @for held in hand { @if visible { (face(table, held)) } @else { (card("", "")) } }
     }
 }
 

@@ -4,7 +4,7 @@ use arbiter_games::wojna::{Fate, Match, Outcome};
 use arbiter_games::{BotName, Seat};
 use maud::{Markup, html};
 
-use super::{Key, Picture, bits, card, name, number};
+use super::{Key, Picture, bits, card, name, number, sees};
 
 /// What a picture of this state shows.
 pub(super) fn key(game: &Match) -> Key {
@@ -19,8 +19,8 @@ pub(super) fn key(game: &Match) -> Key {
     [u64::from(game.number()), auction, pot, turn, bidding, 2 * alive + shown]
 }
 
-/// Draws the table.
-pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
+/// Draws the table, as the player of `eyes` sees it.
+pub(super) fn draw(game: &Match, names: &[BotName], eyes: Option<Seat>) -> Picture {
     let (deal, caption) = (game.deal(), caption(game, names));
     let markup = html! {
         table.cards.wojna {
@@ -35,7 +35,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
                     tr.turn[deal.turn() == Some(seat)] {
                         td class={ "seat" (seat) } { (seat) }
                         td { (name(names, seat)) }
-                        td { (shown(game, seat)) }
+                        td { (shown(game, seat, eyes)) }
                         td.number { (deal.paid(seat)) }
                         td.number {
                             (deal.pile(seat)) " "
@@ -60,10 +60,13 @@ fn cards(game: &Match) -> usize {
 }
 
 /// The card that a seat bids with.
-fn shown(game: &Match, seat: Seat) -> Markup {
+fn shown(game: &Match, seat: Seat, eyes: Option<Seat>) -> Markup {
     let shown = if game.is_showdown() { "open" } else { "peeked" };
+    let visible = game.is_showdown() || sees(eyes, seat);
     html! {
-        @if let Some(value) = game.deal().peeked(seat) { (card(&value.to_string(), shown)) }
+        @if let Some(value) = game.deal().peeked(seat) {
+            @if visible { (card(&value.to_string(), shown)) } @else { (card("", "")) }
+        }
     }
 }
 

@@ -132,6 +132,10 @@ impl Seat for ExecSeat {
         false
     }
 
+    fn stderr(&self) -> &[u8] {
+        self.stderr.last()
+    }
+
     fn dismiss(&mut self) {
         self.jail.kill();
     }

@@ -37,7 +37,7 @@ use super::pipes::{self, Drained, Stop, Tail, micros, since};
 use super::program::Program;
 use super::{Answer, Failure, Manners, Remains, Seat, remains};
 use crate::fault::{Context as _, Fault};
-use crate::sandbox::{Door, Jail};
+use crate::sandbox::{Door, Exit, Jail};
 use connection::Connection;
 use request::{Refused, Request};
 
@@ -432,6 +432,20 @@ impl Seat for HttpSeat {
 
     fn starting_up(&self) -> bool {
         matches!(self, Self::Running(visit) if !visit.answered)
+    }
+
+    fn stderr(&self) -> &[u8] {
+        match self {
+            Self::Running(visit) => visit.program.stderr.last(),
+            Self::Unstartable { .. } => &[],
+        }
+    }
+
+    fn exit(&mut self) -> Option<Exit> {
+        match self {
+            Self::Running(visit) => visit.program.exit(),
+            Self::Unstartable { .. } => None,
+        }
     }
 
     fn dismiss(&mut self) {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::{Forfeit, Micros, Spent};
 
 use crate::fault::Fault;
-use crate::sandbox::{Bytes, Jail};
+use crate::sandbox::{Bytes, Exit, Jail};
 
 pub use absent::AbsentSeat;
 pub use exec::ExecSeat;
@@ -84,6 +84,17 @@ pub trait Seat {
 
     /// Whether the next answer is the first of a process whose start-up is not charged.
     fn starting_up(&self) -> bool;
+
+    /// What the bot wrote to its standard error so far, or the end of it. What it wrote since its
+    /// last answer may not be there yet.
+    fn stderr(&self) -> &[u8] {
+        &[]
+    }
+
+    /// How the bot's program ended, if it had a standing one and that has ended.
+    fn exit(&mut self) -> Option<Exit> {
+        None
+    }
 
     /// Kills the bot.
     fn dismiss(&mut self);

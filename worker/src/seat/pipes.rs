@@ -237,6 +237,11 @@ impl Tail {
         Ok(())
     }
 
+    /// The last bytes written so far.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.bytes[self.bytes.len().saturating_sub(TAIL)..]
+    }
+
     /// The last bytes written, and how many came before them.
     pub(crate) fn finish(mut self) -> (Vec<u8>, usize) {
         self.cut();

@@ -100,7 +100,7 @@ impl Program {
         self.jail.wake()?;
         let start = Instant::now();
         let exit = loop {
-            if let Some(exit) = self.process.exit().or_else(|| self.jail.reap(&mut self.process)) {
+            if let Some(exit) = self.exit() {
                 break Some(exit);
             }
             let ready = pipes::wait(&self.process, For::End, &self.stop, start, ENDING)?;
@@ -134,7 +134,7 @@ impl Program {
         self.jail.wake()?;
         let start = Instant::now();
         let mut what = For::Output;
-        while self.process.exit().is_none() && self.jail.reap(&mut self.process).is_none() {
+        while self.exit().is_none() {
             let ready = pipes::wait(&self.process, what, &self.stop, start, limit)?;
             if ready.waited > limit {
                 break;
@@ -147,6 +147,11 @@ impl Program {
             }
         }
         self.drain_stderr()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn exit(&mut self) -> Option<Exit> {
+        self.process.exit().or_else(|| self.jail.reap(&mut self.process))
     }
 
     /// Kills what still runs, and tells what is left.

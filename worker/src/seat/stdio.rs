@@ -25,7 +25,7 @@ use super::pipes::{self, Drained, For, Stop, Tail, micros, since};
 use super::program::{Outcome, Program};
 use super::{Answer, Failure, Manners, Remains, Seat, remains};
 use crate::fault::Fault;
-use crate::sandbox::Jail;
+use crate::sandbox::{Exit, Jail};
 
 /// How much of what a bot wrote is quoted to its author, in bytes.
 const QUOTED: usize = 60;
@@ -251,6 +251,20 @@ impl Seat for StdioSeat {
 
     fn starting_up(&self) -> bool {
         matches!(self, Self::Running(conversation) if !conversation.answered)
+    }
+
+    fn stderr(&self) -> &[u8] {
+        match self {
+            Self::Running(conversation) => conversation.program.stderr.last(),
+            Self::Unstartable { .. } => &[],
+        }
+    }
+
+    fn exit(&mut self) -> Option<Exit> {
+        match self {
+            Self::Running(conversation) => conversation.program.exit(),
+            Self::Unstartable { .. } => None,
+        }
     }
 
     fn dismiss(&mut self) {

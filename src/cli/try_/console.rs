@@ -1,0 +1,202 @@
+//! The console on the terminal: lines from standard input, answers to standard output.
+
+use std::io::{self, BufRead as _};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use arbiter_worker::fault::Fault;
+use arbiter_worker::seat::{Failure as Failed, Stop};
+use serde_json::json;
+
+use super::super::output::{Output, millis, printable};
+use super::super::play::interruptible;
+use super::super::{Failure, tell};
+use crate::trying::House;
+use crate::trying::dialogue::{Dialogue, Exchange, Farewell, unit};
+use crate::trying::phrases::{self, Phrase};
+
+/// What follows when a bot was ended.
+enum Next {
+    Restart,
+    End,
+}
+
+/// Talks to the first bot of a house, until the lines end.
+pub(super) fn run(house: &House, json: bool) -> Result<(), Failure> {
+    let stop = interruptible()?;
+    let lines = lines()?;
+    let mut console = Console { house, json, out: Output::new(), lines: 0, failed: 0 };
+    while let Next::Restart = console.talk(&stop, &lines)? {}
+    console.out.flush()?;
+    match console.failed {
+        0 => Ok(()),
+        failed => Err(Failure::Negative(format!(
+            "{failed} of {} lines had no good answer",
+            console.lines
+        ))),
+    }
+}
+
+/// How often a console that waits for a line looks whether it was interrupted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Reads standard input on a thread of its own: waiting for a line does not keep Ctrl-C out.
+fn lines() -> Result<Receiver<io::Result<String>>, Failure> {
+    let (sender, lines) = mpsc::sync_channel(0);
+    let read = move || {
+        for line in io::stdin().lock().split(b'\n') {
+            let line = line.map(|line| String::from_utf8_lossy(&line).into_owned());
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    let started = thread::Builder::new().name("lines".to_owned()).spawn(read);
+    started.map_err(|error| Failure::Negative(format!("cannot start a thread: {error}")))?;
+    Ok(lines)
+}
+
+struct Console<'a> {
+    house: &'a House,
+    json: bool,
+    out: Output,
+    /// Lines that were sent and owe an answer, and those without a good one.
+    lines: usize,
+    failed: usize,
+}
+
+impl Console<'_> {
+    /// Starts the bot as it is now on disk, and lets it answer.
+    fn talk(
+        &mut self,
+        stop: &Arc<Stop>,
+        lines: &Receiver<io::Result<String>>,
+    ) -> Result<Next, Failure> {
+        let roster = self.house.roster()?;
+        let bot = &roster.entries[0].bot;
+        let mut dialogue = Dialogue::open(self.house, bot, stop).map_err(failed)?;
+        let next = self.answer_all(&mut dialogue, stop, lines);
+        match next {
+            Ok(next) => {
+                let farewell = dialogue.close().map_err(failed)?;
+                self.show_farewell(&farewell)?;
+                Ok(next)
+            }
+            Err(failure) => match dialogue.kill() {
+                Ok(()) => Err(failure),
+                Err(fault) => Err(failed(fault)),
+            },
+        }
+    }
+
+    fn answer_all(
+        &mut self,
+        dialogue: &mut Dialogue,
+        stop: &Stop,
+        lines: &Receiver<io::Result<String>>,
+    ) -> Result<Next, Failure> {
+        loop {
+            let line = match lines.recv_timeout(LOOK) {
+                Ok(line) => {
+                    line.map_err(|error| Failure::Negative(format!("standard input: {error}")))?
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    stop.check().map_err(failed)?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+            };
+            match line.trim() {
+                "" => {}
+                ":quit" => return Ok(Next::End),
+                ":restart" => return Ok(Next::Restart),
+                ":help" => self.help(),
+                other if other.starts_with(':') => {
+                    tell(&format!("{}: :help, :restart or :quit?", printable(other)));
+                }
+                _ => {
+                    let exchange = dialogue.say(&unit(&line)).map_err(failed)?;
+                    self.show(&exchange)?;
+                }
+            }
+        }
+    }
+
+    /// Shows the lines of the protocol.
+    fn help(&self) {
+        for Phrase { line, meaning } in phrases::of(self.house.wish.game) {
+            tell(&format!("{line}\n    {meaning}"));
+        }
+    }
+
+    fn show(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        let Exchange { told, reply, spent, stderr, exit } = exchange;
+        if let Some(reply) = reply {
+            self.lines += 1;
+            self.failed += usize::from(reply.is_err());
+        }
+        let failure = reply.as_ref().and_then(|reply| reply.as_ref().err());
+        if self.json {
+            self.out.json(&json!({
+                "told": told,
+                "reply": reply.as_ref().and_then(|reply| reply.as_ref().ok()),
+                "forfeit": failure.map(|failure| failure.forfeit),
+                "detail": failure.map(|failure| &failure.detail),
+                "wall_us": spent.wall.0,
+                "cpu_us": spent.cpu.0,
+                "stderr": stderr,
+                "exit": exit,
+            }))?;
+            return self.out.flush();
+        }
+        match reply {
+            Some(Ok(answer)) => answer.split('\n').try_for_each(|line| self.out.line(line))?,
+            Some(Err(Failed { forfeit, detail })) => {
+                self.out.line(&format!("forfeit: {forfeit}: {detail}"))?;
+            }
+            None => {}
+        }
+        // The answer is seen before what is told about it.
+        self.out.flush()?;
+        if reply.is_some() {
+            tell(&format!("  ({}, processor {})", millis(spent.wall), millis(spent.cpu)));
+        }
+        show_ending(stderr, exit.as_deref());
+        Ok(())
+    }
+
+    fn show_farewell(&mut self, farewell: &Farewell) -> Result<(), Failure> {
+        let Farewell { exit, stderr, remains } = farewell;
+        if self.json {
+            self.out.json(&json!({
+                "ended": true,
+                "exit": exit,
+                "stderr": stderr,
+                "cpu_us": remains.cpu.0,
+                "memory": remains.memory.map(|memory| memory.0),
+            }))?;
+            return self.out.flush();
+        }
+        show_ending(stderr, exit.as_deref());
+        Ok(())
+    }
+}
+
+/// Shows what a bot wrote to its standard error, and how it ended if it did.
+fn show_ending(stderr: &str, exit: Option<&str>) {
+    for line in stderr.lines() {
+        tell(&format!("  [stderr] {}", printable(line)));
+    }
+    if let Some(exit) = exit {
+        tell(&format!("  the bot has ended: {exit}"));
+    }
+}
+
+fn failed(fault: Fault) -> Failure {
+    Failure::Negative(match fault {
+        Fault::Abandoned => "interrupted".to_owned(),
+        fault => fault.to_string(),
+    })
+}

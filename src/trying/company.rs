@@ -1,0 +1,162 @@
+//! What a match has round its bots while it is tried: the game that is followed, bots that are
+//! overheard, and people in seats.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbiter_games::{
+    ClockKind, Forfeit, Game, Illegal, Micros, Owes, Seat as Place, Spent, Step, View,
+};
+use arbiter_worker::fault::Fault;
+use arbiter_worker::referee::Event;
+use arbiter_worker::seat::{Answer, Failure, Remains, Seat};
+use arbiter_worker::table::Company;
+
+use super::Sitting;
+
+/// What a person says where any answer of the right form will do: in the protocols that ask for
+/// such answers, that they have heard.
+const HEARD: &[u8] = b"=";
+
+/// The company of a sitting.
+#[derive(Debug)]
+pub(crate) struct Onlookers(pub(crate) Arc<Sitting>);
+
+impl Company for Onlookers {
+    fn follow(&mut self, game: Box<dyn Game>) -> Box<dyn Game> {
+        Box::new(Followed { game, sitting: Arc::clone(&self.0) })
+    }
+
+    fn person(&mut self, _place: Place) -> Box<dyn Seat> {
+        Box::new(Person { sitting: Arc::clone(&self.0), answered: false, is_gone: false })
+    }
+
+    fn overhear(&mut self, place: Place, seat: Box<dyn Seat>) -> Box<dyn Seat> {
+        Box::new(Overheard { place, seat, sitting: Arc::clone(&self.0) })
+    }
+
+    fn witness(&mut self, time: Micros, event: Event<'_>) {
+        self.0.note(time, event);
+    }
+}
+
+/// A game that shows the sitting each of its states, and goes on when the sitting lets it.
+#[derive(Debug)]
+struct Followed {
+    game: Box<dyn Game>,
+    sitting: Arc<Sitting>,
+}
+
+impl Game for Followed {
+    fn step(&mut self) -> Step {
+        let step = self.game.step();
+        self.sitting.reach(self.game.view(), &step);
+        step
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
+        self.game.heard(answer, charged)
+    }
+
+    fn view(&self) -> View<'_> {
+        self.game.view()
+    }
+
+    fn launch_arguments(&self, seat: Place) -> Vec<String> {
+        self.game.launch_arguments(seat)
+    }
+}
+
+/// A bot whose standard error is shown as it comes.
+struct Overheard {
+    place: Place,
+    seat: Box<dyn Seat>,
+    sitting: Arc<Sitting>,
+}
+
+impl Seat for Overheard {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        let answer = self.seat.ask(text, limit)?;
+        self.sitting.overhear(self.place, self.seat.stderr());
+        Ok(answer)
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.seat.tell(text);
+    }
+
+    fn starting_up(&self) -> bool {
+        self.seat.starting_up()
+    }
+
+    fn stderr(&self) -> &[u8] {
+        self.seat.stderr()
+    }
+
+    fn dismiss(&mut self) {
+        self.seat.dismiss();
+    }
+
+    fn hang_up(&mut self) {
+        self.seat.hang_up();
+    }
+
+    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
+        self.seat.farewell(deadline)
+    }
+
+    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+        let remains = self.seat.close()?;
+        self.sitting.overhear(self.place, &remains.stderr);
+        Ok(remains)
+    }
+}
+
+/// A person, who answers on a page.
+struct Person {
+    sitting: Arc<Sitting>,
+    answered: bool,
+    is_gone: bool,
+}
+
+impl Seat for Person {
+    fn ask(&mut self, _text: &str, limit: Micros) -> Result<Answer, Fault> {
+        let sitting = &self.sitting;
+        self.answered = true;
+        if self.is_gone || sitting.owes() != Owes::Move {
+            return Ok(Answer { reply: Ok(HEARD.to_vec()), spent: Spent::default() });
+        }
+        let clock = sitting.person_clock;
+        let begun = Instant::now();
+        let answer = sitting.wait_for_answer(clock.map(|_| limit))?;
+        let spent = clock.map_or(Spent::default(), |kind| {
+            let wall = Micros(i64::try_from(begun.elapsed().as_micros()).unwrap_or(i64::MAX));
+            // A person who thinks burns no processor; under such a clock all thinking is charged.
+            Spent { wall, cpu: if kind == ClockKind::Cpu { wall } else { Micros::ZERO } }
+        });
+        let reply = answer
+            .map(String::into_bytes)
+            .ok_or_else(|| Failure { forfeit: Forfeit::Clock, detail: String::new() });
+        Ok(Answer { reply, spent })
+    }
+
+    fn tell(&mut self, _text: &str) {}
+
+    fn starting_up(&self) -> bool {
+        self.sitting.startup_is_free && !self.answered
+    }
+
+    fn dismiss(&mut self) {
+        self.is_gone = true;
+    }
+
+    fn hang_up(&mut self) {}
+
+    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+        Ok(Remains::default())
+    }
+}

@@ -1,0 +1,313 @@
+//! One run of `arbiter try`: its bots, its table, and the bots that are talked to.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use arbiter_games::{BotName, ClockRules, GameName, Micros, Params, Seed};
+use arbiter_worker::bot::{Contestant, Protocol};
+use arbiter_worker::sandbox::{Host, Scratch, Terms, cores_of};
+use arbiter_worker::seat::Stop;
+use arbiter_worker::table::{Entrant, Match, State};
+use tempfile::TempDir;
+
+use super::company::Onlookers;
+use super::console::Console;
+use super::sitting::{Chair, Pace, Setting, Sitting};
+use crate::cli::Failure;
+use crate::play::entries::{self, Entry, distinct};
+use crate::play::settings;
+
+/// What a person plays by, unless the bot of that name is there too.
+const PERSON: &str = "human";
+
+/// What a person can play through, where the official match is long: parameters that hold if a
+/// person plays and nothing else was said.
+const SHORT: [(GameName, &str, &str); 2] =
+    [(GameName::Wojna, "deals", "1"), (GameName::Tricks, "tables", "2")];
+
+/// Pictures a second, at first, where the bots alone would be too quick to be followed.
+const SPEED: u32 = 2;
+
+/// Games in which what is shown in the end of a round would be gone before a person sees it.
+const QUICK: [GameName; 2] = [GameName::Wojna, GameName::Blackjack];
+
+/// What was said on the command line.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) game: GameName,
+    /// `KEY=VALUE`, each checked.
+    pub(crate) set: Vec<String>,
+    /// Where the bots are.
+    pub(crate) bots: Vec<PathBuf>,
+    pub(crate) clock: ClockRules,
+    /// Whether people have a clock too.
+    pub(crate) person_clock: bool,
+    /// How long a bot in a console may take to answer.
+    pub(crate) limit: Micros,
+    /// Where records are kept, if they are.
+    pub(crate) records: Option<PathBuf>,
+}
+
+/// The bots as they were on disk at a moment, copied.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    pub(crate) entries: Vec<Entry>,
+    _copies: TempDir,
+}
+
+/// One run of the command.
+pub(crate) struct House {
+    pub(crate) wish: Wish,
+    /// The names of the bots, as they were called at the start.
+    pub(crate) names: Vec<BotName>,
+    pub(crate) host: Host,
+    /// How many can sit at the table.
+    pub(crate) most_seats: usize,
+    /// What the names of this run's records begin with.
+    mark: String,
+    table: Mutex<Table>,
+    consoles: Mutex<HashMap<usize, Arc<Console>>>,
+    /// Removed when everything that is in it has ended.
+    scratch: Scratch,
+}
+
+impl std::fmt::Debug for House {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("House").field("wish", &self.wish).finish_non_exhaustive()
+    }
+}
+
+/// The table, and who is at it.
+#[derive(Debug, Default)]
+struct Table {
+    /// How many matches were begun.
+    begun: u64,
+    now: Option<Seated>,
+    /// Nothing begins any more.
+    closed: bool,
+}
+
+/// A sitting and its thread.
+#[derive(Debug)]
+struct Seated {
+    sitting: Arc<Sitting>,
+    thread: JoinHandle<()>,
+}
+
+impl House {
+    /// Opens a house for these bots, which are built where need be.
+    ///
+    /// # Errors
+    /// If one of them is none, or there is no room for copies of them.
+    pub(crate) fn open(
+        wish: Wish,
+        host: Host,
+        scratch: Scratch,
+        mark: String,
+    ) -> Result<Self, Failure> {
+        let mut house = Self {
+            wish,
+            most_seats: 0,
+            names: Vec::new(),
+            host,
+            mark,
+            table: Mutex::default(),
+            consoles: Mutex::default(),
+            scratch,
+        };
+        fs::create_dir(house.own_records()).map_err(|error| unusable(&house, &error))?;
+        let seats = if house.wish.game == GameName::Wojna { 4 } else { 2 };
+        house.most_seats = *house.params(seats, false)?.seats().end();
+        house.names = house.roster()?.entries.into_iter().map(|entry| entry.name).collect();
+        Ok(house)
+    }
+
+    /// Reads the bots as they are now on disk, and builds those whose sources have changed.
+    ///
+    /// # Errors
+    /// If one of them is no bot any more.
+    pub(crate) fn roster(&self) -> Result<Roster, Failure> {
+        let copies = tempfile::tempdir_in(self.scratch.path());
+        let copies = copies.map_err(|error| unusable(self, &error))?;
+        let entries = entries::load(self.wish.game, &self.wish.bots, copies.path())?;
+        Ok(Roster { entries, _copies: copies })
+    }
+
+    /// Records that nobody asked to be kept.
+    fn own_records(&self) -> PathBuf {
+        self.scratch.path().join("records")
+    }
+
+    fn at_table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The match at the table, being played or over.
+    pub(crate) fn sitting(&self) -> Option<Arc<Sitting>> {
+        self.at_table().now.as_ref().map(|seated| Arc::clone(&seated.sitting))
+    }
+
+    /// The parameters of a match of so many, with or without people among them.
+    ///
+    /// # Errors
+    /// If they mean nothing.
+    pub(crate) fn params(&self, seats: usize, with_people: bool) -> Result<Params, Failure> {
+        let mut set = self.wish.set.clone();
+        for (game, key, value) in SHORT {
+            let said = set.iter().any(|setting| setting.split('=').next() == Some(key));
+            if with_people && game == self.wish.game && !said {
+                set.push(format!("{key}={value}"));
+            }
+        }
+        settings::params(self.wish.game, &set, seats)
+    }
+
+    /// Begins a match between these, with the bots as they are now; the match before is given up.
+    /// It takes as long as building a bot may.
+    ///
+    /// # Errors
+    /// If these cannot play a match, or a bot is none any more.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        chairs: Vec<Chair>,
+        seed: String,
+    ) -> Result<Arc<Sitting>, Failure> {
+        let roster = self.roster()?;
+        let with_people = chairs.contains(&Chair::Person);
+        let params = self.params(chairs.len(), with_people)?;
+        let entrants = entrants(&chairs, &roster)?;
+        let names: Vec<_> = entrants.iter().map(|entrant| entrant.name.clone()).collect();
+        params.start(&names, Seed::of_text(&seed)).map_err(Failure::usage)?;
+        let mut table = self.at_table();
+        if table.closed {
+            return Err(Failure::Refused("the program is ending".to_owned()));
+        }
+        if let Some(before) = table.now.take() {
+            before.leave();
+        }
+        table.begun += 1;
+        let setting = self.setting(table.begun, chairs, names, seed, with_people);
+        let (stop, cord) = Stop::with_cord().map_err(|error| unusable(self, &error))?;
+        let sitting = Arc::new(Sitting::new(setting, cord));
+        let planned = Match {
+            params,
+            seed: Seed::of_text(&sitting.seed),
+            clock: self.wish.clock,
+            terms: Terms { cores: cores_of(0, 1), ..Terms::default() },
+            entrants,
+            record: Some(sitting.record.clone()),
+        };
+        let thread = self.play(&sitting, planned, stop, roster);
+        let thread = thread.map_err(|error| unusable(self, &error))?;
+        table.now = Some(Seated { sitting: Arc::clone(&sitting), thread });
+        Ok(sitting)
+    }
+
+    fn setting(
+        &self,
+        number: u64,
+        chairs: Vec<Chair>,
+        names: Vec<BotName>,
+        seed: String,
+        with_people: bool,
+    ) -> Setting {
+        let Wish { game, clock, person_clock, ref records, .. } = self.wish;
+        let directory = records.clone().unwrap_or_else(|| self.own_records());
+        Setting {
+            number,
+            chairs,
+            names,
+            seed,
+            record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.mark)),
+            person_clock: person_clock.then_some(clock.kind),
+            startup_is_free: Protocol::default_of(game) == Protocol::Stdio,
+            pace: Pace::new(false, (!with_people || QUICK.contains(&game)).then_some(SPEED)),
+        }
+    }
+
+    /// Plays a match on a thread of its own.
+    fn play(
+        self: &Arc<Self>,
+        sitting: &Arc<Sitting>,
+        planned: Match,
+        stop: Stop,
+        roster: Roster,
+    ) -> io::Result<JoinHandle<()>> {
+        let (house, sitting) = (Arc::clone(self), Arc::clone(sitting));
+        thread::Builder::new().name("match".to_owned()).spawn(move || {
+            let mut company = Onlookers(Arc::clone(&sitting));
+            let playing = || planned.play_in(&mut company, &house.host, &Arc::new(stop));
+            match catch_unwind(AssertUnwindSafe(playing)) {
+                Ok(played) => sitting.end(played),
+                Err(_) => sitting.break_off("the program failed; see its standard error"),
+            }
+            drop(roster);
+        })
+    }
+
+    /// The console of a bot, which is opened if it is not yet; none if there is no such bot.
+    pub(crate) fn console(self: &Arc<Self>, bot: usize) -> Option<Arc<Console>> {
+        let name = self.names.get(bot)?;
+        let mut consoles = self.consoles.lock().unwrap_or_else(PoisonError::into_inner);
+        let console =
+            consoles.entry(bot).or_insert_with(|| Arc::new(Console::new(bot, name.clone())));
+        Some(Arc::clone(console))
+    }
+
+    /// Ends whatever runs, and waits for it.
+    pub(crate) fn close(&self) {
+        let seated = {
+            let mut table = self.at_table();
+            table.closed = true;
+            table.now.take()
+        };
+        if let Some(seated) = seated {
+            seated.leave();
+        }
+        let consoles: Vec<_> = {
+            let mut consoles = self.consoles.lock().unwrap_or_else(PoisonError::into_inner);
+            consoles.drain().map(|(_, console)| console).collect()
+        };
+        for console in consoles {
+            console.close();
+        }
+    }
+}
+
+impl Seated {
+    /// Gives the match up, and waits until nothing of it is left.
+    fn leave(self) {
+        self.sitting.abandon();
+        // A thread that panicked has told so.
+        drop(self.thread.join());
+    }
+}
+
+/// Who sits where, by names that are told apart.
+fn entrants(chairs: &[Chair], roster: &Roster) -> Result<Vec<Entrant>, Failure> {
+    let mut entrants: Vec<Entrant> = Vec::new();
+    for chair in chairs {
+        let (name, bot) = match chair {
+            Chair::Person => (PERSON.parse().map_err(Failure::usage)?, Contestant::Person),
+            Chair::Bot(index) => {
+                let entry = roster.entries.get(*index);
+                let entry = entry.ok_or_else(|| Failure::Usage("no such bot".to_owned()))?;
+                (entry.name.clone(), Arc::clone(&entry.bot).into())
+            }
+        };
+        let name = distinct(&name, |name| entrants.iter().any(|other| other.name == *name));
+        let name = name.map_err(Failure::usage)?;
+        entrants.push(Entrant { bot, name, state: State::Fresh });
+    }
+    Ok(entrants)
+}
+
+fn unusable(house: &House, error: &io::Error) -> Failure {
+    let place = house.scratch.path().display();
+    Failure::Refused(format!("{place}: {error}; set TMPDIR to another place"))
+}

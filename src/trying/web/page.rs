@@ -1,0 +1,132 @@
+//! What all pages have in common.
+
+use arbiter_games::gomoku::SIDE;
+use arbiter_games::{GameName, Params};
+use axum::Form;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use super::Desk;
+use crate::cli::Failure;
+use crate::trying::moves::Fields;
+
+/// A page. One that is `waiting` for something that will be there soon is asked for again by
+/// browsers without scripts.
+pub(super) fn page(desk: &Desk, title: &str, waiting: bool, body: &Markup) -> Markup {
+    let nav = html! {
+        a.home href=(desk.path("")) { (desk.house.wish.game) }
+        a href=(desk.path("new")) { "New match" }
+        @for (index, name) in desk.house.names.iter().enumerate() {
+            a href=(desk.path(&format!("console/{index}"))) { "Talk to " (name) }
+        }
+    };
+    framed(title, waiting, &nav, body)
+}
+
+fn framed(title: &str, waiting: bool, nav: &Markup, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – Arbiter" }
+                link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/assets/arbiter.css";
+                link rel="stylesheet" href="/assets/try.css";
+                script src="/assets/arbiter.js" defer {}
+                @if waiting { noscript { meta http-equiv="refresh" content="1"; } }
+            }
+            body {
+                a.skip href="#main" { "To the content" }
+                header { nav aria-label="Arbiter" { (nav) } }
+                main id="main" { (body) }
+            }
+        }
+    }
+}
+
+/// Why something was not done, at the top of the page that offers to do it.
+pub(super) fn refused(why: &str) -> Markup {
+    html! { p.refused-now role="alert" { (why) } }
+}
+
+/// What pages look like beyond the common style sheet; how the buttons lie on the board.
+pub(super) async fn style(State(desk): State<Desk>) -> impl IntoResponse {
+    let mut style = include_str!("../try.css").to_owned();
+    if let Some(board) = board_style(&desk) {
+        style += &board;
+    }
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], style)
+}
+
+/// Places the squares of the board that is played on over its picture, whose side is the width of
+/// the page's column.
+fn board_style(desk: &Desk) -> Option<String> {
+    let (columns, rows, padding) = match desk.house.wish.game {
+        // The picture has 1.2 squares before the first crossing, and 0.7 behind the last one.
+        GameName::Gomoku => {
+            let (before, behind, side) = (0.7, 0.2, f64::from(SIDE) + 0.9);
+            let part = |squares: f64| 100.0 * squares / side;
+            let padding = format!(
+                "{:.4}% {:.4}% {:.4}% {:.4}%",
+                part(before),
+                part(behind),
+                part(behind),
+                part(before)
+            );
+            (usize::from(SIDE), usize::from(SIDE), padding)
+        }
+        GameName::Bitwa => {
+            let Ok(Params::Bitwa(params)) = desk.house.params(2, true) else { return None };
+            (params.board.columns(), params.board.rows(), "0".to_owned())
+        }
+        GameName::Wojna | GameName::Tricks | GameName::Blackjack => return None,
+    };
+    Some(format!(
+        ".squares {{ grid-template-columns: repeat({columns}, 1fr); grid-template-rows: \
+         repeat({rows}, 1fr); aspect-ratio: {columns} / {rows}; padding: {padding}; }}\n"
+    ))
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) struct WebError {
+    status: StatusCode,
+    why: String,
+}
+
+impl WebError {
+    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        Self { status, why: why.into() }
+    }
+}
+
+impl From<Failure> for WebError {
+    fn from(failure: Failure) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message())
+    }
+}
+
+impl IntoResponse for WebError {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("No page");
+        let body = html! { h1 { (title) } p { (self.why) } };
+        (self.status, framed(title, false, &html! {}, &body)).into_response()
+    }
+}
+
+/// A form or a query with whatever fields it has, also several of a name.
+impl<S: Send + Sync> FromRequest<S> for Fields {
+    type Rejection = WebError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, WebError> {
+        let Form(fields) = Form::from_request(request, state)
+            .await
+            .map_err(|rejected| WebError::new(rejected.status(), rejected.body_text()))?;
+        Ok(Self(fields))
+    }
+}
