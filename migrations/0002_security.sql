@@ -5,7 +5,7 @@
 
 ALTER TABLE tokens
     -- From then on it lets nobody in.
-    ADD COLUMN expires_at timestamptz CHECK (expires_at > created_at),
+    ADD COLUMN expires_at timestamptz,
     -- When it last let somebody in, to within some minutes.
     ADD COLUMN used_at timestamptz,
     -- The secret before the present one, and how long it lets in beside it.
@@ -13,6 +13,7 @@ ALTER TABLE tokens
     ADD COLUMN former_until timestamptz,
     -- The first secret, once there has been another: proofs that were made with it stay good.
     ADD COLUMN first_hash bytea CHECK (octet_length(first_hash) = 32),
+    ADD CONSTRAINT time_goes_on CHECK (expires_at > created_at),
     ADD CONSTRAINT a_former_secret_has_its_end
         CHECK ((former_hash IS NULL) = (former_until IS NULL)),
     ADD CONSTRAINT what_has_a_former_secret_has_a_first_one

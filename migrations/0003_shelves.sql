@@ -1,5 +1,5 @@
 -- The tables with a row for every match are cut up by tournament, so that an old tournament is
--- dropped as a handful of tables, in milliseconds, and not row by row.
+-- dropped as a handful of tables, however large they are, and not row by row.
 --
 -- **By tournament, not by edition**: a tournament that is played again after every submission has
 -- hundreds of editions, and a plan that is kept for any edition (`plan_cache_mode`) locks every

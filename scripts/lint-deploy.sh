@@ -74,7 +74,8 @@ echo "Kubernetes"
 # Plain files, as they are; then what the overlays make of them, where there is a kubectl.
 manifests=()
 while IFS= read -r file; do manifests+=("$file"); done < <(
-    find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml ! -path '*/keda/*' | sort)
+    find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml ! -path '*/keda/*' \
+        ! -path '*/monitoring/*' | sort)
 if command -v kubectl >/dev/null 2>&1; then
     for overlay in deploy/kubernetes/overlays/*/; do
         rendered=$scratch/$(basename "$overlay").yaml
@@ -86,12 +87,17 @@ else
 fi
 kubernetes-validate --strict "${manifests[@]}" | grep -vE '^INFO|keda.sh' || true
 kubernetes-validate --strict "${manifests[@]}" >/dev/null 2>&1
-python3 -c '
+# What operators add to Kubernetes: each document by a schema of ours.
+by_schema() {
+    python3 -c '
 import pathlib, sys
 for number, text in enumerate(pathlib.Path(sys.argv[1]).read_text().split("\n---\n")):
-    pathlib.Path(sys.argv[2], f"keda-{number}.yaml").write_text(text)
-' deploy/kubernetes/components/keda/queue.yaml "$scratch"
-check-jsonschema --schemafile deploy/kubernetes/keda.schema.json "$scratch"/keda-*.yaml
+    pathlib.Path(sys.argv[2], f"{sys.argv[3]}-{number}.yaml").write_text(text)
+' "$2" "$scratch" "$1"
+    check-jsonschema --schemafile "deploy/kubernetes/$1.schema.json" "$scratch/$1"-*.yaml
+}
+by_schema keda deploy/kubernetes/components/keda/queue.yaml
+by_schema podmonitor deploy/kubernetes/components/monitoring/pods.yaml
 
 echo "Prometheus and Grafana"
 promtool check rules deploy/observe/alerts.yaml

@@ -11,7 +11,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -73,6 +73,8 @@ impl Site {
         self.coordinator = None;
         let mut coordinator = Service::start(&mut command, &log);
         coordinator.hear("serving");
+        // What it said before it was started again is in the log as well.
+        wait_until("it can be asked", || TcpStream::connect(self.metrics).is_ok());
         self.coordinator = Some(coordinator);
     }
 
@@ -146,11 +148,6 @@ impl Site {
         connection.close().await.unwrap();
         rows.into_iter().collect()
     }
-
-    /// The figures that are served there.
-    fn figures(&self, address: SocketAddr) -> Figures {
-        Figures::read(&Browser::new(address).page("/metrics"))
-    }
 }
 
 impl Drop for Site {
@@ -168,6 +165,11 @@ impl Drop for Site {
 struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
+    /// Those that are served there.
+    fn at(address: SocketAddr) -> Self {
+        Self::read(&Browser::new(address).page("/metrics"))
+    }
+
     fn read(text: &str) -> Self {
         assert!(text.ends_with("\n# EOF\n"), "{text}");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -231,6 +233,34 @@ fn equal_to_sql(site: &Site, figures: &Figures) {
     assert_eq!(figures.of("arbiter_database_up"), 1);
 }
 
+/// Accepted reports of lots or of trials.
+fn accepted(of: &str) -> String {
+    format!("arbiter_reports_total{{of=\"{of}\",verdict=\"accepted\"}}")
+}
+
+/// What a coordinator did that was always the only one is all that was done.
+fn equal_to_history(site: &Site, figures: &Figures) {
+    let leases = figures.by("arbiter_leases_total", "of");
+    assert_eq!(leases["lot"], site.count("SELECT sum(attempt) FROM lots"));
+    assert_eq!(leases["trial"], site.count("SELECT sum(attempt) FROM trials"));
+    let played = "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken";
+    assert_eq!(figures.of(&accepted("lot")), site.count(played));
+    assert_eq!(figures.of(&accepted("trial")), site.count("SELECT count(*) FROM trials"));
+    let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
+    assert_eq!(figures.of("arbiter_reported_matches_total"), site.count(played));
+    let lost = "SELECT count(*) FROM evidence WHERE detail LIKE 'clock%' AND cpu_us * 2 < wall_us";
+    assert_eq!(figures.by("arbiter_time_losses_total", "processor")["idle"], site.count(lost));
+    let expired = "SELECT count(*) FROM faults WHERE kind = 'expired'";
+    assert_eq!(figures.of("arbiter_leases_expired_total"), site.count(expired));
+    assert_eq!(figures.of("arbiter_editions_completed_total"), 2);
+    // A worker that was killed may have been given something that it was not sent any more.
+    let unsent = figures.sum("arbiter_leases_total") - figures.of("arbiter_handout_seconds_count");
+    assert!((0..=figures.of("arbiter_leases_given_back_total")).contains(&unsent), "{unsent}");
+    let submit =
+        "arbiter_grpc_calls_total{method=\"arbiter.v1.BotService/SubmitVersion\",code=\"Ok\"}";
+    assert_eq!(figures.of(submit), site.count("SELECT count(*) FROM versions"));
+}
+
 #[test]
 fn figures_are_what_sql_counts() {
     let mut site = Site::open(None);
@@ -264,32 +294,13 @@ fn figures_are_what_sql_counts() {
     site.wait_for_editions(2);
 
     wait_until("every report is acknowledged", || {
-        site.figures(site.worker_metrics).of("arbiter_worker_spool_reports") == 0
+        Figures::at(site.worker_metrics).of("arbiter_worker_spool_reports") == 0
     });
-    let figures = site.figures(site.metrics);
+    let figures = Figures::at(site.metrics);
     equal_to_sql(&site, &figures);
-    // What this process did is all that was done, so far.
-    let leases = figures.by("arbiter_leases_total", "of");
-    assert_eq!(leases["lot"], site.count("SELECT sum(attempt) FROM lots"));
-    assert_eq!(leases["trial"], site.count("SELECT sum(attempt) FROM trials"));
-    let accepted = |of: &str| format!("arbiter_reports_total{{of=\"{of}\",verdict=\"accepted\"}}");
-    let played = "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken";
-    assert_eq!(figures.of(&accepted("lot")), site.count(played));
-    assert_eq!(figures.of(&accepted("trial")), site.count("SELECT count(*) FROM trials"));
-    let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
-    assert_eq!(figures.of("arbiter_reported_matches_total"), site.count(played));
-    let lost = "SELECT count(*) FROM evidence WHERE detail LIKE 'clock%' AND cpu_us * 2 < wall_us";
-    assert_eq!(figures.by("arbiter_time_losses_total", "processor")["idle"], site.count(lost));
-    let expired = "SELECT count(*) FROM faults WHERE kind = 'expired'";
-    assert_eq!(figures.of("arbiter_leases_expired_total"), site.count(expired));
-    assert_eq!(figures.of("arbiter_editions_completed_total"), 2);
-    let handed_out = figures.of("arbiter_handout_seconds_count");
-    assert_eq!(handed_out, figures.sum("arbiter_leases_total"));
-    let submit =
-        "arbiter_grpc_calls_total{method=\"arbiter.v1.BotService/SubmitVersion\",code=\"Ok\"}";
-    assert_eq!(figures.of(submit), 2);
+    equal_to_history(&site, &figures);
 
-    let worker = site.figures(site.worker_metrics);
+    let worker = Figures::at(site.worker_metrics);
     assert_eq!(worker.of("arbiter_worker_connected"), 1);
     assert_eq!(worker.of("arbiter_worker_slots{state=\"idle\"}"), 1);
     let matches = worker.sum("arbiter_worker_matches_total");
@@ -312,7 +323,7 @@ fn figures_are_what_sql_counts() {
     assert_eq!(site.coordinator.as_mut().unwrap().stop(), Some(0));
     wait_until("the worker sees that nobody is there", || well(site.worker_metrics) == [200, 503]);
     site.start_coordinator();
-    let figures = site.figures(site.metrics);
+    let figures = Figures::at(site.metrics);
     equal_to_sql(&site, &figures);
     assert_eq!(figures.of(&accepted("lot")), 0);
 }
@@ -410,7 +421,7 @@ fn a_submission_is_traced_to_the_leaderboard() {
 
     // Logs name the same trace.
     let trace = submitted().unwrap().trace_id;
-    let trace: String = trace.iter().map(|byte| format!("{byte:02x}")).collect();
+    let trace = format!("{:032x}", u128::from_be_bytes(trace.try_into().unwrap()));
     let services = [&site.coordinator, &site.worker].map(|service| service.as_ref().unwrap());
     for service in services {
         let said = service.said();

@@ -283,7 +283,7 @@ fn a_frozen_board_is_shown_as_it_was() {
 #[test]
 fn matches_of_a_worker_are_void() {
     let site = Site::open();
-    site.tournament("stand_down_percent = 50\nstand_down_after = 1\n");
+    site.tournament("stand_down_percent = 50\nstand_down_after = 2\n");
     done(&site.submit(&site.ada, &site.bots.rascal("one", "honest", 0, "")));
     done(&site.submit(&site.bob, &site.bots.rascal("two", "exit", 0, "")));
     let edition = site.play();

@@ -10,10 +10,10 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs};
 
 use arbiter_coordinator::postgres::Durability;
 use sqlx::{Connection as _, PgConnection};
@@ -225,7 +225,18 @@ fn coordinators_of_two_versions_share_a_database() {
     let mut command = cluster.program(This);
     command.args(["tournament", "list"]).env("ARBITER_SERVER", format!("http://{second}"));
     assert!(done(&command.output().unwrap()).contains("gomoku"));
-    cluster.tell("tournament start gomoku");
+    let file = fs::read_to_string("tests/upgrade/gomoku.toml").unwrap();
+    let late = cluster.directory.path().join("late.toml");
+    fs::write(&late, file.replace("name = \"gomoku\"", "name = \"late\"")).unwrap();
+    cluster.tell(&format!("tournament create {}", late.display()));
+    for twin in 1..=2 {
+        cluster.tell(&format!("submit late bots/gomoku/center --house --name center-{twin}"));
+    }
+    cluster.tell("tournament start late");
+    cluster.tell("tournament watch late");
+    let shelves = "SELECT count(*) FROM editions e JOIN shelves s USING (tournament)
+        WHERE e.id >= s.first AND e.id < s.past";
+    assert_eq!(cluster.number(shelves), 1);
     cluster.upgrade_coordinator();
     cluster.end();
     assert_eq!(other.stop(), Some(0), "{}", other.said());

@@ -7,20 +7,19 @@
 //! up a batch, and each waits for its verdict. A second figure has the standings counted meanwhile.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arbiter_coordinator::db::workers;
-use arbiter_coordinator::queue::{Leased, Queue, Report, Reporter, Terms, Verdict};
-use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
-use arbiter_proto::level::Level;
+use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_proto::ids::WorkerId;
 use sqlx::PgPool;
 use time::Duration;
-use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use support::measure::speed;
-use support::{NOW, edition, name, raw_copy, result, running, single_inserts};
+use support::play::play;
+use support::{NOW, edition, name, raw_copy, running, single_inserts};
 
 mod support;
 
@@ -32,8 +31,6 @@ const MANY: i64 = 1_000_000;
 const FEW: i64 = 200_000;
 /// Sessions that insert single rows at the same time.
 const INSERTERS: i64 = 8;
-/// Tasks that report, each one lot at a time.
-const REPORTERS: usize = 192;
 
 /// What is measured against what.
 struct Bench {
@@ -88,7 +85,7 @@ impl Bench {
             });
         }
         let begin = Instant::now();
-        self.play(edition, matches).await;
+        play(&self.queue, self.worker, edition, matches).await;
         over.store(true, Ordering::Relaxed);
         let speed = speed(matches, begin);
         let lag = Instant::now();
@@ -99,64 +96,6 @@ impl Bench {
             assert!(wrong.is_empty(), "{wrong:?}");
         }
         speed
-    }
-
-    /// Leases and reports everything.
-    async fn play(&self, edition: EditionId, matches: i64) {
-        let (reporter, collector) = Reporter::new(self.queue.clone());
-        let mut tasks = JoinSet::new();
-        tasks.spawn(collector.run());
-        let hands = Arc::new(Hands {
-            queue: self.queue.clone(),
-            edition,
-            leased: Mutex::new(Vec::new()),
-            left: AtomicI64::new(matches),
-        });
-        for _ in 0..REPORTERS {
-            let (hands, reporter, worker) = (Arc::clone(&hands), reporter.clone(), self.worker);
-            tasks.spawn(async move {
-                while let Some(lot) = hands.next().await {
-                    let verdict = reporter.report(report(&lot, worker)).await.expect("a verdict");
-                    assert_eq!(verdict, Verdict::Accepted);
-                }
-            });
-        }
-        drop(reporter);
-        tasks.join_all().await;
-    }
-}
-
-/// Hands out lots that were leased many at a time.
-struct Hands {
-    queue: Queue,
-    edition: EditionId,
-    leased: Mutex<Vec<Leased>>,
-    left: AtomicI64,
-}
-
-impl Hands {
-    async fn next(&self) -> Option<Leased> {
-        let mut leased = self.leased.lock().await;
-        if leased.is_empty() && self.left.load(Ordering::Relaxed) > 0 {
-            *leased = self.queue.lease(self.edition, 1024, NOW).await.expect("lots are leased");
-        }
-        let lot = leased.pop()?;
-        self.left.fetch_sub(lot.count.into(), Ordering::Relaxed);
-        Some(lot)
-    }
-}
-
-fn report(lot: &Leased, worker: WorkerId) -> Report {
-    let numbers = (lot.first.0..).take(usize::try_from(lot.count).expect("a small number"));
-    Report {
-        lease: lot.lease,
-        worker,
-        at: NOW,
-        results: numbers.map(|number| result(MatchNumber(number))).collect(),
-        records: Vec::new(),
-        level: Level::A,
-        files: Vec::new(),
-        evidence: Vec::new(),
     }
 }
 

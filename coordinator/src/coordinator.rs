@@ -220,14 +220,13 @@ impl Coordinator {
     ) -> Result<(), ServeError> {
         let Self { shared, allocator, collector, config, web, .. } = self;
         let mut background = JoinSet::new();
+        let (leaves, left) = oneshot::channel::<()>();
         let metrics = Arc::clone(shared.queue.metrics());
-        background.spawn(async move {
-            let failed = |error| {
-                metrics.failed(Background::Allocator);
-                tracing::warn!(%error, "cannot lease; trying again");
-            };
-            allocator.run(failed).await;
-        });
+        let failed = move |error| {
+            metrics.failed(Background::Allocator);
+            tracing::warn!(%error, "cannot lease; trying again");
+        };
+        let allocating = tokio::spawn(allocator.run_until(async { drop(left.await) }, failed));
         let election = Election::new(shared.pool.clone(), shared.leadership.clone());
         let led = shared.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
@@ -249,6 +248,9 @@ impl Coordinator {
         changes.end();
         pages.join_all().await;
         background.shutdown().await;
+        // A lease that nobody took would run out, and be taken for a fault.
+        drop(leaves);
+        drop(tokio::time::timeout(LAST_REPORTS, allocating).await);
         // Connections that are open still hold reporters, so they would not end by themselves.
         drop(stops);
         if tokio::time::timeout(LAST_REPORTS, collecting).await.is_err() {

@@ -16,8 +16,9 @@
 //! It trusts its own lock for [`TERM`] after it *began* to say the last thing that was answered.
 //! That is less than the silence after which the server ends the session, and the server's silence
 //! begins later than ours. So by the time somebody else can have the lock, we do not believe any
-//! more that we hold it. The work is a future that is not polled without that belief: what wakes
-//! after a stop does not get as far as its next statement.
+//! more that we hold it. Where the server ends a session in time of peace, whoever gets the lock
+//! next waits for a term before it begins. The work is a future that is not polled without the
+//! belief in one's lock: what wakes after a stop does not get as far as its next statement.
 //!
 //! # Why a former leader does no harm
 //!
@@ -140,13 +141,20 @@ impl Election {
         let made = PgConnection::connect_with(&options);
         let mut session = in_time(Instant::now() + PATIENCE, made).await?;
         in_time(Instant::now() + PATIENCE, db::end_when_silent(&mut session, SILENCE)).await?;
-        loop {
-            let asked = Instant::now();
-            if in_time(asked + TERM, db::try_to_lead(&mut session)).await? {
-                return Ok((session, asked));
+        let mut asked = Instant::now();
+        if !in_time(asked + TERM, db::try_to_lead(&mut session)).await? {
+            loop {
+                sleep(LOOK).await;
+                if in_time(Instant::now() + TERM, db::try_to_lead(&mut session)).await? {
+                    break;
+                }
             }
-            sleep(LOOK).await;
+            // The server may have ended the session of the one before without its knowledge.
+            sleep(TERM).await;
+            asked = Instant::now();
+            in_time(asked + TERM, session.ping()).await?;
         }
+        Ok((session, asked))
     }
 
     /// Leads as long as the session lasts.

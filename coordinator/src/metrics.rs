@@ -1,7 +1,7 @@
 //! Figures for Prometheus, in the text of `OpenMetrics`.
 //!
 //! There are two kinds. What *happens* here is counted in this process, by atomics, and begins at
-//! nothing when it starts. What there *is* comes from the database ([`stock`]), whoever brought it
+//! nothing when it starts. What there *is* comes from the database (`stock.rs`), whoever brought it
 //! about: any coordinator says the same, and it is exactly what SQL counts.
 //!
 //! Labels take few values: names of tournaments that are being played, of games, of states, of
@@ -126,7 +126,7 @@ impl Default for Metrics {
 impl Metrics {
     fn register_queue(&mut self) {
         let registry = &mut self.registry;
-        let text = "Leases that this coordinator handed out";
+        let text = "Leases that this coordinator made, whether or not they could be handed out";
         registry.register("leases", text, self.leases.clone());
         let text = "Leases that workers gave back, or that could not be sent";
         registry.register("leases_given_back", text, self.given_back.clone());
@@ -182,9 +182,11 @@ impl Metrics {
         }
     }
 
-    /// A lease was given to somebody who asked.
-    pub(crate) fn leased(&self, lease: Lease) {
-        self.leases.get_or_create(&Of { of: of(lease) }).inc();
+    /// Leases were made for those who asked.
+    pub(crate) fn leased(&self, leases: &[Lease]) {
+        for lease in leases {
+            self.leases.get_or_create(&Of { of: of(*lease) }).inc();
+        }
     }
 
     /// What was leased has been sent, so long after somebody asked and it was there.

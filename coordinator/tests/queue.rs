@@ -5,6 +5,7 @@
 mod support;
 
 use arbiter_coordinator::db::lots::{self, LotState};
+use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, records, results};
 use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
@@ -59,7 +60,8 @@ async fn a_repeated_report_is_silent_and_changes_nothing() {
     assert_eq!(report_one(&queue, &first).await, Verdict::Repeated);
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
     let id = MatchId { edition, number: MatchNumber(2) };
-    assert_eq!(records::find(&database.pool, id).await.unwrap(), Some(b"record".to_vec()));
+    let found = records::find(&database.pool, id).await.unwrap().unwrap();
+    assert_eq!((found.edition, found.record), (edition, Record::Here(b"record".to_vec())));
     let transcript = results::transcript(&database.pool, edition, MatchNumber(3)).await.unwrap();
     assert_eq!(transcript.unwrap(), first.results[3].transcript);
 }

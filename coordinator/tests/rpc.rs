@@ -220,7 +220,8 @@ fn report(lot: &Lot) -> Report {
         wall_ms: 5,
         record: b"a record".to_vec(),
     });
-    Report { lease: lot.lease, results: results.collect(), level: "A'".to_owned(), trial: None }
+    let (level, trace) = ("A'".to_owned(), String::new());
+    Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
 }
 
 #[tokio::test]
@@ -414,7 +415,7 @@ async fn services_are_described_and_healthy() {
     let names = listed.service.into_iter().map(|service| service.name);
     let mut ours: Vec<_> = names.filter(|name| name.starts_with("arbiter.v1.")).collect();
     ours.sort_unstable();
-    let kinds = ["Bot", "Ranking", "Token", "Tournament", "Worker"];
+    let kinds = ["Audit", "Bot", "Ranking", "Token", "Tournament", "Worker"];
     assert_eq!(ours, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
 
     // Nobody needs a token for that.

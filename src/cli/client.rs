@@ -25,7 +25,8 @@ const LARGEST: usize = 64 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Coordinator")]
 pub(super) struct Client {
-    /// Where the coordinator listens.
+    /// Where the coordinator listens; of several, with commas between them, the first that answers
+    /// is asked.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     #[arg(default_value = "http://127.0.0.1:7700")]
     server: String,

@@ -104,8 +104,8 @@ impl LeaseArgs {
 /// What becomes of the records of matches.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RecordArgs {
-    /// Keep records there instead of in the database: s3://BUCKET/PREFIX, which is entered with
-    /// what `AWS_ACCESS_KEY_ID` and its like say, or file:///DIRECTORY.
+    /// Keep records there instead of in the database: `s3://BUCKET/PREFIX`, which is entered with
+    /// what `AWS_ACCESS_KEY_ID` and its like say, or `file:///DIRECTORY`.
     #[arg(long, value_name = "URL", env = "ARBITER_RECORDS")]
     records: Option<String>,
     /// Take records away so many days after their tournament was closed or cancelled; by default

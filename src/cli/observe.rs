@@ -16,7 +16,7 @@ pub(super) struct ObserveArgs {
     #[arg(long, value_name = "ADDR", env = "ARBITER_METRICS")]
     metrics: Option<SocketAddr>,
     /// Send traces to this collector of OpenTelemetry, by OTLP over gRPC, such as
-    /// http://127.0.0.1:4317.
+    /// `http://127.0.0.1:4317`.
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     otlp: Option<String>,
 }

@@ -149,7 +149,7 @@ Examples:
 struct Rotate {
     /// Its identity, as `arbiter token list` shows it, or its name.
     #[arg(value_name = "ID|NAME")]
-    token: String,
+    which: String,
     /// How long the present secret lets in beside the new one, at most 30d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     overlap: Duration,
@@ -163,7 +163,7 @@ struct Rotate {
 impl Rotate {
     fn run(self) -> Result<(), Failure> {
         let overlap_us = i64::try_from(self.overlap.whole_microseconds()).unwrap_or(i64::MAX);
-        let request = RotateTokenRequest { token: self.token, overlap_us };
+        let request = RotateTokenRequest { token: self.which, overlap_us };
         let rotated = self
             .client
             .run(async |server| Ok(server.tokens().rotate_token(request).await?.into_inner()))?;

@@ -28,7 +28,8 @@ use crate::observe::Sources;
   arbiter worker --coordinator https://arbiter.example:7700 --slots 8 --sandbox strict
   ARBITER_SERVER=http://arbiter:7700 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
 pub(super) struct Worker {
-    /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS.
+    /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS. Of several, with commas
+    /// between them, the next one is called when one is gone.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     coordinator: String,
     /// Matches at a time. By default one for each processor but one, which is left to the referees;

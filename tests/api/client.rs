@@ -51,15 +51,11 @@ pub(crate) fn request(
     headers: &[&str],
     body: &[u8],
 ) -> Answer {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    for header in headers {
-        head.push_str(header);
-        head.push_str("\r\n");
-    }
-    if !body.is_empty() {
-        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-    }
-    head.push_str("\r\n");
+    let length = format!("Content-Length: {}", body.len());
+    let length = if body.is_empty() { &[][..] } else { &[&length[..]] };
+    let first = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close");
+    let lines = [&[&first[..]], headers, length].concat();
+    let head = format!("{}\r\n\r\n", lines.join("\r\n"));
     send(address, &[head.as_bytes(), body].concat())
 }
 

@@ -126,7 +126,7 @@ impl Chrome {
         let options = json!({"binary": browser, "args": arguments});
         let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
         let session = chrome.request("POST", "/session", &wanted);
-        chrome.session = session["sessionId"].as_str().unwrap().to_owned();
+        session["sessionId"].as_str().unwrap().clone_into(&mut chrome.session);
         Some(chrome)
     }
 

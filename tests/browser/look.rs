@@ -50,8 +50,8 @@ fn pages(stage: &Stage, chrome: &Chrome) -> BTreeMap<String, String> {
         );
         for link in links.as_array().unwrap().iter().map(shown) {
             // What is not a page is not looked at: the browser would keep it as a file.
-            let page =
-                !link.ends_with("/record") && !link.ends_with(".csv") && !link.contains("/api");
+            let files = ["/record", ".csv", "/api"];
+            let page = !files.iter().any(|file| link.contains(file));
             if page && !found.contains_key(&kind(&link)) {
                 found.insert(kind(&link), link.clone());
                 waiting.push_back(link);

@@ -34,6 +34,7 @@ fn a_table_says_which_edition_it_is() {
 fn the_edition_that_is_being_played_is_told_of() {
     let mut script = board();
     script.board.provisional = Some(Provisional { edition: 2, matches: 400, counted: 120 });
+    script.tournament.editions.clear();
     let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
     let told = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";

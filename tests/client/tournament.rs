@@ -70,6 +70,19 @@ fn organisers_steer() {
 }
 
 #[test]
+fn what_cannot_be_undone_is_confirmed() {
+    let server = Server::start(board());
+    let told = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
+    assert_eq!(told, "finals is dropped, with 2 editions and 12 matches\n");
+    let object = &crate::json(&server, &["tournament", "drop", "finals", "--yes", "--json"])[0];
+    assert_eq!(object, &json!({"tournament": "finals", "editions": 2, "matches": 12}));
+    // Nobody is at a terminal who could be asked.
+    fails(&run(&server, &["tournament", "drop", "finals"]), 2, &["finals", "--yes"]);
+    let calls = server.told.lock().unwrap().calls.clone();
+    assert_eq!(calls, ["drop", "drop"]);
+}
+
+#[test]
 fn standings_are_checked() {
     let check = |differences: Vec<String>| {
         let check = CheckEditionResponse { matches: 380, differences };

@@ -1,8 +1,12 @@
-//! Where tournaments are played: a Postgres, a coordinator and workers, each a process of its own.
+//! Where tournaments are played: a Postgres, coordinators and workers, each a process of its own.
 
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use arbiter_coordinator::postgres::Durability;
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,9 +22,14 @@ pub(crate) struct Hall {
     pub(crate) database: Database,
     pub(crate) ledger: Ledger,
     pub(crate) workers: Vec<Service>,
-    coordinator: Service,
-    address: SocketAddr,
+    pub(crate) coordinators: Vec<Service>,
+    /// Where each of them is called.
+    addresses: Vec<SocketAddr>,
+    /// Where each of them has its pages.
+    pages: Vec<SocketAddr>,
     lease: &'static str,
+    /// Where records are kept, if not in the database.
+    records: Option<PathBuf>,
     admin: String,
     /// The token of workers.
     pass: String,
@@ -31,28 +40,66 @@ pub(crate) struct Hall {
 }
 
 impl Hall {
-    /// Opens a hall with so many workers of so many slots each, and leases that hold so long.
+    /// Opens a hall with so many workers of so many slots each, and leases that hold so long. Where
+    /// there are several workers, records are kept outside of the database.
     pub(crate) fn open(workers: usize, slots: usize, lease: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let records = (workers > 1).then(|| directory.path().join("records"));
         let database = Database::start(Durability::Synced);
+        Self::fill(directory, database, records, 1, workers, slots, lease)
+    }
+
+    /// The same with so many coordinators, and with a database in which something may be already.
+    pub(crate) fn open_in(
+        database: Database,
+        coordinators: usize,
+        workers: usize,
+        slots: usize,
+        lease: &'static str,
+    ) -> Self {
+        Self::fill(
+            tempfile::tempdir().unwrap(),
+            database,
+            None,
+            coordinators,
+            workers,
+            slots,
+            lease,
+        )
+    }
+
+    fn fill(
+        directory: TempDir,
+        database: Database,
+        records: Option<PathBuf>,
+        coordinators: usize,
+        workers: usize,
+        slots: usize,
+        lease: &'static str,
+    ) -> Self {
         let ledger = Ledger::new(&database);
         let (admin, pass) = (database.token("admin"), database.token("worker"));
-        let address = free_address();
-        let mut command = coordinator(&database, address, lease);
+        let addresses = || (0..coordinators).map(|_| free_address()).collect();
         let mut hall = Self {
-            coordinator: Service::start(&mut command, &directory.path().join("log")),
+            coordinators: Vec::new(),
+            addresses: addresses(),
+            pages: addresses(),
             database,
             ledger,
             workers: Vec::new(),
-            address,
             lease,
+            records,
             admin,
             pass,
             slots,
             pids: Vec::new(),
             directory,
         };
-        hall.coordinator.hear("serving");
+        for number in 0..coordinators {
+            let mut coordinator = hall.start_coordinator(number);
+            coordinator.hear("serving");
+            hall.coordinators.push(coordinator);
+        }
         for number in 0..workers {
             let worker = hall.start_worker(number);
             hall.workers.push(worker);
@@ -80,7 +127,7 @@ impl Hall {
         let mut command = arbiter();
         command
             .arg("worker")
-            .args(["--coordinator", &self.server(), "--slots", &self.slots.to_string()])
+            .args(["--coordinator", &self.servers(number), "--slots", &self.slots.to_string()])
             .args(["--name", &format!("worker-{number}"), "--spool"])
             .arg(self.spool(number))
             .env("ARBITER_TOKEN", &self.pass)
@@ -90,14 +137,29 @@ impl Hall {
         worker
     }
 
-    fn server(&self) -> String {
-        format!("http://{}", self.address)
+    /// A coordinator that never gives a match up.
+    fn start_coordinator(&self, number: usize) -> Service {
+        let mut command = self.database.coordinator(self.addresses[number]);
+        command.args(["--lease", self.lease, "--faults", "1000"]);
+        command.args(["--http", &self.pages[number].to_string()]);
+        if let Some(directory) = &self.records {
+            command.args(["--records", &format!("file://{}", directory.display())]);
+        }
+        let log = if number == 0 { "log".to_owned() } else { format!("log-{number}") };
+        Service::start(&mut command, &self.path(&log))
+    }
+
+    /// All coordinators, as a worker is told of them: each begins with another one.
+    fn servers(&self, first: usize) -> String {
+        let mut servers: Vec<_> = self.addresses.iter().map(|at| format!("http://{at}")).collect();
+        servers.rotate_left(first % self.addresses.len());
+        servers.join(",")
     }
 
     /// A command of the administrator's.
     pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = arbiter();
-        command.args(words.split(' ')).env("ARBITER_SERVER", self.server());
+        command.args(words.split(' ')).env("ARBITER_SERVER", self.servers(0));
         command.env("ARBITER_TOKEN", &self.admin);
         command
     }
@@ -134,20 +196,45 @@ impl Hall {
         self.workers[number] = self.start_worker(number);
     }
 
+    /// Stops a worker in order, and starts it again.
+    pub(crate) fn replace_worker(&mut self, number: usize) {
+        assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].said());
+        self.workers[number] = self.start_worker(number);
+    }
+
     /// Kills the coordinator.
     pub(crate) fn kill_coordinator(&mut self) {
-        self.coordinator.kill();
+        self.coordinators[0].kill();
     }
 
     /// Starts it again.
     pub(crate) fn restart_coordinator(&mut self) {
-        let mut command = coordinator(&self.database, self.address, self.lease);
-        self.coordinator = Service::start(&mut command, &self.path("log"));
+        self.revive_coordinator(0);
+    }
+
+    /// Starts a coordinator again that has ended.
+    pub(crate) fn revive_coordinator(&mut self, number: usize) {
+        self.coordinators[number] = self.start_coordinator(number);
+    }
+
+    /// Stops a coordinator in order, starts it again, and waits until it serves.
+    pub(crate) fn replace_coordinator(&mut self, number: usize) {
+        let coordinator = &mut self.coordinators[number];
+        assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+        self.revive_coordinator(number);
+        let address = self.addresses[number];
+        wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
+    }
+
+    /// Which of the coordinators says that it leads; nobody if it does not answer in time.
+    pub(crate) fn leads(&self, number: usize) -> bool {
+        ask(self.pages[number], "/readyz").is_ok_and(|answer| answer.ends_with("\nleader\n"))
     }
 
     /// Waits until it serves: clients that ask earlier are refused.
     pub(crate) fn expect_serving(&self) {
-        wait_until("the coordinator serves", || TcpStream::connect(self.address).is_ok());
+        let address = self.addresses[0];
+        wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
     }
 
     /// Kills the server of the database.
@@ -163,7 +250,7 @@ impl Hall {
 
     /// Expects that everything runs that should.
     pub(crate) fn expect_alive(&mut self) {
-        for service in [&mut self.coordinator].into_iter().chain(&mut self.workers) {
+        for service in self.coordinators.iter_mut().chain(&mut self.workers) {
             if let Some(status) = service.ended() {
                 panic!("a service ended by itself ({status}): {}", service.said());
             }
@@ -178,7 +265,9 @@ impl Hall {
         for worker in &mut self.workers {
             assert_eq!(worker.wait(), Some(0), "{}", worker.said());
         }
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        for coordinator in &mut self.coordinators {
+            assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+        }
     }
 
     /// The ends of all logs, for whoever looks for a cause.
@@ -189,11 +278,15 @@ impl Hall {
     }
 }
 
-/// A coordinator that never gives a match up.
-fn coordinator(database: &Database, address: SocketAddr, lease: &str) -> Command {
-    let mut command = database.coordinator(address);
-    command.args(["--lease", lease, "--faults", "1000"]);
-    command
+/// What a page answers.
+fn ask(pages: SocketAddr, path: &str) -> std::io::Result<String> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut stream = TcpStream::connect_timeout(&pages, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {pages}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 /// The last lines of a file.

@@ -38,6 +38,7 @@ mod line;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arbiter_games::RULES_VERSION;
@@ -61,8 +62,40 @@ use line::Line;
 /// The largest message, in bytes: a report with the records of its matches.
 pub const LONGEST_MESSAGE: usize = 512 << 20;
 
-/// Calls the coordinator.
-pub(crate) type Caller = WorkerServiceClient<InterceptedService<Channel, Bearer>>;
+/// Calls a coordinator.
+type Caller = WorkerServiceClient<InterceptedService<Channel, Bearer>>;
+
+/// Calls the coordinators of a database: the same one until it is gone, and then the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers {
+    all: Arc<[Caller]>,
+    /// How often one was gone.
+    gone: Arc<AtomicUsize>,
+}
+
+impl Callers {
+    fn new(access: &Access) -> Result<Self, ConnectError> {
+        let caller = |one: Access| {
+            let (channel, bearer) = (one.lazy_channel()?, one.bearer()?);
+            let caller = WorkerServiceClient::with_interceptor(channel, bearer);
+            Ok(caller
+                .max_decoding_message_size(LONGEST_MESSAGE)
+                .max_encoding_message_size(LONGEST_MESSAGE))
+        };
+        let all = access.each().map(caller).collect::<Result<_, ConnectError>>()?;
+        Ok(Self { all, gone: Arc::default() })
+    }
+
+    /// Whoever is called now.
+    pub(crate) fn current(&self) -> Caller {
+        self.all[self.gone.load(Ordering::Relaxed) % self.all.len()].clone()
+    }
+
+    /// It is gone: the next one will be called.
+    fn pass(&self) {
+        self.gone.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// What a worker is told.
 #[derive(Clone, Debug)]
@@ -189,14 +222,12 @@ impl Worker {
     /// [`WorkerError`] if it is refused or cannot go on.
     pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
         let Self { config, name, host, spool, library, scratch, metrics } = self;
-        let bearer = config.access.bearer()?;
-        let channel = match config.access.channel().await {
-            Err(ConnectError::Unreachable { .. }) => config.access.lazy_channel()?,
-            made => made?,
-        };
-        let caller = WorkerServiceClient::with_interceptor(channel, bearer)
-            .max_decoding_message_size(LONGEST_MESSAGE)
-            .max_encoding_message_size(LONGEST_MESSAGE);
+        // Those who do not fit together are told so at once; who does not answer may do so later.
+        match config.access.channel().await {
+            Ok(_) | Err(ConnectError::Unreachable { .. }) => {}
+            Err(unfit) => return Err(unfit.into()),
+        }
+        let callers = Callers::new(&config.access)?;
         let hello = Hello {
             name,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -212,12 +243,11 @@ impl Worker {
             "worker"
         );
         let (said, ends) = mpsc::unbounded_channel();
-        let workshop =
-            Workshop { host, spool: Arc::clone(&spool), scratch, metrics: Arc::clone(&metrics) };
+        let workshop = Workshop { host, spool: Arc::clone(&spool), scratch, metrics };
         let slots = Slots::start(config.slots, &workshop, &said)
             .map_err(|error| WorkerError::Slots { slots: config.slots, error })?;
-        let line = Line::new(caller.clone(), hello, Arc::clone(&spool));
-        let desk = Desk::new(&config, caller, line, spool, library, slots, ends, metrics);
+        let line = Line::new(callers.clone(), hello, Arc::clone(&spool));
+        let desk = Desk::new(&config, callers, line, workshop, library, slots, ends);
         desk.run(ending).await
     }
 }

@@ -37,7 +37,8 @@ const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
 /// Where a coordinator is, and what is shown to be let in.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// `http://HOST:PORT`, or `https://…` for TLS.
+    /// `http://HOST:PORT`, or `https://…` for TLS; several with commas between them are coordinators
+    /// of the same database, of which any will do.
     pub server: String,
     /// The token, if there is one.
     pub token: Option<String>,
@@ -107,12 +108,31 @@ impl Access {
         Self { server: server.into(), ..Self::default() }
     }
 
-    /// A connection, which repairs itself: what is called while it is broken fails, and what is
-    /// called later finds it mended.
+    /// The way to each of the coordinators, in the order in which they were given.
+    pub fn each(&self) -> impl Iterator<Item = Self> {
+        let servers = self.server.split(',').map(str::trim);
+        servers.map(|server| Self { server: server.to_owned(), ..self.clone() })
+    }
+
+    /// A connection to the first coordinator that answers, which repairs itself: what is called
+    /// while it is broken fails, and what is called later finds it mended.
     ///
     /// # Errors
-    /// [`ConnectError`] if it cannot be made.
+    /// [`ConnectError`] if it cannot be made to any of them.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
+        let mut failed = None;
+        for one in self.each() {
+            match one.channel_to_one().await {
+                Ok(channel) => return Ok(channel),
+                // Somebody who answers wrongly is more to the point than somebody who does not.
+                Err(ConnectError::Unreachable { .. }) if failed.is_some() => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| ConnectError::malformed(&self.server, "no address")))
+    }
+
+    async fn channel_to_one(&self) -> Result<Channel, ConnectError> {
         let channel = self.lazy_channel()?;
         let server = || self.server.clone();
         let mut cause = String::new();
@@ -149,7 +169,7 @@ impl Access {
         self.server.starts_with("https://")
     }
 
-    /// The same, made when it is first used.
+    /// A connection to the only coordinator, made when it is first used.
     ///
     /// # Errors
     /// [`ConnectError::Malformed`] alone.
@@ -162,7 +182,7 @@ impl Access {
     /// # Errors
     /// [`ConnectError::Malformed`] alone.
     pub fn check(&self) -> Result<(), ConnectError> {
-        self.endpoint()?;
+        self.each().try_for_each(|one| one.endpoint().map(drop))?;
         self.bearer().map(drop)
     }
 
@@ -313,6 +333,8 @@ mod tests {
         assert!(said(&access).contains("both or neither"));
         let access = Access { token: Some("a\nb".to_owned()), ..Access::new("http://localhost:1") };
         assert!(access.bearer().is_err());
+        let several = Access::new("http://localhost:1, localhost:2");
+        assert!(several.check().unwrap_err().to_string().contains("localhost:2: no address"));
     }
 
     #[test]

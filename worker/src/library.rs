@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::bot::{Bot, Contestant};
 use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
-use crate::client::Caller;
+use crate::client::Callers;
 use crate::client::backoff::{self, Backoff};
 use crate::sandbox::{Host, Source};
 use crate::seat::Stop;
@@ -91,7 +91,7 @@ impl Library {
     /// Why it cannot be had, for the organiser.
     pub(crate) async fn take(
         &self,
-        caller: &Caller,
+        callers: &Callers,
         digest: blake3::Hash,
     ) -> Result<Contestant, String> {
         let cell = {
@@ -104,7 +104,7 @@ impl Library {
             Arc::clone(&copy.cell)
         };
         let fetched = cell.initialized();
-        let kept = cell.get_or_try_init(|| self.fetch(caller, digest)).await?;
+        let kept = cell.get_or_try_init(|| self.fetch(callers, digest)).await?;
         let contestant = kept.contestant.clone();
         drop(cell);
         if !fetched {
@@ -119,22 +119,22 @@ impl Library {
     /// Why something of it cannot be had, for the organiser.
     pub(crate) async fn supply(
         &self,
-        caller: &Caller,
+        callers: &Callers,
         programs: &[blake3::Hash],
         subject: Option<blake3::Hash>,
     ) -> Result<Supplies, String> {
         let mut supplies = Supplies::default();
         for digest in programs {
-            supplies.bots.insert(*digest, self.take(caller, *digest).await?);
+            supplies.bots.insert(*digest, self.take(callers, *digest).await?);
         }
         if let Some(subject) = subject {
-            supplies.subject = download(caller, subject).await?;
+            supplies.subject = download(callers, subject).await?;
         }
         Ok(supplies)
     }
 
-    async fn fetch(&self, caller: &Caller, digest: blake3::Hash) -> Result<Kept, String> {
-        let bytes = download(caller, digest).await?;
+    async fn fetch(&self, callers: &Callers, digest: blake3::Hash) -> Result<Kept, String> {
+        let bytes = download(callers, digest).await?;
         let (directory, host) = (self.directory.clone(), Arc::clone(&self.host));
         let unpacked =
             tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
@@ -204,10 +204,10 @@ pub(crate) fn empty(directory: &Path) -> io::Result<()> {
 }
 
 /// The bundle with this digest, asked for again and again where that may help.
-async fn download(caller: &Caller, digest: blake3::Hash) -> Result<Vec<u8>, String> {
+async fn download(callers: &Callers, digest: blake3::Hash) -> Result<Vec<u8>, String> {
     let mut backoff = Backoff::new(&digest.to_string(), backoff::LEAST, backoff::MOST);
     for attempt in 1.. {
-        match pieces(caller, digest).await {
+        match pieces(callers, digest).await {
             Ok(bytes) if bytes.len() > MOST_BUNDLE || blake3::hash(&bytes) == digest => {
                 return Ok(bytes);
             }
@@ -241,9 +241,9 @@ fn is_final(status: &Status) -> bool {
 }
 
 /// A bundle as it comes; no more of it than what shows that it is too large.
-async fn pieces(caller: &Caller, digest: blake3::Hash) -> Result<Vec<u8>, Status> {
+async fn pieces(callers: &Callers, digest: blake3::Hash) -> Result<Vec<u8>, Status> {
     let request = FetchBundleRequest { digest: digest.as_bytes().to_vec() };
-    let mut stream = caller.clone().fetch_bundle(request).await?.into_inner();
+    let mut stream = callers.current().fetch_bundle(request).await?.into_inner();
     let mut bytes = Vec::new();
     while let Some(piece) = stream.message().await? {
         bytes.extend_from_slice(&piece.bytes);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Something to be done under one lease.
 #[derive(Clone, Debug)]
 pub(crate) enum Job {
-    Lot(Lot),
+    Lot(Box<Lot>),
     Trial(Box<Tryout>),
 }
 

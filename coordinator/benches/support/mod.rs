@@ -22,6 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 pub(crate) mod measure;
+pub(crate) mod play;
 pub(crate) mod server;
 
 use measure::speed;

@@ -90,7 +90,7 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
             "DELETE FROM {table} WHERE edition = $1 AND {key} <= (
                 SELECT max({key}) FROM (
                     SELECT {key} FROM {table} WHERE edition = $1 ORDER BY {key} LIMIT 1000
-                ) AS some)"
+                ) AS few)"
         );
         loop {
             let some = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition.0);
@@ -112,11 +112,11 @@ pub async fn clear_snapshots(
     after: &[u8],
 ) -> Result<Option<Vec<u8>>, Error> {
     let statement = "
-        SELECT max(digest) FROM (
+        SELECT digest FROM (
             SELECT digest FROM snapshots WHERE digest > $1 ORDER BY digest LIMIT 1000
-        ) AS some";
+        ) AS few ORDER BY digest DESC LIMIT 1";
     let last: Option<Vec<u8>> =
-        sqlx::query_scalar(statement).bind(after).fetch_one(&mut *connection).await?;
+        sqlx::query_scalar(statement).bind(after).fetch_optional(&mut *connection).await?;
     let Some(last) = last else { return Ok(None) };
     // Whoever stores a report names snapshots first, and stores then those that are not there. With
     // the table locked nobody is between the two, and whoever comes then looks again.

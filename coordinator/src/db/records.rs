@@ -122,6 +122,6 @@ pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
         DELETE FROM records WHERE edition = $1 AND number <= (
             SELECT max(number) FROM (
                 SELECT number FROM records WHERE edition = $1 ORDER BY number LIMIT 1000
-            ) AS some)";
+            ) AS few)";
     Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
 }

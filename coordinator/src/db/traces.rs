@@ -92,8 +92,8 @@ pub async fn move_version(
     sqlx::query(statement).bind(version.0).bind(parent.to_string()).execute(db).await.map(drop)
 }
 
-/// Where the traces of those versions go on that an edition is the first to show, the oldest
-/// version first. They are forgotten.
+/// Where the traces of those versions go on that an edition is the first to show, or to pass over
+/// for these, the oldest version first. They are forgotten.
 ///
 /// # Errors
 /// If the database fails.
@@ -103,12 +103,24 @@ pub async fn take_versions(
 ) -> Result<Vec<TraceParent>, Error> {
     let statement = "
         WITH taken AS (
-            DELETE FROM traces WHERE subject = 'version' AND id = ANY ($1) RETURNING id, parent
+            DELETE FROM traces t USING versions v, versions shown
+            WHERE t.subject = 'version' AND v.id = t.id
+              AND shown.bot = v.bot AND shown.id >= v.id AND shown.id = ANY ($1)
+            RETURNING t.id, t.parent
         )
         SELECT parent FROM taken ORDER BY id";
     let versions: Vec<_> = versions.iter().map(|version| version.0).collect();
     let parents: Vec<String> = sqlx::query_scalar(statement).bind(versions).fetch_all(db).await?;
     Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
+}
+
+/// Forgets the trace of a version that no edition will show.
+///
+/// # Errors
+/// If the database fails.
+pub async fn forget_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<(), Error> {
+    let statement = "DELETE FROM traces WHERE subject = 'version' AND id = $1";
+    sqlx::query(statement).bind(version.0).execute(db).await.map(drop)
 }
 
 /// Where the trace of an edition went on that is over. It is forgotten.

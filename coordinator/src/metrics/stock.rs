@@ -30,6 +30,8 @@ const FRESH: Duration = Duration::from_millis(500);
 const SHARE: u32 = 20;
 /// How long the database may take to answer: whoever asks does not wait longer either.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// So long nobody asks a database that did not answer.
+const PAUSE: Duration = Duration::from_secs(2);
 /// So long after its end nobody adds to the sums of an edition any more.
 const SETTLED: time::Duration = time::Duration::minutes(2);
 
@@ -80,6 +82,8 @@ pub(crate) struct Stock(Mutex<Shelf>);
 #[derive(Debug, Default)]
 struct Shelf {
     read: Option<Reading>,
+    /// When it could not be read the last time.
+    failed: Option<Instant>,
     /// What went wrong in editions that are over.
     settled: BTreeMap<EditionId, Wrongs>,
 }
@@ -98,25 +102,14 @@ impl Stock {
     /// # Errors
     /// Never, as long as there is memory.
     pub(super) async fn encode(&self, shared: &Shared, text: &mut String) -> fmt::Result {
-        let mut up = true;
         // Those who ask at the same time wait for one reading.
         let mut shelf = self.0.lock().await;
         let stale = |read: &Reading| read.at.elapsed() > FRESH.max(read.took * SHARE);
-        if shelf.read.as_ref().is_none_or(stale) {
-            let at = Instant::now();
-            match timeout(PATIENCE, shelf.look(shared)).await {
-                Ok(Ok(figures)) => {
-                    let mut text = String::new();
-                    encode_registry(&mut text, &figures.registry())?;
-                    shelf.read = Some(Reading { at, took: at.elapsed(), text });
-                }
-                Ok(Err(error)) => {
-                    tracing::debug!(%error, "figures cannot be read");
-                    up = false;
-                }
-                Err(_) => up = false,
-            }
+        let resting = shelf.failed.is_some_and(|failed| failed.elapsed() < PAUSE);
+        if !resting && shelf.read.as_ref().is_none_or(stale) {
+            shelf.read(shared).await?;
         }
+        let up = shelf.failed.is_none();
         encode_registry(text, &pool(shared, up))?;
         if let Some(read) = shelf.read.as_ref().filter(|_| up) {
             text.push_str(&read.text);
@@ -147,6 +140,26 @@ fn pool(shared: &Shared, up: bool) -> Registry {
 }
 
 impl Shelf {
+    /// Reads what there is, or takes note that it cannot be read.
+    async fn read(&mut self, shared: &Shared) -> fmt::Result {
+        let at = Instant::now();
+        match timeout(PATIENCE, self.look(shared)).await {
+            Ok(Ok(figures)) => {
+                let mut text = String::new();
+                encode_registry(&mut text, &figures.registry())?;
+                self.read = Some(Reading { at, took: at.elapsed(), text });
+                self.failed = None;
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "figures cannot be read");
+                self.failed = Some(Instant::now());
+            }
+            // What was added up by now need not be added up again.
+            Err(_) => self.failed = Some(Instant::now()),
+        }
+        Ok(())
+    }
+
     async fn look(&mut self, shared: &Shared) -> Result<Figures, Error> {
         let now = (shared.clock)();
         let figures = Figures::default();

@@ -5,6 +5,8 @@
 //! would expire without anybody's fault.
 
 use std::collections::{HashMap, VecDeque};
+use std::future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -160,8 +162,27 @@ impl Dispatcher {
 impl Allocator {
     /// Leases for those who ask, until every [`Dispatcher`] is gone. Failures are handed over, and
     /// what failed is tried again.
-    pub async fn run(mut self, mut failed: impl FnMut(Error)) {
-        while self.gather().await {
+    pub async fn run(self, failed: impl FnMut(Error)) {
+        self.run_until(future::pending(), failed).await;
+    }
+
+    /// The same until `stop`, for which those who ask should have left: what was leased for them is
+    /// given back before the end.
+    pub async fn run_until(
+        mut self,
+        stop: impl Future<Output = ()>,
+        mut failed: impl FnMut(Error),
+    ) {
+        let mut stop = pin!(stop);
+        loop {
+            let goes_on = tokio::select! {
+                biased;
+                () = &mut stop => false,
+                gathered = self.gather() => gathered,
+            };
+            if !goes_on {
+                break;
+            }
             if let Err(error) = self.take_back().await {
                 failed(error);
             }
@@ -175,12 +196,15 @@ impl Allocator {
                     () = self.news.notified() => {}
                     asker = self.line.recv() => match asker {
                         Some(asker) => self.waiting.push_back(asker),
-                        None => return,
+                        None => break,
                     },
                     () = tokio::time::sleep(LOOK) => {}
                 }
                 self.woken = Instant::now();
             }
+        }
+        if let Err(error) = self.take_back().await {
+            failed(error);
         }
     }
 
@@ -224,8 +248,10 @@ impl Allocator {
             let now = (self.clock)();
             let deadline = now + self.queue.terms.lease;
             let Some(lease) = trials::claim(&mut *connection, now, deadline).await? else { break };
+            self.queue.metrics.leased(&[lease]);
             if let Some(unwanted) = self.give(Task::Trial(lease)) {
                 trials::give_back(&mut *connection, &[unwanted.lease()]).await?;
+                self.queue.metrics.given_back(1);
             }
         }
         if self.waiting.is_empty() {
@@ -239,6 +265,8 @@ impl Allocator {
             let deadline = (self.clock)() + self.queue.terms.lease;
             let lots = lots::claim(&mut *connection, edition, size, deadline).await?;
             if !lots.is_empty() {
+                let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
+                self.queue.metrics.leased(&leases);
                 drop(connection);
                 self.last = Some(edition);
                 return self.hand_out(edition, lots).await;
@@ -266,12 +294,8 @@ impl Allocator {
     /// Gives a task to who waits longest and is still there; the task, if nobody is.
     fn give(&mut self, mut task: Task) -> Option<Task> {
         while let Some(asker) = self.waiting.pop_front() {
-            let lease = task.lease();
             match asker.give.send((task, asker.since.max(self.woken))) {
-                Ok(()) => {
-                    self.queue.metrics.leased(lease);
-                    return None;
-                }
+                Ok(()) => return None,
                 Err((unwanted, _)) => task = unwanted,
             }
         }

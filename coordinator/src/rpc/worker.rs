@@ -458,9 +458,12 @@ impl Shared {
             }
         };
         if let (Some(version), Some(parent)) = (lease.version(), span.context()) {
-            // Before it enters: an edition that shows it goes on from here. Without this a trace
-            // goes on from the submission.
-            drop(traces::move_version(&self.pool, version, &parent).await);
+            // Before it enters: an edition that shows it goes on from here. What fails here costs a
+            // trace no more than a turn.
+            drop(match outcome.verdict {
+                None => traces::move_version(&self.pool, version, &parent).await,
+                Some(_) => traces::forget_version(&self.pool, version).await,
+            });
         }
         match self.queue.end_trial(&outcome, &program, self.now()).await {
             Ok(stored) => {

@@ -170,8 +170,8 @@ pub(super) async fn begin(
     let unplanned = |cause| OpenError::Schedule { name: name.clone(), cause };
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
+    let mut span = trace(db, &entered, before).await?;
     let entry = lineage::next(db, (*id, *seed), &file, &bots, design).await?.map_err(unplanned)?;
-    let mut span = trace(db, &entered).await?;
     let edition = enter(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
@@ -206,10 +206,18 @@ pub(super) async fn begin(
 }
 
 /// Begins the span of an edition that is being opened: it follows from the versions that it is the
-/// first to show.
-async fn trace(db: &mut PgConnection, entered: &[VersionId]) -> Result<Span, Error> {
+/// first to show. The trace of the one that it replaces ends.
+async fn trace(
+    db: &mut PgConnection,
+    entered: &[VersionId],
+    before: Option<&Edition>,
+) -> Result<Span, Error> {
     if !trace::is_on() {
         return Ok(Span::NONE);
+    }
+    if let Some(before) = before {
+        let parent = traces::take_edition(&mut *db, before.id).await?;
+        drop(Span::since("edition replaced", parent.as_ref(), before.created_at.into()));
     }
     let parents = traces::take_versions(db, entered).await?;
     Ok(Span::join("edition opened", &parents))

@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde_json::Value;
 use tonic::Code;
 
 use super::error::WebError;
@@ -83,10 +84,12 @@ pub(super) fn buttons(session: &Session, found: &Tournament) -> Markup {
                 @if !runs {
                     form.action method="post" action=(at("start")) {
                         (page::csrf(session))
-                        label {
-                            input type="checkbox" name="fresh" value="yes";
-                            " Plan tables of four from the beginning, whatever was planned before."
-                        } " "
+                        @if grows(found) {
+                            label {
+                                input type="checkbox" name="fresh" value="yes";
+                                " Plan tables of four from the beginning, whatever was planned before."
+                            } " "
+                        }
                         button type="submit" { "Start an edition" }
                     }
                     @if !found.editions.is_empty() {
@@ -102,6 +105,12 @@ pub(super) fn buttons(session: &Session, found: &Tournament) -> Markup {
             }
         }
     }
+}
+
+/// Whether plans of a tournament grow as bots come and go.
+fn grows(found: &Tournament) -> bool {
+    let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
+    settings["schedule"]["kind"] == "foursomes"
 }
 
 /// Begins an edition.

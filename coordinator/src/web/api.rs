@@ -2,14 +2,14 @@
 //!
 //! # Theory of operation
 //!
-//! What can be asked is a list of [`Question`]s. A question is a type: its fields are the parameters
-//! of its address, its comments their description, and the type of its answer is the schema of what
-//! comes back. The router and the description of the interface (OpenAPI 3.1, at
+//! What can be asked is a list of [`Question`]s. A question is a type: its fields are the
+//! parameters of its address, its comments their description, and the type of its answer is the
+//! schema of what comes back. The router and the description of the interface (OpenAPI 3.1, at
 //! [`DESCRIPTION`]) are both made from this one list, so neither can say what the other does not.
 //!
 //! A question asks the services that gRPC offers, with the token of whoever asks: what a command
-//! prints, a page shows and a program reads cannot differ, and nobody is told here what is kept from
-//! them there.
+//! prints, a page shows and a program reads cannot differ, and nobody is told here what is kept
+//! from them there.
 //!
 //! The version in the path changes when something is taken away or means something else. What is
 //! added does not change it, so programs pass over what they do not know.
@@ -115,7 +115,7 @@ async fn introduction() -> Response {
         p {
             "Everything on these pages is to be had as JSON under " code { "/api/v1/" } ". "
             a href=(DESCRIPTION) { "The description (OpenAPI 3.1)" }
-            " names each address with its parameters and what it answers; tools make clients from it."
+            " names each address, its parameters and what it answers; tools make clients from it."
         }
         pre { "curl -s http://HOST/api/v1/tournaments\n"
             "curl -s http://HOST/api/v1/tournaments/NAME/ranking?limit=10\n"

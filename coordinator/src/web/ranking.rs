@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use arbiter_proto::v1::ranking_service_server::RankingService as _;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{
     Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, Place, Tournament,
 };
@@ -79,7 +78,7 @@ pub(super) async fn show(
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
-    let found = shared.get_tournament(asked).await?.into_inner();
+    let found = shared.glance(asked).await?;
     let board = shared.get_ranking(session.ask(look.request(&tournament))).await?.into_inner();
     // Where no edition is asked for, another one may become the official one.
     let changes = look.edition.is_none() && found.state == "open"

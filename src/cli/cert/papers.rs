@@ -6,7 +6,7 @@
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -231,7 +231,7 @@ fn parsed<T>(
 
 impl Paper {
     /// What a certificate in a file says.
-    pub(super) fn read(path: &PathBuf) -> Result<Self, Failure> {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         parsed(path, &read(path)?, Self::of)
     }
 

@@ -14,12 +14,12 @@ use tracing::{error, info, warn};
 
 use super::backoff::Backoff;
 use super::line::{Event, Line};
-use super::{Caller, Ending, WorkerConfig, WorkerError};
+use super::{Callers, Ending, WorkerConfig, WorkerError};
 use crate::library::Library;
 use crate::lot::{Job, Lot, Tryout};
 use crate::metrics::{Doing, Metrics};
 use crate::seat::{Cord, Stop};
-use crate::slot::{Ended, Order, Said, Slots, Supplies};
+use crate::slot::{Ended, Order, Said, Slots, Supplies, Workshop};
 use crate::spool::Spool;
 
 /// A lease is renewed so often in the time that it holds: two renewals may get lost.
@@ -80,7 +80,7 @@ type Fetched = (usize, Lease, Result<Supplies, String>);
 pub(super) struct Desk {
     server: String,
     drain: Duration,
-    caller: Caller,
+    callers: Callers,
     line: Line,
     spool: Arc<Spool>,
     library: Arc<Library>,
@@ -105,21 +105,21 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(
         config: &WorkerConfig,
-        caller: Caller,
+        callers: Callers,
         line: Line,
-        spool: Arc<Spool>,
+        workshop: Workshop,
         library: Arc<Library>,
         slots: Slots,
         ends: mpsc::UnboundedReceiver<Said>,
-        metrics: Arc<Metrics>,
     ) -> Self {
+        let Workshop { spool, metrics, .. } = workshop;
         let places = (0..config.slots).map(|_| Place::Idle).collect();
         let pause = |slot| Backoff::new(&format!("slot {slot}"), SHORTEST_PAUSE, LONGEST_PAUSE);
         let pauses = (0..config.slots).map(pause).collect();
         Self {
             server: config.access.server.clone(),
             drain: config.drain,
-            caller,
+            callers,
             line,
             spool,
             library,
@@ -177,17 +177,47 @@ impl Desk {
     async fn part(&mut self) {
         let deadline = Instant::now() + FAREWELL;
         if self.line.hang_up() {
-            loop {
-                match timeout_at(deadline, self.line.next()).await {
-                    Ok(Event::Heard(Heard::Verdict(verdict))) => self.judged(verdict),
-                    Ok(Event::Heard(_)) => {}
-                    _ => break,
-                }
+            let unwanted = self.listen(deadline).await;
+            if !unwanted.is_empty() {
+                self.send_back(unwanted, deadline).await;
             }
         }
         match self.spool.leases().len() {
             0 => info!("the end: nothing is left"),
             waiting => warn!(waiting, "the end: reports wait in the spool for the next start"),
+        }
+    }
+
+    /// Listens until nothing more comes, and gives the leases of what came and is not wanted any
+    /// more: the coordinator had sent it before it heard that we leave.
+    async fn listen(&mut self, deadline: Instant) -> Vec<v1::Lease> {
+        let mut unwanted = Vec::new();
+        loop {
+            let Ok(Event::Heard(heard)) = timeout_at(deadline, self.line.next()).await else {
+                return unwanted;
+            };
+            match *heard {
+                Heard::Verdict(verdict) => self.judged(verdict),
+                Heard::Lot(lot) => unwanted.extend(lot.lease),
+                Heard::Trial(trial) => unwanted.extend(trial.lease),
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives back what came after we had hung up, over another line.
+    async fn send_back(&mut self, leases: Vec<v1::Lease>, deadline: Instant) {
+        info!(lots = leases.len(), "what came at the last moment is given back");
+        self.line.call_again();
+        while let Ok(event) = timeout_at(deadline, self.line.next()).await {
+            match event {
+                Event::Open(_) => {
+                    self.line.say(Say::GiveBack(v1::GiveBack { leases: leases.clone() }));
+                    self.line.hang_up();
+                }
+                Event::Heard(_) | Event::Lost(..) => {}
+                Event::Refused(_) | Event::Over => return,
+            }
         }
     }
 
@@ -227,20 +257,8 @@ impl Desk {
                 self.belong(database);
                 self.open();
             }
-            Event::Heard(Heard::Lot(mut lot)) => {
-                let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
-                self.take(lease, lease_ms, |lease| Lot::read(lease, lot).map(Job::Lot));
-            }
-            Event::Heard(Heard::Trial(mut trial)) => {
-                let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
-                let read = |lease| Tryout::read(lease, trial).map(Box::new).map(Job::Trial);
-                self.take(lease, lease_ms, read);
-            }
-            Event::Heard(Heard::Verdict(verdict)) => self.judged(verdict),
-            Event::Heard(Heard::Lost(v1::Lost { leases })) => {
-                leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
-            }
-            Event::Heard(Heard::Welcome(_)) | Event::Over => {}
+            Event::Heard(heard) => self.heard(*heard),
+            Event::Over => {}
             Event::Lost(cause, wait) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 self.metrics.connected(false);
@@ -251,6 +269,26 @@ impl Desk {
                 let server = self.server.clone();
                 self.fail(WorkerError::Refused { server, cause }, Duration::ZERO);
             }
+        }
+    }
+
+    fn heard(&mut self, heard: Heard) {
+        match heard {
+            Heard::Lot(mut lot) => {
+                let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
+                let read = |lease| Lot::read(lease, lot).map(Box::new).map(Job::Lot);
+                self.take(lease, lease_ms, read);
+            }
+            Heard::Trial(mut trial) => {
+                let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
+                let read = |lease| Tryout::read(lease, trial).map(Box::new).map(Job::Trial);
+                self.take(lease, lease_ms, read);
+            }
+            Heard::Verdict(verdict) => self.judged(verdict),
+            Heard::Lost(v1::Lost { leases }) => {
+                leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
+            }
+            Heard::Welcome(_) => {}
         }
     }
 
@@ -341,10 +379,10 @@ impl Desk {
         self.renew_at = self.renew_at.min(Instant::now() + span(lease_ms) / RENEWALS);
         match job(lease) {
             Ok(job) => {
-                let (caller, library) = (self.caller.clone(), Arc::clone(&self.library));
+                let (callers, library) = (self.callers.clone(), Arc::clone(&self.library));
                 let (programs, subject) = (job.programs(), job.subject());
                 let fetch = async move {
-                    let supplies = library.supply(&caller, &programs, subject).await;
+                    let supplies = library.supply(&callers, &programs, subject).await;
                     (slot, lease, supplies)
                 };
                 let task = self.fetching.spawn(fetch);

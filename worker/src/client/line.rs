@@ -18,8 +18,8 @@ use tokio::time::{Sleep, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
-use super::Caller;
 use super::backoff::{self, Backoff};
+use super::{Caller, Callers};
 use crate::connect;
 use crate::spool::Spool;
 
@@ -35,7 +35,7 @@ pub(super) enum Event {
     /// It is there.
     Open(Welcome),
     /// The coordinator said something.
-    Heard(Heard),
+    Heard(Box<Heard>),
     /// It is gone, or was not to be had, for this reason; it is tried again in this time.
     Lost(String, Duration),
     /// The coordinator does not want us, and asking again will not change that.
@@ -46,13 +46,13 @@ pub(super) enum Event {
 
 /// What is to be sent.
 enum Parcel {
-    Say(Say),
+    Say(Box<Say>),
     Report(Lease),
 }
 
 /// A line, which is open or will be again.
 pub(super) struct Line {
-    caller: Caller,
+    callers: Callers,
     hello: Hello,
     spool: Arc<Spool>,
     backoff: Backoff,
@@ -84,10 +84,10 @@ struct Open {
 
 impl Line {
     /// A line that is tried at once.
-    pub(super) fn new(caller: Caller, hello: Hello, spool: Arc<Spool>) -> Self {
+    pub(super) fn new(callers: Callers, hello: Hello, spool: Arc<Spool>) -> Self {
         let backoff = Backoff::new(&hello.name, backoff::LEAST, backoff::MOST);
         let state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
-        Self { caller, hello, spool, backoff, state, opened: false }
+        Self { callers, hello, spool, backoff, state, opened: false }
     }
 
     /// Waits for the next thing to happen. Whoever stops waiting misses nothing.
@@ -96,7 +96,7 @@ impl Line {
             match &mut self.state {
                 State::Waiting(wait) => {
                     wait.await;
-                    let (caller, hello) = (self.caller.clone(), self.hello.clone());
+                    let (caller, hello) = (self.callers.current(), self.hello.clone());
                     let call = call(caller, hello, Arc::clone(&self.spool));
                     self.state = State::Calling(Box::pin(call));
                 }
@@ -111,7 +111,7 @@ impl Line {
                 },
                 State::Open(open) => match open.incoming.message().await {
                     Ok(Some(CoordinatorMessage { say: Some(heard) })) => {
-                        return Event::Heard(heard);
+                        return Event::Heard(Box::new(heard));
                     }
                     // Something that this version does not know.
                     Ok(Some(CoordinatorMessage { say: None })) => {}
@@ -143,6 +143,7 @@ impl Line {
             self.state = State::Closed;
             return Event::Refused(format!("{cause}; {remedy}"));
         }
+        self.callers.pass();
         let wait = self.backoff.next();
         self.state = State::Waiting(Box::pin(sleep(wait)));
         Event::Lost(cause, wait)
@@ -155,7 +156,7 @@ impl Line {
 
     /// Says something, if the line is open; otherwise it is gone.
     pub(super) fn say(&self, say: Say) {
-        self.send(Parcel::Say(say));
+        self.send(Parcel::Say(Box::new(say)));
     }
 
     /// Sends the report of a lease, if the line is open.
@@ -170,6 +171,11 @@ impl Line {
             // The courier is gone when the stream is: that is heard, and said again later.
             drop(parcels.send(parcel));
         }
+    }
+
+    /// Calls once more, after the end.
+    pub(super) fn call_again(&mut self) {
+        self.state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
     }
 
     /// Ends the line once everything is sent. [`Event::Over`] comes when the coordinator has heard
@@ -194,7 +200,7 @@ async fn call(
     let (sender, messages) = mpsc::channel(AHEAD);
     let mut courier = JoinSet::new();
     courier.spawn(carry(orders, sender, spool));
-    drop(parcels.send(Parcel::Say(Say::Hello(hello))));
+    drop(parcels.send(Parcel::Say(Box::new(Say::Hello(hello)))));
     let greeting = async {
         let mut incoming = caller.work(ReceiverStream::new(messages)).await?.into_inner();
         match incoming.message().await? {
@@ -218,7 +224,7 @@ async fn carry(
 ) {
     while let Some(parcel) = parcels.recv().await {
         let say = match parcel {
-            Parcel::Say(say) => say,
+            Parcel::Say(say) => *say,
             Parcel::Report(lease) => {
                 let spool = Arc::clone(&spool);
                 let read = tokio::task::spawn_blocking(move || spool.read(lease));

@@ -1,5 +1,7 @@
 //! Bots, their versions, and what their owners are told of trials and matches.
 
+#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
+
 use arbiter_proto::v1;
 use arbiter_proto::v1::bot_service_server::BotService as _;
 use schemars::JsonSchema;
@@ -27,6 +29,7 @@ pub(super) struct ListBots {
 }
 
 /// A bot.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Bot {
     /// Its name.

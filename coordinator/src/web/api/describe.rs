@@ -10,11 +10,11 @@ use super::reply::Reply as _;
 use crate::access::Role;
 
 /// What the interface is, for whoever begins here.
-const ABOUT: &str = "Everything that an Arbiter coordinator tells, for programs. Times are RFC 3339 \
-    in UTC; durations say their unit in their name (`_ms`, `_us`); hashes are hexadecimal. Lists come \
-    in pages, and `next` is the address of the one that follows. Answers have an `ETag`: ask again \
-    with `If-None-Match` and be told 304 while nothing has changed. Programs should pass over fields \
-    that they do not know: more may be added.";
+const ABOUT: &str = "Everything that an Arbiter coordinator tells, for programs. Times are RFC \
+    3339 in UTC; durations say their unit in their name (`_ms`, `_us`); hashes are hexadecimal. \
+    Lists come in pages, and `next` is the address of the one that follows. Answers have an \
+    `ETag`: ask again with `If-None-Match` and be told 304 while nothing has changed. Programs \
+    should pass over fields that they do not know: more may be added.";
 /// What answers may be, besides what was asked for: when.
 const REFUSALS: [(&str, &str); 7] = [
     ("400", "The address means nothing."),

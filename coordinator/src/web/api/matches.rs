@@ -1,5 +1,6 @@
 //! Matches: played, planned, and step by step.
 
+#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 use std::io::BufReader;
 
 use arbiter_games::{Forfeit, Seat};

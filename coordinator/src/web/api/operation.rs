@@ -1,5 +1,7 @@
-//! What organisers and operators look at: the server, its queue and workers, what was set aside, who
-//! did what.
+//! What organisers and operators look at: the server, its queue and workers, what was set aside,
+//! who did what.
+
+#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
 use arbiter_games::GameName;
 use arbiter_proto::v1;
@@ -300,9 +302,9 @@ impl Question for ListTricks {
             player: found.name,
             best: found.best.into(),
             best_tables: found.best_tables.into(),
-            total: found.total.into(),
-            sessions: found.sessions.into(),
-            victories: found.victories.into(),
+            total: found.total,
+            sessions: found.sessions,
+            victories: found.victories,
             last_at: written(found.last_at),
         };
         Ok(Page::cut(found.into_iter().map(record), &asker.uri, self.offset, self.limit))

@@ -105,6 +105,6 @@ mod tests {
         let uri = page.next.unwrap().parse().unwrap();
         let page = Page::cut(0..5, &uri, 4, Limit(2));
         assert_eq!((page.items, page.next), (vec![4], None));
-        assert_eq!(Page::cut(0..5, &uri, u32::MAX, Limit(2)).items, []);
+        assert!(Page::cut(0..5, &uri, u32::MAX, Limit(2)).items.is_empty());
     }
 }

@@ -1,8 +1,9 @@
 //! Questions, how they are read, and how they are answered.
 //!
 //! An answer has a tag. Whoever brings it back with `If-None-Match` is told that nothing has
-//! changed. Where the tag follows from what the question is about (a complete edition never changes)
-//! it is known before the answer, which then is not made; elsewhere it is the hash of the answer.
+//! changed. Where the tag follows from what the question is about (a complete edition never
+//! changes) it is known before the answer, which then is not made; elsewhere it is the hash of the
+//! answer.
 
 use std::fmt::Write as _;
 

@@ -111,7 +111,7 @@ impl From<v1::Place> for Place {
 }
 
 impl Asker {
-    /// What answers about an edition follow from, if it is complete: nothing of it changes any more.
+    /// What answers about an edition follow from, if it is complete: nothing of it changes then.
     pub(super) async fn basis(
         &self,
         tournament: &str,

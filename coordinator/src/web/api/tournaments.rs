@@ -1,5 +1,7 @@
 //! Tournaments and their editions, and what can be said of schedules.
 
+#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
+
 use arbiter_proto::v1;
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use schemars::JsonSchema;

@@ -1,0 +1,115 @@
+//! What shelves cost the queue: lots leased, reported and counted on tables that are not cut up, on
+//! those of a few tournaments, and on those of as many as have shelves, by turns in one run; and how
+//! long it takes to drop a tournament: `cargo bench --bench shelves`.
+//!
+//! What is compared is the middle of several turns, since other programs use the machine, too.
+
+use std::time::Instant;
+
+use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::db::tournaments::{self, TournamentState};
+use arbiter_coordinator::db::{self, dropped, editions, workers};
+use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::tournament::create;
+use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_games::GameName;
+use sqlx::{AssertSqlSafe, PgPool};
+
+use support::measure::{median, speed};
+use support::play::play;
+use support::{CONNECTIONS, NOW, name, running};
+
+mod support;
+
+/// Bots of an edition.
+const BOTS: i32 = 100;
+/// Lots of so many matches, and so many matches of an edition.
+const EDITIONS: [(i32, i64); 2] = [(1, 20_000), (64, 200_000)];
+/// How often each is measured.
+const TURNS: usize = 5;
+
+/// Makes tables of the partitioned ones that are as they were before.
+const FLAT: &str = "
+    DROP TRIGGER tournaments_get_a_shelf ON tournaments;
+    DROP TRIGGER editions_are_placed ON editions;
+    DO $$ DECLARE whole text; BEGIN
+        FOREACH whole IN ARRAY ARRAY['matches', 'results', 'evidence', 'records', 'files'] LOOP
+            EXECUTE format('CREATE TABLE flat (LIKE %I INCLUDING ALL)', whole);
+            EXECUTE format('DROP TABLE %I', whole);
+            EXECUTE format('ALTER TABLE flat RENAME TO %I', whole);
+        END LOOP;
+    END $$";
+
+fn main() {
+    support::run(async |postgres, pool| {
+        let mut databases = Vec::new();
+        for (kind, tournaments) in [("flat", 0), ("few", 0), ("many", 20)] {
+            let statement = format!("CREATE DATABASE {kind}");
+            sqlx::raw_sql(AssertSqlSafe(statement)).execute(&pool).await.expect("a database");
+            let pool = db::connect(postgres.options(kind), CONNECTIONS).await.expect("it answers");
+            db::migrate(&pool).await.expect("the tables are made");
+            if kind == "flat" {
+                sqlx::raw_sql(FLAT).execute(&pool).await.expect("they are made flat");
+            }
+            for _ in 0..tournaments {
+                let file = TournamentFile::official(&name(), GameName::Gomoku);
+                create::create(&pool, &file, NOW).await.expect("a tournament");
+            }
+            databases.push((kind, pool));
+        }
+        for (per_lot, matches) in EDITIONS {
+            compare(&databases, per_lot, matches).await;
+        }
+        for (kind, pool) in &databases[1..] {
+            drop_one(kind, pool).await;
+        }
+    });
+}
+
+/// Plays editions in all databases by turns, and tells what shelves cost.
+async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
+    let mut speeds = vec![Vec::new(); databases.len()];
+    for _ in 0..TURNS {
+        for ((_, pool), speeds) in databases.iter().zip(&mut speeds) {
+            speeds.push(turn(pool, per_lot, matches).await);
+        }
+    }
+    let flat = median(speeds[0].clone());
+    for ((kind, _), speeds) in databases.iter().zip(speeds) {
+        let speed = median(speeds);
+        let part = speed / flat;
+        println!("lots of {per_lot:>2}, {kind:<4} {speed:>9.0} matches/s, {part:.2} of flat");
+    }
+}
+
+/// The speed of an edition from the first lease until everything is counted, in matches a second.
+async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
+    let worker = workers::greet(pool, "bench", "none", "bench", NOW).await.expect("a worker");
+    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let edition = running(pool, &name(), BOTS, matches, per_lot).await;
+    let begin = Instant::now();
+    play(&queue, worker, edition, matches).await;
+    while queue.count(edition).await.expect("they are counted") > 0 {}
+    let speed = speed(matches, begin);
+    assert!(queue.complete(edition, NOW).await.expect("it is looked at"));
+    speed
+}
+
+/// Drops the newest tournament, and tells how long that takes.
+async fn drop_one(kind: &str, pool: &PgPool) {
+    let newest = tournaments::list(pool).await.expect("they are listed").swap_remove(0);
+    let editions = editions::of_tournament(pool, newest.id).await.expect("they are listed");
+    let matches: i64 = editions.iter().map(|edition| edition.matches).sum();
+    tournaments::end(pool, newest.id, TournamentState::Closed, NOW).await.expect("it is closed");
+    let begin = Instant::now();
+    let mut transaction = pool.begin().await.expect("a transaction");
+    dropped::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
+    transaction.commit().await.expect("it is dropped");
+    let gone = begin.elapsed().as_secs_f64() * 1000.0;
+    Clearing::new(pool.clone(), Records::default(), || NOW).round().await.expect("it is cleared");
+    let all = begin.elapsed().as_secs_f64() * 1000.0;
+    println!(
+        "{kind}: a tournament of {matches} matches is gone after {gone:.1} ms, and cleared after {all:.0} ms"
+    );
+}
