@@ -36,6 +36,8 @@ INSERT INTO compatibility (oldest) VALUES (1);
 -- Nobody adds an edition meanwhile, and nobody reads or writes what is cut up.
 LOCK TABLE tournaments, editions IN SHARE ROW EXCLUSIVE MODE;
 LOCK TABLE results, records, files, evidence, matches IN ACCESS EXCLUSIVE MODE;
+-- Tables are read once, however large they are.
+SET LOCAL statement_timeout = 0;
 
 -- Ranges of editions' ids that belong to a tournament, with partitions of their own.
 CREATE TABLE shelves (
@@ -64,14 +66,13 @@ CREATE INDEX entrants_of_version ON entrants (version);
 CREATE FUNCTION cut_up(whole text, past integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     before text := whole || '_before';
-    filled boolean;
 BEGIN
     EXECUTE format('ALTER TABLE %I RENAME TO %I', whole, before);
     EXECUTE format('ALTER INDEX %I RENAME TO %I', whole || '_pkey', before || '_pkey');
     EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) PARTITION BY RANGE (edition)',
         whole, before);
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I)', before) INTO filled;
-    IF filled THEN
+    -- Also an empty one: editions that run already go on to write into it.
+    IF past > 0 THEN
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (%s)',
             whole, before, past);
     ELSE

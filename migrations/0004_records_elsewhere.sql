@@ -13,6 +13,8 @@ CREATE TABLE packs (
 CREATE INDEX packs_of_edition ON packs (edition);
 CREATE INDEX packs_unused ON packs (begun_at) WHERE NOT used;
 
+-- However large it is.
+SET LOCAL statement_timeout = 0;
 ALTER TABLE records
     ALTER COLUMN bytes DROP NOT NULL,
     -- The object that holds it, and where in it, in bytes.

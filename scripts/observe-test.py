@@ -102,8 +102,14 @@ class Site:
         self.up = subprocess.Popen(
             [PROGRAM, "up", "--data", self.data, "--grpc", self.grpc, "--http", self.pages,
              "--metrics", self.metrics, "--slots", "1"], stdout=log, stderr=log)
-        wait("the services are ready", lambda: fetch(f"http://{self.metrics}/readyz"))
-        self.prometheus = self.watch(log)
+        self.prometheus = None
+        try:
+            wait("the services are ready", lambda: fetch(f"http://{self.metrics}/readyz"))
+            self.watch(log)
+        except BaseException:
+            print((directory / "log").read_text(errors="replace")[-4000:], file=sys.stderr)
+            self.stop()
+            raise
 
     def watch(self, log):
         """Starts a Prometheus that looks every second."""
@@ -115,12 +121,11 @@ class Site:
             "scrape_configs": [{"job_name": "arbiter-coordinator",
                                 "static_configs": [{"targets": [self.metrics]}]}],
         }))
-        started = subprocess.Popen(
+        self.prometheus = subprocess.Popen(
             ["prometheus", f"--config.file={config}", f"--web.listen-address={self.watcher}",
              f"--storage.tsdb.path={self.directory / 'tsdb'}", "--log.level=warn"],
             stdout=log, stderr=log)
         wait("Prometheus is ready", lambda: fetch(f"http://{self.watcher}/-/ready"))
-        return started
 
     def ask(self, path, **words):
         """What Prometheus answers."""
@@ -160,10 +165,11 @@ class Site:
 
     def stop(self):
         """Ends what was started here."""
-        self.prometheus.terminate()
-        self.up.terminate()
-        self.prometheus.wait()
-        self.up.wait()
+        started = [one for one in (self.prometheus, self.up) if one]
+        for one in started:
+            one.terminate()
+        for one in started:
+            one.wait()
 
 
 def rascal(directory):
@@ -208,7 +214,15 @@ def check_dashboard(site, since):
         for target in panel.get("targets", []):
             asked += 1
             query = target["expr"].replace("$__rate_interval", "1m")
-            if not site.had_numbers(query, since):
+
+            def answered(query=query):
+                # A rate is that of something which happened between two looks.
+                fetch(f"http://{site.pages}/")
+                return site.had_numbers(query, since)
+
+            try:
+                wait(panel["title"], answered)
+            except SystemExit:
                 wrong += 1
                 print(f"dashboard, {panel['title']}: nothing for {query}", file=sys.stderr)
     print(f"dashboard: {asked} queries, {wrong} without an answer")

@@ -3,19 +3,20 @@
 # environment below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/prepare.sh
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+install_missing
 target=${CARGO_TARGET_DIR:-$PWD/target}
 venv=$target/moto
 log=$target/moto.log
 if [ ! -x "$venv/bin/moto_server" ]; then
-    python3 -c 'import ensurepip' 2>/dev/null ||
-        apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-venv
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet 'moto[s3]==5.*' flask flask-cors
 fi
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 "$venv/bin/moto_server" --host 127.0.0.1 --port "$port" >"$log" 2>&1 &
 server=$!
-trap 'kill "$server"' EXIT
+trap 'kill "$server" 2>/dev/null || true; wait "$server" || true' EXIT
 export AWS_ACCESS_KEY_ID=arbiter AWS_SECRET_ACCESS_KEY=arbiter AWS_REGION=us-east-1
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ALLOW_HTTP=true
 # The server's first answer takes a second; then the bucket is made.

@@ -13,7 +13,15 @@ name=${2:?usage: upgrade-fixture.sh ARBITER NAME}
 cd "$(dirname "$0")/.."
 : "${ARBITER_DATABASE_URL:?names an empty database}"
 work=$(mktemp -d)
-trap 'kill "$running" 2>/dev/null || true; rm -rf "$work"' EXIT
+running=
+leave() {
+    if [ -n "$running" ]; then
+        kill "$running" 2>/dev/null || true
+        wait "$running" || true
+    fi
+    rm -rf "$work"
+}
+trap leave EXIT
 
 ask() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$ARBITER_DATABASE_URL"; }
 

@@ -59,6 +59,9 @@ fn main() {
         while counted(&pool, edition).await < RESULTS {
             sleep(PAUSE).await;
         }
+        let mut first = Latencies::default();
+        first.time(Reader::connect(server.pages, 0).await.get(&format!("/t/{NAME}/ranking"))).await;
+        println!("{BOTS} bots, {RESULTS} results; the first look of all: {first}");
         for (how, workers, open) in [
             ("no results come in", 0, 0),
             ("results come in", WORKERS, 0),

@@ -25,7 +25,8 @@ use crate::store::{Store, StoreError};
 /// How often it is looked whether something is to be cleared away, although nobody said so.
 const ROUND: Duration = Duration::from_secs(60);
 /// How long a statement may take. Where a shelf waits for somebody to end, no other can be made.
-const PATIENCE: &str = "SET statement_timeout = '20s'";
+const PATIENCE: &str = "SELECT set_config('statement_timeout', '20s', false),
+    set_config('idle_in_transaction_session_timeout', '120s', false)";
 
 /// Why something is not cleared away yet.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +96,10 @@ impl Clearing {
             take_down(&mut *connection, *tournament, name).await?;
         }
         for (tournament, name) in &gone {
-            finish(&mut *connection, store.as_ref(), *tournament, name).await?;
+            // It holds up no other.
+            if let Err(error) = finish(&mut *connection, store.as_ref(), *tournament, name).await {
+                tracing::warn!(tournament = name, %error, "cannot be cleared away yet");
+            }
         }
         let now = (self.clock)();
         if let Some(store) = store {

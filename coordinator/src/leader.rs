@@ -9,11 +9,11 @@
 //! has to find out whether a leader is still alive. Everybody else asks for it twice a second.
 //!
 //! A session ends when its process is killed (its socket closes), when its machine or network is
-//! gone (the server's probes are not answered), and when nothing is said in it for [`SILENCE`]
+//! gone (the server's probes are not answered), and when nothing is said in it for `SILENCE`
 //! (`idle_session_timeout`): a leader that was stopped, or swapped out, is none any more. The
-//! leader says something every [`BEAT`].
+//! leader says something every `BEAT`.
 //!
-//! It trusts its own lock for [`TERM`] after it *began* to say the last thing that was answered.
+//! It trusts its own lock for `TERM` after it *began* to say the last thing that was answered.
 //! That is less than the silence after which the server ends the session, and the server's silence
 //! begins later than ours. So by the time somebody else can have the lock, we do not believe any
 //! more that we hold it. Where the server ends a session in time of peace, whoever gets the lock

@@ -153,7 +153,7 @@ fn wojna_shows_piles_bids_and_wars() {
     let opened = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
     let html = html(&steps, opened.unwrap());
     assert_eq!(html.matches("card peeked").count(), steps.names().len(), "all see a card");
-    assert!(html.contains("<th colspan=\"4\">Pot</th>"), "{html}");
+    assert!(html.contains("<th colspan=\"4\" scope=\"row\">Pot</th>"), "{html}");
     assert_eq!(steps.chapters[0], ("Deal 1".to_owned(), 0));
 }
 

@@ -12,13 +12,22 @@ use crate::home::Home;
 use crate::support::service::done;
 
 /// The addresses of all pages and forms.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 42] = [
     "/",
     "/t/cup",
     "/t/cup/live",
     "/t/cup/start",
     "/t/cup/cancel",
     "/t/cup/close",
+    "/t/cup/retry",
+    "/t/cup/void",
+    "/t/cup/submit",
+    "/new",
+    "/t/cup/bots/mine/withdraw",
+    "/t/cup/bots/mine/reinstate",
+    "/t/cup/bots/mine/versions/1",
+    "/t/cup/bots/mine/versions/1/live",
+    "/t/cup/bots/mine/versions/1/retry",
     "/t/cup/ranking",
     "/t/cup/ranking/live",
     "/t/cup/ranking.csv",

@@ -109,6 +109,7 @@ impl Chrome {
         let mut driver = Command::new(driver)
             .args(["--port=0", "--log-level=SEVERE"])
             .env("HOME", profile.path())
+            .env("TMPDIR", profile.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -83,7 +83,12 @@ impl Replay<'_> {
             "it stops by itself",
             "return document.querySelector('[data-play]').innerText === 'Play'",
         );
-        // At the end it begins again; the space bar is the button's wherever the focus is.
+        // At the end it begins again, slowly, so that it is seen on its way; the space bar is the
+        // button's wherever the focus is.
+        self.chrome.call(
+            "const select = document.querySelector('.player select'); select.value = argument;",
+            &"1".into(),
+        );
         self.chrome.run("document.activeElement.blur()");
         self.chrome.press(" ");
         self.chrome.wait(

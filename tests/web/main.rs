@@ -276,7 +276,7 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
         assert!(!answer.body.contains(" style=") && !answer.body.contains("onclick"), "{path}");
     }
     assert_eq!(browser.page("/healthz"), "ok\n");
-    assert_eq!(browser.page("/readyz"), "ok\n");
+    assert!(browser.page("/readyz").starts_with("ok\n"));
     assert_eq!(browser.get("/metrics").status, 401, "figures are for organisers");
     let mut organiser = browser.clone();
     organiser.log_in(&home.admin());

@@ -137,9 +137,9 @@ fn editions_start_and_bots_leave_and_come_back() {
     let withdraw = "/t/cup/bots/eve/withdraw";
     let there = (303, "/t/cup/bots/eve?done=withdraw".to_owned());
     assert_eq!(post(withdraw, "&sure=yes"), there);
-    assert_eq!(post(withdraw, "&sure=yes").0, 404, "once is enough");
-    assert_eq!(post("/t/cup/bots/ada/reinstate", "").0, 404, "it is not stood down");
-    assert_eq!(post("/t/cup/bots/ada/versions/1/retry", "").0, 404, "it had no trial");
+    assert_eq!(post(withdraw, "&sure=yes").0, 409, "once is enough");
+    assert_eq!(post("/t/cup/bots/ada/reinstate", "").0, 409, "it is not stood down");
+    assert_eq!(post("/t/cup/bots/ada/versions/1/retry", "").0, 409, "it had no trial");
     let bots = home.json("bots cup");
     let withdrawn: Vec<_> = bots.iter().map(|bot| bot["withdrawn"].clone()).collect();
     assert_eq!(withdrawn, [Value::from(false), false.into(), true.into()]);

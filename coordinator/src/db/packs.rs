@@ -59,7 +59,7 @@ pub async fn forgotten(
 ) -> Result<Vec<(EditionId, PackId)>, Error> {
     let statement = "
         SELECT edition, id FROM packs WHERE NOT used AND begun_at < $1
-        ORDER BY begun_at LIMIT 100 FOR UPDATE SKIP LOCKED";
+        ORDER BY begun_at LIMIT 20 FOR UPDATE SKIP LOCKED";
     let found: Vec<(i32, PackId)> = sqlx::query_as(statement).bind(before).fetch_all(db).await?;
     Ok(found.into_iter().map(|(edition, id)| (EditionId(edition), id)).collect())
 }

@@ -4,7 +4,7 @@ use arbiter_games::Seed;
 use arbiter_proto::ids::{EditionId, TournamentId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
 use super::changes;
@@ -152,9 +152,11 @@ pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tou
 ///
 /// # Errors
 /// If the database fails.
-pub async fn lock(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
-    let statement = there!("AND t.id = $1 FOR NO KEY UPDATE OF t");
-    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>, Error> {
+    // The lock first: whoever waited for it is to see what was done meanwhile.
+    let statement = "SELECT FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
+    sqlx::query(statement).bind(id.0).execute(&mut *db).await?;
+    get(db, id).await
 }
 
 /// The tournament of an edition.

@@ -5,9 +5,9 @@
 //! first: whatever happens in between, a pack that no record refers to is known, and taken away after
 //! a while ([`FORGOTTEN`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{EditionId, Lease, MatchNumber};
 use sqlx::Error;
 use time::{Duration, OffsetDateTime};
 
@@ -22,12 +22,12 @@ pub(crate) const FORGOTTEN: Duration = Duration::HOUR;
 
 /// Where the records of some reports are, if they are not in the database.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(HashMap<(EditionId, MatchNumber), Slice>);
+pub struct Kept(HashMap<(Lease, MatchNumber), Slice>);
 
 impl Kept {
-    /// Where a record is, if not in the database.
-    pub(super) fn find(&self, edition: EditionId, number: MatchNumber) -> Option<Slice> {
-        self.0.get(&(edition, number)).copied()
+    /// Where the record of a match is that was reported under a lease, if not in the database.
+    pub(super) fn find(&self, lease: Lease, number: MatchNumber) -> Option<Slice> {
+        self.0.get(&(lease, number)).copied()
     }
 }
 
@@ -55,11 +55,14 @@ impl Queue {
     ) -> Result<Kept, KeepError> {
         let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
         let mut places = Vec::new();
-        for report in reports {
+        let mut named = HashSet::new();
+        // As they are judged: the first under each lease that is in form.
+        let kept = reports.iter().filter(|report| report.claim().is_some());
+        for report in kept.filter(|report| named.insert(report.lease)) {
             let edition = report.lease.lot.edition;
             for (number, bytes) in &report.records {
                 let pack = contents.entry(edition).or_default();
-                places.push((edition, *number, size(pack.len()), size(bytes.len())));
+                places.push((report.lease, *number, size(pack.len()), size(bytes.len())));
                 pack.extend_from_slice(bytes);
             }
         }
@@ -73,9 +76,9 @@ impl Queue {
             store.put(*edition, *pack, content).await?;
         }
         let begun: HashMap<EditionId, PackId> = begun.into_iter().collect();
-        let place = |(edition, number, start, length)| {
-            let pack = *begun.get(&edition)?;
-            Some(((edition, number), Slice { pack, start, length }))
+        let place = |(lease, number, start, length): (Lease, MatchNumber, i32, i32)| {
+            let pack = *begun.get(&lease.lot.edition)?;
+            Some(((lease, number), Slice { pack, start, length }))
         };
         Ok(Kept(places.into_iter().filter_map(place).collect()))
     }

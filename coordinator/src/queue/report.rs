@@ -53,7 +53,7 @@ impl Report {
     /// What is claimed about the lot, if the report is in form: consecutive matches with scores of
     /// the same width, and nothing that no match could have. Whether they are the matches of the
     /// lot is for the database to say.
-    fn claim(&self) -> Option<Claim> {
+    pub(super) fn claim(&self) -> Option<Claim> {
         let first = self.results.first()?;
         let width = first.scores.len();
         let in_form = (first.number.0..)
@@ -240,7 +240,7 @@ async fn store_records<'a>(
     let mut records = Vec::new();
     for (edition, report) in stored {
         for (number, bytes) in &report.records {
-            let record = match kept.find(edition, *number) {
+            let record = match kept.find(report.lease, *number) {
                 Some(slice) => {
                     used.insert(slice.pack);
                     Record::There(slice)

@@ -32,7 +32,9 @@ impl Shared {
         let entrant = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
         let runs = matches!(edition.state, EditionState::Planning | EditionState::Running);
         let key = (edition.id, entrant);
-        let kept = self.reply_times.get(key, runs.then_some(OLDEST));
+        // What was read before its end is not the whole.
+        let ended = edition.ended_at.map(|ended| (self.now() - ended).unsigned_abs());
+        let kept = self.reply_times.get(key, if runs { Some(OLDEST) } else { ended });
         let found = if let Some(found) = kept {
             found
         } else {

@@ -311,7 +311,7 @@ fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition 
 
 impl Shared {
     /// A tournament with its editions.
-    async fn described(
+    pub(super) async fn described(
         &self,
         found: tournaments::Tournament,
         viewer: &Viewer,

@@ -37,7 +37,10 @@ impl Shared {
                         last = now.clone();
                         sent = sender.send(Ok(now)).await;
                     }
-                    Err(status) => sent = sender.send(Err(status)).await,
+                    Err(status) => {
+                        drop(sender.send(Err(status)).await);
+                        return;
+                    }
                 }
             }
         });

@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{GetRankingRequest, GetRankingResponse, GetTournamentRequest, Tournament};
 use tokio::sync::watch;
 use tonic::{Request, Status};
 
 use super::{Shared, Viewer};
 
-/// How old it may be what is shown of a tournament of which an edition runs: as old as its
-/// leaderboard.
+/// How old what is shown of a tournament is when it is renewed, while an edition runs.
 const LATELY: Duration = Duration::from_millis(500);
+/// How old it may be: whoever looks meanwhile does not wait.
+const OLDEST: Duration = Duration::from_secs(1);
 /// Tournaments that are remembered.
 const REMEMBERED: usize = 64;
 
@@ -25,14 +25,23 @@ type State = Option<Result<GetRankingResponse, Status>>;
 /// What is watched: a page, by those who may see everything or by all others.
 type Page = (GetRankingRequest, bool);
 
-/// Tournaments by name, as those see them who may see everything or all others, and since when.
-type Tournaments = HashMap<(String, bool), (Instant, Tournament)>;
+/// A tournament's name, and whether it is seen by those who may see everything or by all others.
+type Sight = (String, bool);
+
+/// A tournament as it was seen.
+#[derive(Debug)]
+struct Seen {
+    at: Instant,
+    /// When somebody began to look again.
+    renewed: Instant,
+    tournament: Tournament,
+}
 
 /// The pages that are watched, and the tournaments that were looked at lately.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     pages: Arc<Mutex<HashMap<Page, watch::Sender<State>>>>,
-    tournaments: Arc<Mutex<Tournaments>>,
+    tournaments: Arc<Mutex<HashMap<Sight, Seen>>>,
 }
 
 impl Shared {
@@ -41,23 +50,24 @@ impl Shared {
         &self,
         request: Request<GetTournamentRequest>,
     ) -> Result<Tournament, Status> {
-        let seen = || self.watched.tournaments.lock().unwrap_or_else(PoisonError::into_inner);
         let viewer = self.viewer(&request).await?;
-        let key = (request.get_ref().tournament.clone(), viewer.organises());
-        let now = Instant::now();
-        if let Some((since, found)) = seen().get(&key)
-            && now - *since < LATELY
-        {
-            return Ok(found.clone());
+        let sight = (request.into_inner().tournament, viewer.organises());
+        let Some((found, old)) = self.watched.seen(&sight) else {
+            return self.look(sight, &viewer).await;
+        };
+        if old {
+            let shared = self.clone();
+            // Where it fails, the next who has to wait is told so.
+            tokio::spawn(async move { drop(shared.look(sight, &viewer).await) });
         }
-        let found = self.get_tournament(request).await?.into_inner();
-        if found.editions.iter().any(|edition| edition.state == "running") {
-            let mut seen = seen();
-            if seen.len() >= REMEMBERED {
-                seen.retain(|_, (since, _)| now - *since < LATELY);
-            }
-            seen.insert(key, (now, found.clone()));
-        }
+        Ok(found)
+    }
+
+    async fn look(&self, sight: Sight, viewer: &Viewer) -> Result<Tournament, Status> {
+        let at = Instant::now();
+        let found = self.tournament(&sight.0).await?;
+        let found = self.described(found, viewer).await?;
+        self.watched.remember(sight, at, &found);
         Ok(found)
     }
 }
@@ -65,6 +75,35 @@ impl Shared {
 impl Watched {
     fn pages(&self) -> MutexGuard<'_, HashMap<Page, watch::Sender<State>>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was seen of a tournament, unless that is too long ago; and whether whoever asks is to
+    /// renew it.
+    fn seen(&self, sight: &Sight) -> Option<(Tournament, bool)> {
+        let mut seen = self.tournaments();
+        let seen = seen.get_mut(sight).filter(|seen| seen.at.elapsed() < OLDEST)?;
+        let old = seen.renewed.elapsed() >= LATELY;
+        if old {
+            seen.renewed = Instant::now();
+        }
+        Some((seen.tournament.clone(), old))
+    }
+
+    /// Remembers a tournament of which an edition runs.
+    fn remember(&self, sight: Sight, at: Instant, found: &Tournament) {
+        let mut seen = self.tournaments();
+        if !found.editions.iter().any(|edition| edition.state == "running") {
+            seen.remove(&sight);
+            return;
+        }
+        if seen.len() >= REMEMBERED {
+            seen.retain(|_, seen| seen.at.elapsed() < OLDEST);
+        }
+        seen.insert(sight, Seen { at, renewed: at, tournament: found.clone() });
+    }
+
+    fn tournaments(&self) -> MutexGuard<'_, HashMap<Sight, Seen>> {
+        self.tournaments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Joins those who watch a page. A state that is followed by another at once may be left out.

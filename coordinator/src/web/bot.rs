@@ -92,7 +92,11 @@ impl Play {
         let place = match shared.get_place(asked).await {
             Ok(place) => Some(place.into_inner()),
             // A bot that has entered no edition yet has no place.
-            Err(status) if [Code::NotFound, Code::FailedPrecondition].contains(&status.code()) => {
+            // Nor is one shown while boards are frozen; what its owner may see and do still is.
+            Err(status)
+                if [Code::NotFound, Code::FailedPrecondition, Code::PermissionDenied]
+                    .contains(&status.code()) =>
+            {
                 return Ok(Self::default());
             }
             Err(status) => return Err(status.into()),
@@ -100,7 +104,16 @@ impl Play {
         let asked = session.ask(GetMeetingsRequest { board: board.clone(), bot: bot.clone() });
         let meetings = shared.get_meetings(asked).await?.into_inner().meetings;
         let asked = session.ask(GetReplyTimesRequest { board, bot });
-        let times = Some(shared.get_reply_times(asked).await?.into_inner());
+        let times = match shared.get_reply_times(asked).await {
+            Ok(times) => Some(times.into_inner()),
+            // A record is out of reach, or too many ask: the rest of the page does not need them.
+            Err(status)
+                if [Code::Unavailable, Code::ResourceExhausted].contains(&status.code()) =>
+            {
+                None
+            }
+            Err(status) => return Err(status.into()),
+        };
         Ok(Self { place, meetings, times })
     }
 }

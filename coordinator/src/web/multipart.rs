@@ -62,5 +62,8 @@ impl Upload {
 
 /// What is said of a form that cannot be read.
 fn broken(error: &MultipartError) -> WebError {
-    WebError::new(error.status(), format!("the form cannot be read: {}", error.body_text()))
+    // That it did not arrive is no failure of ours.
+    let status = error.status();
+    let status = if status.is_server_error() { StatusCode::BAD_REQUEST } else { status };
+    WebError::new(status, format!("the form cannot be read: {}", error.body_text()))
 }

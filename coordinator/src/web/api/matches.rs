@@ -8,6 +8,7 @@ use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_replay::{Clock, Difference, Step, Steps};
+use axum::http::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,6 +135,11 @@ impl Question for ListMatches {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Match>, Problem> {
         let Self { tournament, edition, bot, after, limit } = self;
+        // What follows is of the same edition, whichever is the official one by then.
+        let board = v1::Board { tournament: tournament.clone(), edition };
+        let viewer = asker.viewer().await?;
+        let (found, _) = asker.shared.edition_of(Some(board), Which::Official, &viewer).await?;
+        let edition = Some(found.number);
         let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
         let mut answers = asker.shared.list_matches(asker.ask(asked)).await?.into_inner();
         let mut items: Vec<Match> = Vec::new();
@@ -144,9 +150,17 @@ impl Question for ListMatches {
         items.truncate(limit.entries());
         let last = items.last().filter(|_| more);
         let last = last.and_then(|last| last.r#match.parse::<MatchId>().ok());
-        let next = last.map(|last| following(&asker.uri, "after", last.number));
+        let next = last.map(|last| onwards(&asker.uri, found.number, last.number));
         Ok(Page { items, next })
     }
+}
+
+/// The address of the page behind a match, of the same edition: whichever is the official or the
+/// newest one by then.
+fn onwards(uri: &Uri, edition: i32, last: MatchNumber) -> String {
+    let pinned = following(uri, "edition", edition);
+    let pinned = pinned.parse().unwrap_or_else(|_| uri.clone());
+    following(&pinned, "after", last)
 }
 
 /// One match.
@@ -386,7 +400,7 @@ impl Question for ListPlanned {
             deal: planned.deal.to_string(),
             board: planned.board,
         };
-        let next = more.map(|last| following(&asker.uri, "after", last));
+        let next = more.map(|last| onwards(&asker.uri, edition.number, last));
         Ok(Page { items: found.into_iter().map(planned).collect(), next })
     }
 }

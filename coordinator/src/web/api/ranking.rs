@@ -120,7 +120,9 @@ impl Asker {
     ) -> Result<Option<String>, Problem> {
         let board = v1::Board { tournament: tournament.to_owned(), edition };
         let viewer = self.viewer().await?;
-        let (found, _) = self.shared.edition_of(Some(board), default, &viewer).await?;
+        // What cannot be told is refused by the answer itself, which may be about the next edition.
+        let found = self.shared.edition_of(Some(board), default, &viewer).await;
+        let Ok((found, _)) = found else { return Ok(None) };
         let complete = found.state == EditionState::Complete;
         Ok(complete.then(|| format!("{} {}", found.id, found.counted)))
     }
