@@ -33,8 +33,11 @@ impl Stage {
         Self { data, presets: at.join("presets"), log, address: free_address() }
     }
 
+    /// The program before it listens for Ctrl-C is ended by it; but not where whoever started the
+    /// tests ignores it, as shells have their jobs in the background do, for that is inherited.
     fn command(&self, more: &[&str]) -> Command {
-        let mut command = arbiter();
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg(arbiter().get_program());
         command.args(["demo", "--quick", "--slots", "2", "--lease", "3s", "--faults", "1000"]);
         command.args(["--grpc", &self.address.to_string()]);
         command.arg("--data").arg(&self.data).arg("--presets").arg(&self.presets).args(more);
