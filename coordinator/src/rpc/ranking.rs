@@ -8,8 +8,7 @@ use arbiter_proto::v1::{
     GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, GetReplyTimesRequest,
     GetReplyTimesResponse, Meeting, Place, Provisional,
 };
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::StreamExt as _;
 use tonic::{Request, Response, Status};
 
 use super::status::{database, missing};
@@ -116,38 +115,8 @@ impl RankingService for Shared {
         &self,
         request: Request<GetRankingRequest>,
     ) -> Result<Response<Self::WatchRankingStream>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let asked = request.into_inner();
-        let mut states = self.watched.join(self, &asked, &viewer);
-        let mut last = self.page(&asked, &viewer).await?;
-        let (sender, pages) = mpsc::channel(1);
-        tokio::spawn(async move {
-            if sender.send(Ok(last.clone())).await.is_err() {
-                return;
-            }
-            loop {
-                tokio::select! {
-                    () = sender.closed() => return,
-                    changed = states.changed() => if changed.is_err() { return },
-                }
-                let state = states.borrow_and_update().clone();
-                match state {
-                    Some(Ok(page)) if page != last => {
-                        last = page.clone();
-                        if sender.send(Ok(page)).await.is_err() {
-                            return;
-                        }
-                    }
-                    Some(Err(status)) => {
-                        // Whoever has left needs no reason.
-                        drop(sender.send(Err(status)).await);
-                        return;
-                    }
-                    Some(Ok(_)) | None => {}
-                }
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(pages))))
+        let pages = self.watch_page(request).await?;
+        Ok(Response::new(Box::pin(pages.map(|told| Ok(told?.page.clone())))))
     }
 }
 

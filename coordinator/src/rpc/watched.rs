@@ -3,11 +3,12 @@
 //! counting its lots.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_proto::v1::{GetRankingRequest, GetRankingResponse, GetTournamentRequest, Tournament};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Status};
 
 use super::{Shared, Viewer};
@@ -19,8 +20,27 @@ const OLDEST: Duration = Duration::from_secs(1);
 /// Tournaments that are remembered.
 const REMEMBERED: usize = 64;
 
+/// A page of a leaderboard as all who watch it are told of it.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// How it stands.
+    pub(crate) page: GetRankingResponse,
+    shown: OnceLock<String>,
+}
+
+impl Told {
+    fn new(page: GetRankingResponse) -> Arc<Self> {
+        Arc::new(Self { page, shown: OnceLock::new() })
+    }
+
+    /// What browsers are shown of it: drawn for the first of them, and the same for all.
+    pub(crate) fn shown(&self, draw: impl FnOnce(&GetRankingResponse) -> String) -> &str {
+        self.shown.get_or_init(|| draw(&self.page))
+    }
+}
+
 /// How a page stands; nothing, until it has changed for the first time.
-type State = Option<Result<GetRankingResponse, Status>>;
+type State = Option<Result<Arc<Told>, Status>>;
 
 /// What is watched: a page, by those who may see everything or by all others.
 type Page = (GetRankingRequest, bool);
@@ -61,6 +81,24 @@ impl Shared {
             tokio::spawn(async move { drop(shared.look(sight, &viewer).await) });
         }
         Ok(found)
+    }
+
+    /// A page of a leaderboard as it stands, and again whenever it changes.
+    pub(crate) async fn watch_page(
+        &self,
+        request: Request<GetRankingRequest>,
+    ) -> Result<ReceiverStream<Result<Arc<Told>, Status>>, Status> {
+        let viewer = self.viewer(&request).await?;
+        let asked = request.into_inner();
+        let states = self.watched.join(self, &asked, &viewer);
+        let page = self.page(&asked, &viewer).await?;
+        let first = match &*states.borrow() {
+            Some(Ok(told)) if told.page == page => Arc::clone(told),
+            _ => Told::new(page),
+        };
+        let (sender, pages) = mpsc::channel(1);
+        tokio::spawn(pass_on(first, states, sender));
+        Ok(ReceiverStream::new(pages))
     }
 
     async fn look(&self, sight: Sight, viewer: &Viewer) -> Result<Tournament, Status> {
@@ -107,7 +145,7 @@ impl Watched {
     }
 
     /// Joins those who watch a page. A state that is followed by another at once may be left out.
-    pub(super) fn join(
+    fn join(
         &self,
         shared: &Shared,
         asked: &GetRankingRequest,
@@ -142,9 +180,9 @@ impl Watched {
             let now = shared.page(&page.0, viewer).await;
             let failed = now.is_err();
             watchers.send_if_modified(|last| {
-                let same = matches!((&*last, &now), (Some(Ok(last)), Ok(now)) if last == now);
+                let same = matches!((&*last, &now), (Some(Ok(last)), Ok(now)) if last.page == *now);
                 if !same {
-                    *last = Some(now);
+                    *last = Some(now.map(Told::new));
                 }
                 !same
             });
@@ -164,5 +202,33 @@ impl Watched {
             pages.remove(page);
         }
         left
+    }
+}
+
+/// Passes on how a page stands to one who watches it, until he leaves or it fails.
+async fn pass_on(
+    mut last: Arc<Told>,
+    mut states: watch::Receiver<State>,
+    sender: mpsc::Sender<Result<Arc<Told>, Status>>,
+) {
+    let mut sent = sender.send(Ok(Arc::clone(&last))).await;
+    while sent.is_ok() {
+        tokio::select! {
+            () = sender.closed() => return,
+            changed = states.changed() => if changed.is_err() { return },
+        }
+        let state = states.borrow_and_update().clone();
+        match state {
+            Some(Ok(told)) if told.page != last.page => {
+                last = Arc::clone(&told);
+                sent = sender.send(Ok(told)).await;
+            }
+            Some(Err(status)) => {
+                // Whoever has left needs no reason.
+                drop(sender.send(Err(status)).await);
+                return;
+            }
+            Some(Ok(_)) | None => {}
+        }
     }
 }

@@ -8,7 +8,7 @@ use arbiter_proto::v1::{
 };
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use time::OffsetDateTime;
 
@@ -114,9 +114,12 @@ pub(super) async fn live(
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
-    let boards = shared.watch_ranking(session.ask(look.request(&tournament))).await?.into_inner();
+    let boards = shared.watch_page(session.ask(look.request(&tournament))).await?;
     let present = shared.queue.metrics().viewers.enter();
-    Ok(live::watched(present, boards, move |board| places(&tournament, board)))
+    Ok(live::watched(present, boards, move |told| {
+        let shown = told.shown(|board| places(&tournament, board).into_string());
+        PreEscaped(shown.to_owned())
+    }))
 }
 
 /// Which leaderboard this is, and which others there are.
