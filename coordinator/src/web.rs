@@ -49,6 +49,7 @@ use crate::metrics::count_request;
 use crate::rpc::Shared;
 use crate::tricks_http;
 pub use live::stream;
+pub use page::framed;
 
 /// What the browser may do for a page: nothing but what this server itself gives it.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \

@@ -21,15 +21,26 @@ pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
             a href="/login" { "Log in" }
         }
     };
-    framed(title, &who, body)
+    framed(title, &html! {}, &ways(&who), body)
 }
 
 /// A page that is the same for everybody.
 pub(super) fn plain(title: &str, body: &Markup) -> Markup {
-    framed(title, &html! {}, body)
+    framed(title, &html! {}, &ways(&html! {}), body)
 }
 
-fn framed(title: &str, who: &Markup, body: &Markup) -> Markup {
+/// The ways from every page to others.
+fn ways(who: &Markup) -> Markup {
+    html! {
+        a.home href="/" { "Arbiter" }
+        a href="/queue" { "Workers and queue" }
+        (who)
+    }
+}
+
+/// A whole page: `more` is for its head, `ways` lead to others. What it looks like comes with
+/// [`dressed`](super::dressed).
+pub fn framed(title: &str, more: &Markup, ways: &Markup, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -41,16 +52,11 @@ fn framed(title: &str, who: &Markup, body: &Markup) -> Markup {
                 link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/assets/arbiter.css";
                 script src="/assets/arbiter.js" defer {}
+                (more)
             }
             body {
                 a.skip href="#main" { "To the content" }
-                header {
-                    nav aria-label="Arbiter" {
-                        a.home href="/" { "Arbiter" }
-                        a href="/queue" { "Workers and queue" }
-                        (who)
-                    }
-                }
+                header { nav aria-label="Arbiter" { (ways) } }
                 main id="main" { (body) }
             }
         }

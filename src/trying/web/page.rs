@@ -1,12 +1,13 @@
 //! What all pages have in common.
 
+use arbiter_coordinator::web::framed;
 use arbiter_games::gomoku::SIDE;
 use arbiter_games::{GameName, Params};
 use axum::Form;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 
 use super::Desk;
 use crate::cli::Failure;
@@ -22,30 +23,14 @@ pub(super) fn page(desk: &Desk, title: &str, waiting: bool, body: &Markup) -> Ma
             a href=(desk.path(&format!("console/{index}"))) { "Talk to " (name) }
         }
     };
-    framed(title, waiting, &nav, body)
+    framed(title, &head(waiting), &nav, body)
 }
 
-fn framed(title: &str, waiting: bool, nav: &Markup, body: &Markup) -> Markup {
+/// What the head of a page has besides what all have.
+fn head(waiting: bool) -> Markup {
     html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " – Arbiter" }
-                link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
-                link rel="stylesheet" href="/assets/arbiter.css";
-                link rel="stylesheet" href="/assets/try.css";
-                script src="/assets/arbiter.js" defer {}
-                @if waiting { noscript { meta http-equiv="refresh" content="1"; } }
-            }
-            body {
-                a.skip href="#main" { "To the content" }
-                header { nav aria-label="Arbiter" { (nav) } }
-                main id="main" { (body) }
-            }
-        }
+        link rel="stylesheet" href="/assets/try.css";
+        @if waiting { noscript { meta http-equiv="refresh" content="1"; } }
     }
 }
 
@@ -115,7 +100,7 @@ impl IntoResponse for WebError {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("No page");
         let body = html! { h1 { (title) } p { (self.why) } };
-        (self.status, framed(title, false, &html! {}, &body)).into_response()
+        (self.status, framed(title, &head(false), &html! {}, &body)).into_response()
     }
 }
 
