@@ -105,15 +105,27 @@ impl Clearing {
         if let Some(store) = store {
             forget_packs(&mut *connection, store, now - FORGOTTEN).await?;
         }
-        if let Some(keep) = keep {
-            for edition in records::old(&mut *connection, now - *keep).await? {
-                while records::forget_some(&mut *connection, edition).await? > 0 {}
-                remove_packs(&mut *connection, store.as_ref(), edition).await?;
-                tracing::info!(%edition, "its records were kept for long enough, and are gone");
+        let Some(keep) = keep else { return Ok(()) };
+        for edition in records::old(&mut *connection, now - *keep).await? {
+            match forget_records(&mut *connection, store.as_ref(), edition).await {
+                Ok(()) => {
+                    tracing::info!(%edition, "its records were kept for long enough, and are gone");
+                }
+                Err(error) => tracing::warn!(%edition, %error, "its old records cannot go yet"),
             }
         }
         Ok(())
     }
+}
+
+/// Clears the records of an edition away.
+async fn forget_records(
+    connection: &mut PgConnection,
+    store: Option<&Store>,
+    edition: EditionId,
+) -> Result<(), ClearError> {
+    while records::forget_some(&mut *connection, edition).await? > 0 {}
+    remove_packs(connection, store, edition).await
 }
 
 /// Takes down the shelves of a tournament.

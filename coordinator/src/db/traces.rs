@@ -1,6 +1,6 @@
 //! Where the traces of versions and editions go on, where traces are exported.
 
-use arbiter_proto::ids::{EditionId, VersionId};
+use arbiter_proto::ids::{EditionId, Lease, VersionId};
 use arbiter_proto::trace::TraceParent;
 use sqlx::{Error, PgExecutor};
 
@@ -79,17 +79,23 @@ async fn find(
     Ok(found.and_then(|parent| parent.parse().ok()))
 }
 
-/// Has the trace of a version go on from here, unless an edition shows it already.
+/// Has the trace of a version go on from here, while the lease of its trial holds and unless an
+/// edition shows it already.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn move_version(
     db: impl PgExecutor<'_>,
-    version: VersionId,
+    trial: Lease,
     parent: &TraceParent,
 ) -> Result<(), Error> {
-    let statement = "UPDATE traces SET parent = $2 WHERE subject = 'version' AND id = $1";
-    sqlx::query(statement).bind(version.0).bind(parent.to_string()).execute(db).await.map(drop)
+    let Some(version) = trial.version() else { return Ok(()) };
+    let statement = "
+        UPDATE traces SET parent = $2 WHERE subject = 'version' AND id = $1
+          AND EXISTS (SELECT FROM trials t
+                      WHERE t.version = $1 AND t.attempt = $3 AND t.state = 'leased')";
+    let query = sqlx::query(statement).bind(version.0).bind(parent.to_string());
+    query.bind(trial.attempt.0).execute(db).await.map(drop)
 }
 
 /// Where the traces of those versions go on that an edition is the first to show, or to pass over
@@ -114,11 +120,12 @@ pub async fn take_versions(
     Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
 }
 
-/// Forgets the trace of a version that no edition will show.
+/// Forgets the trace of a version that no edition will show: it failed its trial.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn forget_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<(), Error> {
+pub async fn forget_version(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), Error> {
+    let Some(version) = trial.version() else { return Ok(()) };
     let statement = "DELETE FROM traces WHERE subject = 'version' AND id = $1";
     sqlx::query(statement).bind(version.0).execute(db).await.map(drop)
 }

@@ -7,36 +7,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::ids::{Lease, WorkerId};
 
-/// Which worker has which leases.
+/// A stream of a worker: a worker that comes back opens another one, and the end of the older one
+/// may be noticed after that.
+pub(super) type Stream = (WorkerId, i32);
+
+/// Over which stream which leases are held.
 #[derive(Clone, Debug, Default)]
-pub struct Playing(Arc<Mutex<HashMap<WorkerId, HashSet<Lease>>>>);
+pub struct Playing(Arc<Mutex<HashMap<Stream, HashSet<Lease>>>>);
 
 impl Playing {
-    fn leases(&self) -> MutexGuard<'_, HashMap<WorkerId, HashSet<Lease>>> {
+    fn leases(&self) -> MutexGuard<'_, HashMap<Stream, HashSet<Lease>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A worker has these leases.
-    pub(super) fn begin(&self, worker: WorkerId, leases: &[Lease]) {
-        self.leases().entry(worker).or_default().extend(leases);
+    pub(super) fn begin(&self, stream: Stream, leases: &[Lease]) {
+        self.leases().entry(stream).or_default().extend(leases);
     }
 
     /// A worker has none of these leases any more.
-    pub(super) fn end(&self, worker: WorkerId, leases: &[Lease]) {
-        if let Some(held) = self.leases().get_mut(&worker) {
-            held.retain(|lease| !leases.contains(lease));
+    pub(super) fn end(&self, stream: Stream, leases: &[Lease]) {
+        if let Some(held) = self.leases().get_mut(&stream) {
+            for lease in leases {
+                held.remove(lease);
+            }
         }
     }
 
     /// A worker has left: it will renew what it plays where it comes back.
-    pub(super) fn leave(&self, worker: WorkerId) {
-        self.leases().remove(&worker);
+    pub(super) fn leave(&self, stream: Stream) {
+        self.leases().remove(&stream);
     }
 
     /// Which leases the workers have, as far as is known here.
-    pub(crate) fn all(&self) -> Vec<(WorkerId, Lease)> {
+    pub(crate) fn all(&self) -> HashSet<(WorkerId, Lease)> {
         let leases = self.leases();
-        let held = leases.iter().flat_map(|(worker, held)| held.iter().map(|one| (*worker, *one)));
+        let held =
+            leases.iter().flat_map(|((worker, _), held)| held.iter().map(|one| (*worker, *one)));
         held.collect()
     }
 }
@@ -52,15 +59,16 @@ mod tests {
         let playing = Playing::default();
         let lease = |version| Lease::of_trial(VersionId(version), Attempt(1));
         let (one, other) = (WorkerId(1), WorkerId(2));
-        playing.begin(one, &[lease(1), lease(2)]);
-        playing.begin(other, &[lease(3)]);
-        playing.begin(one, &[lease(2)]);
-        playing.end(one, &[lease(1), lease(9)]);
-        playing.end(WorkerId(7), &[lease(3)]);
-        let mut all = playing.all();
-        all.sort_by_key(|(worker, _)| *worker);
-        assert_eq!(all, [(one, lease(2)), (other, lease(3))]);
-        playing.leave(other);
-        assert_eq!(playing.all(), [(one, lease(2))]);
+        playing.begin((one, 1), &[lease(1), lease(2)]);
+        playing.begin((other, 1), &[lease(3)]);
+        playing.begin((one, 1), &[lease(2)]);
+        playing.end((one, 1), &[lease(1), lease(9)]);
+        playing.end((WorkerId(7), 1), &[lease(3)]);
+        assert_eq!(playing.all(), HashSet::from([(one, lease(2)), (other, lease(3))]));
+        // It is back before it is noticed that it was gone.
+        playing.begin((other, 2), &[lease(3), lease(4)]);
+        playing.leave((other, 1));
+        let held = [(one, lease(2)), (other, lease(3)), (other, lease(4))];
+        assert_eq!(playing.all(), HashSet::from(held));
     }
 }

@@ -31,6 +31,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
+use super::playing::Stream;
 use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
@@ -162,7 +163,7 @@ impl Session {
         let _present = self.shared.queue.metrics().sessions.enter();
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
-        self.shared.playing.leave(self.worker);
+        self.shared.playing.leave(self.stream());
         // If this fails, the worker is soon not seen any more.
         drop(workers::disconnect(&self.shared.pool, self.worker, self.number).await);
         match end {
@@ -173,6 +174,10 @@ impl Session {
                 drop(self.outbound.send(Err(status)).await);
             }
         }
+    }
+
+    fn stream(&self) -> Stream {
+        (self.worker, self.number)
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
@@ -258,7 +263,7 @@ impl Session {
             Some(Say::Renew(renew)) => self.renew(&leases(renew.leases)?).await,
             Some(Say::GiveBack(given)) => {
                 let given = leases(given.leases)?;
-                self.shared.playing.end(self.worker, &given);
+                self.shared.playing.end(self.stream(), &given);
                 let back = self.shared.queue.give_back(&given).await.map_err(database)?;
                 tracing::info!(lots = back.len(), "given back");
                 self.shared.dispatcher.news();
@@ -288,7 +293,7 @@ impl Session {
         match self.shared.handout.lot(work, lease_ms).await {
             Ok(lot) => {
                 tracing::debug!(%lease, "handed out");
-                self.shared.playing.begin(self.worker, &[lease]);
+                self.shared.playing.begin(self.stream(), &[lease]);
                 self.sent(self.say(Answer::Lot(lot)).await, lease, since).await
             }
             Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
@@ -310,7 +315,7 @@ impl Session {
                 let traced = TraceParent::carried(&message.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
-                self.shared.playing.begin(self.worker, &[lease]);
+                self.shared.playing.begin(self.stream(), &[lease]);
                 let sent = self.sent(self.say(Answer::Trial(message)).await, lease, since).await;
                 self.shared.changes.tell();
                 sent
@@ -356,7 +361,7 @@ impl Session {
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let (lease, came) = (lease(report.lease)?, Instant::now());
         let parent = TraceParent::carried(&report.trace);
-        self.shared.playing.end(self.worker, &[lease]);
+        self.shared.playing.end(self.stream(), &[lease]);
         if let Some(tried) = report.trial {
             let (shared, worker) = (self.shared.clone(), self.worker);
             let end = async move {
@@ -411,8 +416,8 @@ impl Session {
         let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
         let lost = leases.iter().copied().filter(|lease| !held.contains(lease));
         let lost: Vec<_> = lost.collect();
-        self.shared.playing.begin(self.worker, &held);
-        self.shared.playing.end(self.worker, &lost);
+        self.shared.playing.begin(self.stream(), &held);
+        self.shared.playing.end(self.stream(), &lost);
         if lost.is_empty() {
             return Ok(());
         }
@@ -424,7 +429,7 @@ impl Session {
     /// Takes note of an attempt that failed.
     async fn fault(&self, fault: v1::Fault) -> Result<(), End> {
         let lease = lease(fault.lease)?;
-        self.shared.playing.end(self.worker, &[lease]);
+        self.shared.playing.end(self.stream(), &[lease]);
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
@@ -457,16 +462,20 @@ impl Shared {
                 return self.malformed(lease, reason, came).await;
             }
         };
-        if let (Some(version), Some(parent)) = (lease.version(), span.context()) {
-            // Before it enters: an edition that shows it goes on from here. What fails here costs a
-            // trace no more than a turn.
-            drop(match outcome.verdict {
-                None => traces::move_version(&self.pool, version, &parent).await,
-                Some(_) => traces::forget_version(&self.pool, version).await,
-            });
+        // What fails with a trace costs it no more than a turn.
+        let parent = span.context();
+        if let (None, Some(parent)) = (&outcome.verdict, &parent) {
+            // Before it enters: an edition that shows it goes on from here.
+            drop(traces::move_version(&self.pool, lease, parent).await);
         }
         match self.queue.end_trial(&outcome, &program, self.now()).await {
             Ok(stored) => {
+                if stored == queue::Verdict::Accepted
+                    && outcome.verdict.is_some()
+                    && parent.is_some()
+                {
+                    drop(traces::forget_version(&self.pool, lease).await);
+                }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());
                 let trace_id = span.trace_id();

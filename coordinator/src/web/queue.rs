@@ -32,7 +32,7 @@ pub(super) async fn show(
     let connected = known.iter().filter(here);
     let slots: i64 = connected.clone().map(|worker| i64::from(worker.slots)).sum();
     let held = if organiser {
-        let leases = shared.playing.all();
+        let leases: Vec<_> = shared.playing.all().into_iter().collect();
         held::of_leases(&shared.pool, &leases).await.map_err(database)?
     } else {
         Vec::new()
