@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::tricks_http::{Mode, router_in};
 use sqlx::PgPool;
@@ -32,7 +33,7 @@ fn main() {
         let clock = || OffsetDateTime::UNIX_EPOCH;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let pages = router_in(pool.clone(), clock, Mode::Official);
+        let pages = router_in(pool.clone(), clock, Guard::default(), Mode::Official);
         tokio::spawn(async { axum::serve(listener, pages).await.expect("it serves") });
         let players = players(&pool).await;
         for think in [THINK, Duration::ZERO] {

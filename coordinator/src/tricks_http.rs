@@ -9,7 +9,8 @@
 //! restart is not noticed. A request is answered after what it did is stored. What it did is stored
 //! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
 //!
-//! The requests of one token are answered one by one (see `limits`); thinking is done on threads for
+//! Wrong tokens are counted as everywhere ([`crate::access::guard`]). The requests of one token are
+//! answered one by one (see `limits`); thinking is done on threads for
 //! it, no more at a time than there are processors, so that a request waits only for the thoughts
 //! of those before it.
 //!
@@ -43,9 +44,10 @@ use sqlx::{Error, PgPool};
 use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
+use crate::access::guard::{Caller, Guard};
 use crate::access::{self, Role, Secret};
 use crate::bucket::Bucket;
-use crate::db::tricks::{self, Caller, Ending, Stored};
+use crate::db::tricks::{self, Ending, Holder, Stored};
 use crate::queue::{Clock, again};
 use crate::rpc::Shared;
 use limits::{Buckets, price};
@@ -74,15 +76,17 @@ pub enum Mode {
 
 /// The pages of the game, official.
 pub fn router(shared: &Shared) -> Router {
-    router_in(shared.pool.clone(), shared.clock, Mode::Official)
+    let guard = shared.guard.clone();
+    router_in(shared.pool.clone(), shared.clock, guard, Mode::Official)
 }
 
-/// The pages of the game on a database, in a mode.
-pub fn router_in(pool: PgPool, clock: Clock, mode: Mode) -> Router {
+/// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
+pub fn router_in(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
     let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let house = House {
         pool,
         clock,
+        guard,
         mode,
         buckets: Buckets::default(),
         minds: Arc::new(Semaphore::new(minds)),
@@ -101,6 +105,7 @@ pub fn router_in(pool: PgPool, clock: Clock, mode: Mode) -> Router {
 struct House {
     pool: PgPool,
     clock: Clock,
+    guard: Guard,
     mode: Mode,
     buckets: Buckets,
     /// One for each thread that may think.
@@ -121,6 +126,12 @@ struct Refusal {
 impl Refusal {
     fn new(status: StatusCode, words: impl Into<String>) -> Self {
         Self { status, words: words.into(), rest: None }
+    }
+
+    /// Too much came, and more may come after a rest.
+    fn later(what: &str, rest: Duration) -> Self {
+        let words = format!("too many {what}; wait {} s", rest.as_secs() + 1);
+        Self { status: StatusCode::TOO_MANY_REQUESTS, words, rest: Some(rest) }
     }
 
     fn into_response(self, format: Format) -> Response {
@@ -170,12 +181,14 @@ async fn wrong_method() -> Response {
 
 /// Answers a request.
 async fn play(State(house): State<House>, request: Request) -> Response {
-    let body = match receive(request).await {
+    let (head, body) = request.into_parts();
+    let from = Caller::of(&head);
+    let body = match receive(Request::from_parts(head, body)).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(Format::Lines),
     };
     let format = Format::of(&body);
-    match house.answer(&body).await {
+    match house.answer(&body, &from).await {
         Ok(lines) => answer(StatusCode::OK, format, &lines),
         Err(refusal) => refusal.into_response(format),
     }
@@ -203,25 +216,32 @@ fn tables(games: Option<&str>) -> Result<usize, Refusal> {
 
 impl House {
     /// Does what a request says, and gives the lines of its answer.
-    async fn answer(&self, body: &[u8]) -> Result<String, Refusal> {
+    async fn answer(&self, body: &[u8], from: &Caller) -> Result<String, Refusal> {
         let Wish { token, games, cards } = Wish::read(body)
             .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
         let secret = token.as_deref().map(access::typed).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
+        self.guard
+            .admits(&secret, from, Instant::now())
+            .map_err(|rest| Refusal::later("tokens from there are not known here", rest))?;
         let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
-        let caller = self.find(&secret).await?;
+        let holder = self.find(&secret, from).await?;
         match cards {
-            Some(cards) => self.go_on(caller, &cards, &mut bucket).await,
-            None => self.begin(caller.id, tables(games.as_deref())?, &mut bucket).await,
+            Some(cards) => self.go_on(holder, &cards, &mut bucket).await,
+            None => self.begin(holder.id, tables(games.as_deref())?, &mut bucket).await,
         }
     }
 
     /// Whose token this is, and its session.
-    async fn find(&self, secret: &Secret) -> Result<Caller, Refusal> {
+    async fn find(&self, secret: &Secret, from: &Caller) -> Result<Holder, Refusal> {
         let (hash, now) = (secret.hash(), (self.clock)());
         let found = again(|| tricks::find(&self.pool, &hash, now - LIFE, now)).await?;
-        found.filter(|caller| caller.role.covers(Role::Player)).ok_or_else(|| {
+        match found {
+            Some(_) => self.guard.right(secret, Instant::now()),
+            None => self.guard.wrong(secret, from, Instant::now()),
+        }
+        found.filter(|holder| holder.role.covers(Role::Player)).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "this token is unknown; ask the organiser")
         })
     }
@@ -253,12 +273,12 @@ impl House {
     /// Plays cards.
     async fn go_on(
         &self,
-        caller: Caller,
+        holder: Holder,
         cards: &str,
         bucket: &mut Bucket,
     ) -> Result<String, Refusal> {
         let conflict = |words: &str| Refusal::new(StatusCode::CONFLICT, words);
-        let Some(stored) = caller.session else {
+        let Some(stored) = holder.session else {
             return Err(conflict("no session has begun; send token alone, or with _games"));
         };
         pay(bucket, stored.played.len())?;
@@ -277,10 +297,10 @@ impl House {
         let (news, session) = self.think(played).await??;
         let stored = Stored { seed, turn, played: session.played() };
         let (kept, news) = if session.is_over() {
-            self.end((caller.id, &caller.first), &session, &stored, news).await?
+            self.end((holder.id, &holder.first), &session, &stored, news).await?
         } else {
             // Said twice it would be refused: whether it was done the first time is not known.
-            (tricks::go_on(&self.pool, caller.id, &stored).await?, news)
+            (tricks::go_on(&self.pool, holder.id, &stored).await?, news)
         };
         if kept { Ok(news) } else { Err(conflict("another request played meanwhile")) }
     }
@@ -342,8 +362,6 @@ impl House {
 
 /// Takes the price of a request.
 fn pay(bucket: &mut Bucket, tables: usize) -> Result<(), Refusal> {
-    bucket.take(price(tables), Instant::now()).map_err(|rest| {
-        let words = format!("too many requests; wait {} s", rest.as_secs() + 1);
-        Refusal { status: StatusCode::TOO_MANY_REQUESTS, words, rest: Some(rest) }
-    })
+    let taken = bucket.take(price(tables), Instant::now());
+    taken.map_err(|rest| Refusal::later("requests", rest))
 }

@@ -6,8 +6,10 @@
 mod support;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::db::tricks::{self, Stored};
 use arbiter_coordinator::tricks_http::{Mode, router_in};
@@ -53,7 +55,8 @@ impl Server {
     async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let pages = router_in(database.pool.clone(), clock, mode);
+        let pages = router_in(database.pool.clone(), clock, Guard::default(), mode);
+        let pages = pages.into_make_service_with_connect_info::<SocketAddr>();
         let serving = tokio::spawn(async { axum::serve(listener, pages).await.unwrap() });
         Self { address, serving }
     }
@@ -504,4 +507,27 @@ async fn those_who_hammer_are_told_to_wait() {
         }
     }
     assert_eq!(status, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_tries_too_many_tokens_has_to_wait() {
+    let database = Database::new().await;
+    let [ada, bob] = [player(&database, "Ada").await, player(&database, "Bob").await];
+    let server = Server::start(&database, Mode::Official).await;
+    let begin = |secret: &Secret| format!("token={}&_games=1", typed(secret));
+    assert_eq!(server.post(&begin(&ada)).await.0, 200);
+    let mut tried = 0;
+    let refused = loop {
+        let (status, answer) = server.post(&format!("token=guess-{tried}")).await;
+        tried += 1;
+        assert!(tried < 1000, "{answer}");
+        if status != 401 {
+            break (status, answer);
+        }
+    };
+    assert_eq!(refused.0, 429, "{}", refused.1);
+    assert!(refused.1.starts_with("error: too many tokens from there"), "{}", refused.1);
+    // Whoever was let in before goes on; whoever comes from there for the first time waits too.
+    assert_eq!(server.post(&begin(&ada)).await.0, 200);
+    assert_eq!(server.post(&begin(&bob)).await.0, 429);
 }

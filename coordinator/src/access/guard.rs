@@ -11,11 +11,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
 use thiserror::Error;
 
 use super::Secret;
@@ -67,6 +69,15 @@ pub struct Caller {
     pub peer: Option<IpAddr>,
     /// What it says in `X-Forwarded-For`.
     pub forwarded: Option<String>,
+}
+
+impl Caller {
+    /// Who sent the head of a request over HTTP, where the server says who is connected.
+    pub(crate) fn of(parts: &Parts) -> Self {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let forwarded = parts.headers.get("x-forwarded-for").and_then(|text| text.to_str().ok());
+        Self { peer, forwarded: forwarded.map(str::to_owned) }
+    }
 }
 
 impl Guard {

@@ -9,7 +9,7 @@ use super::tokens::Role;
 
 /// Who asks, and where its session stands.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct Holder {
     /// Its token.
     pub id: TokenId,
     /// The hash of the token's first secret.
@@ -82,7 +82,7 @@ pub async fn find(
     hash: &[u8; 32],
     since: OffsetDateTime,
     now: OffsetDateTime,
-) -> Result<Option<Caller>, Error> {
+) -> Result<Option<Holder>, Error> {
     let statement = "
         SELECT t.id, coalesce(t.first_hash, t.hash) AS first, t.role, s.seed, s.turn, s.played
         FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
@@ -93,7 +93,7 @@ pub async fn find(
         let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
         let session = seed.zip(turn).zip(played);
         let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
-        Caller { id: TokenId(id), first, role, session }
+        Holder { id: TokenId(id), first, role, session }
     }))
 }
 

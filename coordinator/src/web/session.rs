@@ -5,10 +5,9 @@
 //! site can know; and whatever changes something must come from a page of this server.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 
 use axum::Form;
-use axum::extract::{ConnectInfo, FromRequestParts, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -45,10 +44,8 @@ impl<S: Sync> FromRequestParts<S> for Session {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-        let forwarded = parts.headers.get("x-forwarded-for").and_then(|text| text.to_str().ok());
-        let caller = Caller { peer, forwarded: forwarded.map(str::to_owned) };
-        Ok(Self { token: cookie(&parts.headers).map(Secret::from), caller })
+        let token = cookie(&parts.headers).map(Secret::from);
+        Ok(Self { token, caller: Caller::of(parts) })
     }
 }
 
