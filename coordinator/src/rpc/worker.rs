@@ -9,6 +9,8 @@
 //! reports as before. A lot that cannot be sent any more is given back at once; one that was on its
 //! way when the stream broke runs out and is leased again.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
@@ -78,7 +80,7 @@ impl WorkerService for Shared {
         let number = number.map_err(database)?;
         let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
-        let shared = self.clone();
+        let shared = Arc::new(self.clone());
         let session = Session { shared, worker, number, database, secret, caller, outbound };
         let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
@@ -123,7 +125,7 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
 
 /// One stream of one worker.
 struct Session {
-    shared: Shared,
+    shared: Arc<Shared>,
     worker: WorkerId,
     /// Which of the worker's streams this is.
     number: i32,
@@ -187,6 +189,8 @@ impl Session {
         let (worker, database) = (self.worker.0, self.database.clone());
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
         let mut checks = tokio::time::interval(lease / CHECKS);
+        let (mut left, mut over) =
+            (pin!(self.outbound.closed()), pin!(self.shared.changes.ended()));
         while done.is_ok() {
             done = tokio::select! {
                 _ = checks.tick() => self.check().await,
@@ -209,8 +213,8 @@ impl Session {
                     Ok(Err(status)) => Err(status.into()),
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
-                () = self.outbound.closed() => Err(End::Left),
-                () = self.shared.changes.ended() => {
+                () = &mut left => Err(End::Left),
+                () = &mut over => {
                     Err(Status::unavailable("the coordinator stops").into())
                 }
             };
@@ -222,8 +226,8 @@ impl Session {
     /// Whether the worker may still work for us: its token may have been revoked.
     async fn check(&self) -> Result<(), End> {
         self.shared.admit_secret(&self.secret, Role::Worker, &self.caller).await?;
-        let Shared { pool, .. } = &self.shared;
-        workers::see(pool, self.worker, self.shared.now()).await.map_err(database)?;
+        let now = self.shared.now();
+        workers::see(&self.shared.pool, self.worker, now).await.map_err(database)?;
         Ok(())
     }
 
@@ -363,7 +367,7 @@ impl Session {
         let parent = TraceParent::carried(&report.trace);
         self.shared.playing.end(self.stream(), &[lease]);
         if let Some(tried) = report.trial {
-            let (shared, worker) = (self.shared.clone(), self.worker);
+            let (shared, worker) = (Arc::clone(&self.shared), self.worker);
             let end = async move {
                 let span = Span::follow("trial stored", parent.as_ref());
                 shared.end_trial(worker, lease, tried, came, span).await
@@ -375,25 +379,29 @@ impl Session {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(%lease, %error, "a report means nothing");
-                let shared = self.shared.clone();
+                let shared = Arc::clone(&self.shared);
                 let reason = format!("its report means nothing: {error}");
                 tasks.reporting.spawn(async move { shared.malformed(lease, reason, came).await });
                 return Ok(());
             }
         };
-        let shared = self.shared.clone();
+        let shared = Arc::clone(&self.shared);
         let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
+        // There is one of these for every report, so what hardly ever happens is not part of it.
+        let malformed = move |shared: Arc<Shared>, reason| {
+            Box::pin(async move { shared.malformed(lease, reason, came).await })
+        };
         let store = async move {
             let mut span = Span::follow("report stored", parent.as_ref());
             let stored = match shared.reporter.report(report).await {
                 Ok(queue::Verdict::Malformed) => {
                     let reason = "its report does not tell of its matches".to_owned();
-                    return shared.malformed(lease, reason, came).await;
+                    return malformed(shared, reason).await;
                 }
                 Ok(stored) => stored,
                 Err(ReportError::Database(error)) if !db::is_passing(&error) => {
                     let reason = format!("its report cannot be stored: {error}");
-                    return shared.malformed(lease, reason, came).await;
+                    return malformed(shared, reason).await;
                 }
                 Err(error) => return Err(Status::unavailable(error.to_string())),
             };
