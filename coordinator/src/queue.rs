@@ -121,6 +121,20 @@ pub struct Expired {
     pub woken: u64,
 }
 
+/// What came into standings at once.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    lots: usize,
+    matches: i64,
+}
+
+impl Counted {
+    /// Whether there may be more.
+    fn is_full(self) -> bool {
+        self.lots == lots::COUNTED
+    }
+}
+
 /// The queue of a database.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -316,6 +330,11 @@ impl Queue {
     /// # Errors
     /// If the database fails.
     pub async fn count(&self, edition: EditionId) -> Result<i64, Error> {
+        Ok(self.count_some(edition).await?.matches)
+    }
+
+    /// The same, with how many lots they were in.
+    async fn count_some(&self, edition: EditionId) -> Result<Counted, Error> {
         again(|| async {
             let mut transaction = self.pool.begin().await?;
             let counted = count(&mut transaction, edition).await?;
@@ -369,10 +388,11 @@ pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Res
 }
 
 /// Counts some lots, in a transaction of the caller's.
-async fn count(db: &mut PgConnection, edition: EditionId) -> Result<i64, Error> {
+async fn count(db: &mut PgConnection, edition: EditionId) -> Result<Counted, Error> {
     let ranges = lots::count(&mut *db, edition).await?;
-    if ranges.is_empty() {
-        return Ok(0);
+    let lots = ranges.len();
+    if lots == 0 {
+        return Ok(Counted { lots, matches: 0 });
     }
     let game = editions::game(&mut *db, edition).await?;
     let (firsts, pasts) = joined(ranges);
@@ -381,8 +401,9 @@ async fn count(db: &mut PgConnection, edition: EditionId) -> Result<i64, Error> 
         tallies.add(&played.outcome());
     }
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
-    editions::count(&mut *db, edition, tallies.matches()).await?;
-    Ok(tallies.matches())
+    let matches = tallies.matches();
+    editions::count(&mut *db, edition, matches).await?;
+    Ok(Counted { lots, matches })
 }
 
 /// Ranges of numbers, neighbours joined: the beginnings, and the ends.

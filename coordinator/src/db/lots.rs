@@ -248,7 +248,8 @@ impl ClaimSize {
     fn statement(self) -> &'static str {
         /// The row of the edition is locked, against cancelling in the middle, or passed over while
         /// somebody cancels it: leasing for others must not wait. The lots that come next are
-        /// locked, unless somebody else has them.
+        /// locked, unless somebody else has them, and found again by their place: one that was
+        /// moved by another statement at this very moment is left for the next claim.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
@@ -256,7 +257,7 @@ impl ClaimSize {
                         SELECT id FROM editions WHERE id = $1 AND state = 'running'
                         FOR SHARE SKIP LOCKED
                     ), next AS (
-                        SELECT edition, number FROM lots
+                        SELECT ctid FROM lots
                         WHERE edition = (SELECT id FROM running) AND state = 'pending'
                         ORDER BY expected DESC, number LIMIT ",
                     $limit,
@@ -264,7 +265,7 @@ impl ClaimSize {
                     )
                     UPDATE lots AS l
                     SET state = 'leased', attempt = l.attempt + 1, deadline = $2, worker = NULL
-                    FROM next WHERE l.edition = next.edition AND l.number = next.number
+                    WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
                     RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width, l.expected"
                 )
             };
@@ -369,21 +370,26 @@ fn lease(row: &PgRow) -> Result<Lease, Error> {
     Ok(Lease { lot: lot_id(row)?, attempt: Attempt(row.try_get("attempt")?) })
 }
 
-/// Marks reported lots of an edition as counted, at most 4096 of them, and returns the ranges of
-/// their matches: each one's first, and the one after its last.
+/// So many lots are counted at once, at most.
+pub const COUNTED: usize = 4096;
+
+/// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns the ranges
+/// of their matches: each one's first, and the one after its last. Two that count at the same time
+/// get different lots.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn count(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<(i64, i64)>, Error> {
+    const { assert!(COUNTED == 4096, "as the statement says") };
+    // Whoever finds a lot that another one counts waits until that is certain, and then it is not
+    // reported any more. To lock all of them first would cost as much as to count them.
     let statement = "
-        WITH due AS (
-            SELECT edition, number FROM lots
-            WHERE edition = $1 AND state = 'reported'
-            ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
-        )
-        UPDATE lots AS l SET state = 'counted' FROM due
-        WHERE l.edition = due.edition AND l.number = due.number
-        RETURNING l.first, l.first + l.count";
+        UPDATE lots SET state = 'counted'
+        WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported'
+            ORDER BY number LIMIT 4096
+        )) AND state IS NOT DISTINCT FROM 'reported'
+        RETURNING first, first + count";
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
 }
 

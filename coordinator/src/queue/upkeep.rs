@@ -120,16 +120,17 @@ impl Upkeep {
     ) -> Result<(), Error> {
         let Some(state) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
         round.weighed += self.queue.weigh(edition, state.weighs).await?;
-        let mut any = false;
+        let before = round.counted;
+        // What is reported meanwhile is for the next round: a few lots change the standings of nearly
+        // as many bots as all that come in a round do.
         loop {
-            let counted = self.queue.count(edition).await?;
-            if counted == 0 {
+            let counted = self.queue.count_some(edition).await?;
+            round.counted += counted.matches;
+            if !counted.is_full() {
                 break;
             }
-            round.counted += counted;
-            any = true;
         }
-        if any {
+        if round.counted > before {
             let stood_down = standing_down::stand_down(self.queue.pool(), edition, now).await?;
             round.stood_down.extend(stood_down);
         }
