@@ -4,14 +4,17 @@
 //!
 //! Coordinator and workers are one process and talk over TCP; it shares its cores with Postgres.
 //! Workers play nothing, and behave as ours do: each lot is reported by itself, and its slot offers
-//! room again at once. The standings are counted meanwhile. Speeds depend on what else the machine
+//! room again at once. The standings are counted meanwhile; what is left to be counted at the end is
+//! waited for apart. Speeds depend on what else the machine
 //! does, so there are several rounds, and ratios within each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
+use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_games::Seed;
 use arbiter_proto::v1::Fate;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
@@ -28,7 +31,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use support::measure::{Latencies, Spent, load, median, speed};
 use support::server::{Server, Worker};
-use support::{edition, name, raw_copy, running, single_inserts};
+use support::{NOW, edition, name, raw_copy, running, settle, single_inserts};
 
 mod support;
 
@@ -111,7 +114,8 @@ impl Bench<'_> {
 
     /// Has an edition played by busy workers: the speed in matches a second, and what that costs.
     async fn play(&self, per_lot: i32, matches: i64) -> (f64, String) {
-        running(&self.pool, &name(), BOTS, matches, per_lot).await;
+        settle(&self.pool).await;
+        let edition = running(&self.pool, &name(), BOTS, matches, per_lot).await;
         let server = Server::start(self.postgres).await;
         let mut workers = Vec::new();
         for number in 0..BUSY {
@@ -126,10 +130,15 @@ impl Bench<'_> {
             tasks.spawn(work(worker, Arc::clone(&left), over.clone()));
         }
         tasks.join_all().await;
-        let speed = speed(matches, begin);
+        let reported = speed(matches, begin);
         let costs = spent.each(self.postgres, matches);
+        // What is still to be counted is nobody else's to wait for.
+        while editions::counted(&self.pool, edition).await.expect("it is there") < matches {
+            tokio::time::sleep(EMPTY).await;
+        }
+        let counted = speed(matches, begin);
         server.stop().await;
-        (speed, costs)
+        (reported, format!("{costs}; {counted:.0}/s until all are counted"))
     }
 
     /// Prints what a word and its answer cost on a standing stream, as workers have one, and as a
@@ -163,7 +172,7 @@ impl Bench<'_> {
     async fn latency(&self) {
         let lots = 2 * u64::from(CALM) * (WATCHED.as_secs() + 1);
         let matches = 16 * i64::try_from(lots).expect("a small number");
-        running(&self.pool, &name(), BOTS, matches, 16).await;
+        let edition = running(&self.pool, &name(), BOTS, matches, 16).await;
         let server = Server::start(self.postgres).await;
         let mut workers = Vec::new();
         for number in 0..CALM {
@@ -188,6 +197,9 @@ impl Bench<'_> {
         println!("from room to lot, {CALM} workers: {waits}; target p99 10 ms");
         println!("an empty call meanwhile:       {empty}");
         server.stop().await;
+        // What is left of it is not to be played with what is measured next.
+        let queue = Queue::new(self.pool.clone(), Terms::USUAL);
+        assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
     }
 }
 

@@ -31,6 +31,8 @@ use measure::speed;
 pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 /// Connections to the database, as many as the coordinator has unless told otherwise.
 pub(crate) const CONNECTIONS: u32 = 16;
+/// Files of the server's log that are there from the beginning, of 16 MiB each.
+const LOGS: usize = 128;
 /// Rows of the raw copy.
 const COPIED: i64 = 1_000_000;
 /// Single-row inserts.
@@ -45,10 +47,29 @@ pub(crate) fn run(bench: impl AsyncFnOnce(&Postgres, PgPool)) {
         let options = postgres.options("postgres");
         let pool = db::connect(options, CONNECTIONS).await.expect("it answers");
         db::migrate(&pool).await.expect("the tables are made");
+        age(&pool).await;
         bench(&postgres, pool).await;
     });
     drop(runtime);
     postgres.stop();
+}
+
+/// Makes the server one that has run for a while: it has files of its log to write into anew, where
+/// a new one stops now and then until the next file is filled with zeros.
+async fn age(pool: &PgPool) {
+    for _ in 0..LOGS {
+        let end = "SELECT pg_logical_emit_message(false, 'bench', 'x'), pg_switch_wal()";
+        sqlx::query(end).execute(pool).await.expect("a file of the log ends");
+    }
+    settle(pool).await;
+}
+
+/// Has the server do now what others left to be done later, so that what is measured next does not
+/// pay for them: clean tables, write back what was changed, free the files of its log.
+pub(crate) async fn settle(pool: &PgPool) {
+    for chore in ["VACUUM ANALYZE", "CHECKPOINT"] {
+        sqlx::query(chore).execute(pool).await.expect("a server that is ours");
+    }
 }
 
 /// A name that no tournament has yet.
