@@ -4,8 +4,9 @@ python3 scripts/soak.py [--arbiter PROGRAM] [--matches N] [--bots N] [--slots N]
 
 A private Postgres, a coordinator and a worker run for as long as it takes; the matches are official
 ones in all but length: two deals of tricks between small bots in C. The run is good (exit code 0)
-if every match counted exactly once, nothing failed through no bot's fault, and neither program's
-memory grew by more than a tenth of itself, or 16 MB, between a quarter of the way and the end.
+if every match counted exactly once, nothing failed through no bot's fault, neither program's memory
+grew by more than a tenth of itself, or 16 MB, between a quarter of the way and the end, and 99 of 100
+lots were handed out within 10 ms.
 """
 
 import argparse
@@ -20,9 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOOK_EVERY = 5.0  # seconds
+HAND_OUT = 0.010  # seconds
 
 
 def arguments():
@@ -188,6 +191,19 @@ def look(parts, started):
     }
 
 
+def hand_out(parts):
+    """What 99 of 100 workers waited less than for their lot, in seconds, and how many did at all."""
+    address = parts.address(parts.folder / "coordinator.log", "http")
+    request = urllib.request.Request(f"{address}/metrics")
+    request.add_header("Authorization", f"Bearer {parts.environment['ARBITER_TOKEN']}")
+    with urllib.request.urlopen(request) as answer:
+        text = answer.read().decode()
+    bucket = r'arbiter_handout_seconds_bucket\{le="([^"]+)"\} (\d+)'
+    counts = [(float(bound), int(count)) for bound, count in re.findall(bucket, text)]
+    most = counts[-1][1]
+    return next(bound for bound, count in counts if count >= 0.99 * most), most
+
+
 def grew(looks, key):
     """How much memory a program took more at the end than at a quarter of the way, in megabytes."""
     early = [each[key] for each in looks if each["counted"] >= looks[-1]["counted"] / 4]
@@ -233,6 +249,10 @@ def main():
         print(f"{part}: {more:+.1f} MB since a quarter of the way (allowed {allowed:.0f})")
         if more > allowed:
             wrong.append(f"the {part}'s memory grew by {more:.0f} MB")
+    waited, times = hand_out(parts)
+    print(f"hand-out: p99 below {waited * 1000:g} ms ({times} lots)")
+    if waited > HAND_OUT:
+        wrong.append(f"1 of 100 lots took longer than {HAND_OUT * 1000:g} ms to hand out")
     for name, table in looks[-1]["tables"].items():
         print(f"{name:16} {table['mb']:8.1f} MB {table['live']:9} rows {table['dead']:9} dead")
     if wanted.keep:

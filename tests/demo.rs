@@ -35,6 +35,7 @@ impl Stage {
 
     /// The program before it listens for Ctrl-C is ended by it; but not where whoever started the
     /// tests ignores it, as shells have their jobs in the background do, for that is inherited.
+    #[expect(clippy::disallowed_methods, reason = "a program is started from outside")]
     fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new("env");
         command.arg("--default-signal=INT").arg(arbiter().get_program());

@@ -5,8 +5,8 @@
 //! Coordinator and workers are one process and talk over TCP; it shares its cores with Postgres.
 //! Workers play nothing, and behave as ours do: each lot is reported by itself, and its slot offers
 //! room again at once. The standings are counted meanwhile; what is left to be counted at the end is
-//! waited for apart. Speeds depend on what else the machine
-//! does, so there are several rounds, and ratios within each.
+//! waited for apart. Speeds depend on what else the machine does, so there are several rounds, and
+//! ratios within each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

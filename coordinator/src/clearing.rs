@@ -73,7 +73,8 @@ impl Clearing {
     /// Clears away whatever there is, unless somebody else does.
     ///
     /// # Errors
-    /// If the database or the store fails; the next round goes on where this one stopped.
+    /// If the database fails, or the store where packs are to be forgotten; the next round goes on
+    /// where this one stopped. What else the store fails at is told, and holds up no other.
     pub async fn round(&self) -> Result<(), ClearError> {
         let Records { store, keep } = &self.records;
         if store.is_none() && keep.is_none() && dropped::list(&self.pool).await?.is_empty() {
@@ -111,7 +112,10 @@ impl Clearing {
                 Ok(()) => {
                     tracing::info!(%edition, "its records were kept for long enough, and are gone");
                 }
-                Err(error) => tracing::warn!(%edition, %error, "its old records cannot go yet"),
+                Err(ClearError::Store(error)) => {
+                    tracing::warn!(%edition, %error, "its old records cannot go yet");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())

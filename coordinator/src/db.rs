@@ -248,3 +248,8 @@ pub fn is_passing(error: &Error) -> bool {
         _ => false,
     }
 }
+
+/// Whether a statement gave way because somebody else holds what it needs (55P03).
+pub fn is_held(error: &Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
+}

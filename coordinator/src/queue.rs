@@ -325,7 +325,7 @@ impl Queue {
     }
 
     /// Brings reported matches of an edition into its standings, and returns how many: 0 when all
-    /// are there.
+    /// are there, or somebody else holds some of them just now.
     ///
     /// # Errors
     /// If the database fails.
@@ -335,13 +335,16 @@ impl Queue {
 
     /// The same, with how many lots they were in.
     async fn count_some(&self, edition: EditionId) -> Result<Counted, Error> {
-        again(|| async {
+        let counted = again(|| async {
             let mut transaction = self.pool.begin().await?;
             let counted = count(&mut transaction, edition).await?;
             transaction.commit().await?;
             Ok(counted)
-        })
-        .await
+        });
+        match counted.await {
+            Err(error) if db::is_held(&error) => Ok(Counted { lots: 0, matches: 0 }),
+            counted => counted,
+        }
     }
 
     /// Makes an edition complete if every match of it is counted; whether it has just happened.

@@ -322,9 +322,8 @@ fn caller<T>(request: &Request<T>) -> Caller {
     if let Some(caller) = request.extensions().get::<Caller>() {
         return caller.clone();
     }
-    let forwarded = request.metadata().get("x-forwarded-for").and_then(|text| text.to_str().ok());
     let peer = request.remote_addr().map(|address| address.ip());
-    Caller { peer, forwarded: forwarded.map(str::to_owned) }
+    Caller::new(peer, request.metadata().as_ref())
 }
 
 /// The token that a call brings.

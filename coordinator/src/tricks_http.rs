@@ -10,9 +10,8 @@
 //! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
 //!
 //! Wrong tokens are counted as everywhere ([`crate::access::guard`]). The requests of one token are
-//! answered one by one (see `limits`); thinking is done on threads for
-//! it, no more at a time than there are processors, so that a request waits only for the thoughts
-//! of those before it.
+//! answered one by one (see `limits`); thinking is done on threads for it, no more at a time than
+//! there are processors, so that a request waits only for the thoughts of those before it.
 //!
 //! A request that says nothing sensible is answered with a line `error: …` and has changed nothing.
 //! Whoever finishes a session well enough gets a victory token (see `victory`), unless the game is in
@@ -180,10 +179,8 @@ async fn wrong_method() -> Response {
 }
 
 /// Answers a request.
-async fn play(State(house): State<House>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let from = Caller::of(&head);
-    let body = match receive(Request::from_parts(head, body)).await {
+async fn play(State(house): State<House>, from: Caller, request: Request) -> Response {
+    let body = match receive(request).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(Format::Lines),
     };
@@ -222,10 +219,11 @@ impl House {
         let secret = token.as_deref().map(access::typed).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
+        let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
+        // Not before its turn: it is known then what came of the same token a moment ago.
         self.guard
             .admits(&secret, from, Instant::now())
             .map_err(|rest| Refusal::later("tokens from there are not known here", rest))?;
-        let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
         let holder = self.find(&secret, from).await?;
         match cards {
             Some(cards) => self.go_on(holder, &cards, &mut bucket).await,

@@ -9,6 +9,7 @@
 //! What is kept has a bound: so many addresses, and so many tokens that were good.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -16,7 +17,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use thiserror::Error;
 
@@ -72,11 +74,22 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Who sent the head of a request over HTTP, where the server says who is connected.
-    pub(crate) fn of(parts: &Parts) -> Self {
+    /// Who is connected, and what the head of the request says for whom. Proxies add themselves in
+    /// the same line or in a further one: it is one list.
+    pub(crate) fn new(peer: Option<IpAddr>, headers: &HeaderMap) -> Self {
+        let lines = headers.get_all("x-forwarded-for").into_iter();
+        let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or("unreadable")).collect();
+        Self { peer, forwarded: (!lines.is_empty()).then(|| lines.join(",")) }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    /// Where the server says who is connected.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-        let forwarded = parts.headers.get("x-forwarded-for").and_then(|text| text.to_str().ok());
-        Self { peer, forwarded: forwarded.map(str::to_owned) }
+        Ok(Self::new(peer, &parts.headers))
     }
 }
 
@@ -289,6 +302,18 @@ mod tests {
         assert_eq!(origin(&at("10.1.2.3")), "10.1.2.3");
         assert_eq!(origin(&through("fd00::1", "2001:db8:1:2:3::4")), "2001:db8:1:2::");
         assert_eq!(guard.origin(&Caller::default()), None);
+    }
+
+    #[test]
+    fn lines_of_several_proxies_are_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(Caller::new(None, &headers), Caller::default());
+        for line in ["1.1.1.1", "198.51.100.1, 10.9.9.9"] {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        let guard = Guard::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let caller = Caller::new(at("10.1.2.3").peer, &headers);
+        assert_eq!(guard.origin(&caller).unwrap().to_string(), "198.51.100.1");
     }
 
     #[test]

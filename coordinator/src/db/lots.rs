@@ -16,7 +16,8 @@
 //!
 //! Whoever changes several lots locks them in the same order, so that nobody waits in a circle:
 //! first those being played, by number, then those that wait for them, by number. Statements that
-//! could take any lot skip those that are locked.
+//! could take any lot skip those that are locked; counting, which takes them in the order of their
+//! places, waits for a moment and then gives way.
 
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber};
 use sqlx::postgres::PgRow;
@@ -375,14 +376,19 @@ pub const COUNTED: usize = 4096;
 
 /// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns the ranges
 /// of their matches: each one's first, and the one after its last. Two that count at the same time
-/// get different lots.
+/// get different lots. In a transaction, whose other statements wait for nobody longer than a moment
+/// either.
 ///
 /// # Errors
-/// If the database fails.
-pub async fn count(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<(i64, i64)>, Error> {
+/// If the database fails, or somebody else holds one of them ([`db::is_held`](crate::db::is_held)).
+pub async fn count(
+    connection: &mut PgConnection,
+    edition: EditionId,
+) -> Result<Vec<(i64, i64)>, Error> {
     const { assert!(COUNTED == 4096, "as the statement says") };
     // Whoever finds a lot that another one counts waits until that is certain, and then it is not
-    // reported any more. To lock all of them first would cost as much as to count them.
+    // reported any more. To lock all of them first would cost as much as to count them. Others who
+    // hold one may wait for one that we have: we give way before the server looks for such circles.
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
@@ -390,7 +396,8 @@ pub async fn count(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<(i
             ORDER BY number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
         RETURNING first, first + count";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+    sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
+    sqlx::query_as(statement).bind(edition.0).fetch_all(connection).await
 }
 
 /// How many lots and matches of an edition are in a state.

@@ -120,14 +120,18 @@ pub async fn take_versions(
     Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
 }
 
-/// Forgets the trace of a version that no edition will show: it failed its trial.
+/// Forgets the trace of a version that no edition will show, if it has failed this trial.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn forget_version(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), Error> {
+pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), Error> {
     let Some(version) = trial.version() else { return Ok(()) };
-    let statement = "DELETE FROM traces WHERE subject = 'version' AND id = $1";
-    sqlx::query(statement).bind(version.0).execute(db).await.map(drop)
+    let statement = "
+        DELETE FROM traces WHERE subject = 'version' AND id = $1
+          AND EXISTS (SELECT FROM trials t
+                      WHERE t.version = $1 AND t.attempt = $2 AND t.state = 'failed')";
+    let query = sqlx::query(statement).bind(version.0).bind(trial.attempt.0);
+    query.execute(db).await.map(drop)
 }
 
 /// Where the trace of an edition went on that is over. It is forgotten.

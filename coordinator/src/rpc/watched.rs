@@ -92,10 +92,7 @@ impl Shared {
         let asked = request.into_inner();
         let states = self.watched.join(self, &asked, &viewer);
         let page = self.page(&asked, &viewer).await?;
-        let first = match &*states.borrow() {
-            Some(Ok(told)) if told.page == page => Arc::clone(told),
-            _ => Told::new(page),
-        };
+        let first = self.watched.begin(&(asked, viewer.organises()), page);
         let (sender, pages) = mpsc::channel(1);
         tokio::spawn(pass_on(first, states, sender));
         Ok(ReceiverStream::new(pages))
@@ -161,6 +158,27 @@ impl Watched {
         let (watched, shared, viewer) = (self.clone(), shared.clone(), viewer.clone());
         tokio::spawn(async move { watched.tell(&shared, page, &viewer, &watchers).await });
         joined
+    }
+
+    /// What somebody who has joined is told at first: what others are, if they see the same. Nobody
+    /// may have been told anything yet, and then all who join are.
+    fn begin(&self, page: &Page, now: GetRankingResponse) -> Arc<Told> {
+        let first = Told::new(now);
+        let mut shared = Arc::clone(&first);
+        if let Some(watchers) = self.pages().get(page) {
+            watchers.send_if_modified(|last| match last {
+                Some(Ok(told)) if told.page == first.page => {
+                    shared = Arc::clone(told);
+                    false
+                }
+                Some(_) => false,
+                None => {
+                    *last = Some(Ok(Arc::clone(&first)));
+                    true
+                }
+            });
+        }
+        shared
     }
 
     /// Tells those who watch a page how it stands, until nobody does.

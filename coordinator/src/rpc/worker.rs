@@ -209,7 +209,7 @@ impl Session {
                     _ => Err(Status::unavailable("the coordinator stops").into()),
                 },
                 Some(stored) = tasks.reporting.join_next() => match stored {
-                    Ok(Ok(verdict)) => self.say(Answer::Verdict(verdict)).await,
+                    Ok(Ok(verdict)) => self.judged(verdict).await,
                     Ok(Err(status)) => Err(status.into()),
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
@@ -419,6 +419,15 @@ impl Session {
         Ok(())
     }
 
+    /// Says what became of a report.
+    async fn judged(&self, verdict: Verdict) -> Result<(), End> {
+        // It may have been renewed since it was reported.
+        if let Ok(lease) = lease(verdict.lease) {
+            self.shared.playing.end(self.stream(), &[lease]);
+        }
+        self.say(Answer::Verdict(verdict)).await
+    }
+
     /// Renews leases.
     async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
         let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
@@ -478,11 +487,8 @@ impl Shared {
         }
         match self.queue.end_trial(&outcome, &program, self.now()).await {
             Ok(stored) => {
-                if stored == queue::Verdict::Accepted
-                    && outcome.verdict.is_some()
-                    && parent.is_some()
-                {
-                    drop(traces::forget_version(&self.pool, lease).await);
+                if parent.is_some() {
+                    drop(traces::forget_failed(&self.pool, lease).await);
                 }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());

@@ -43,9 +43,9 @@ pub(super) struct Session {
 impl<S: Sync> FromRequestParts<S> for Session {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let token = cookie(&parts.headers).map(Secret::from);
-        Ok(Self { token, caller: Caller::of(parts) })
+        Ok(Self { token, caller: Caller::from_request_parts(parts, state).await? })
     }
 }
 
