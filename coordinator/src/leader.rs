@@ -16,9 +16,11 @@
 //! It trusts its own lock for `TERM` after it *began* to say the last thing that was answered.
 //! That is less than the silence after which the server ends the session, and the server's silence
 //! begins later than ours. So by the time somebody else can have the lock, we do not believe any
-//! more that we hold it. Where the server ends a session in time of peace, whoever gets the lock
-//! next waits for a term before it begins. The work is a future that is not polled without the
-//! belief in one's lock: what wakes after a stop does not get as far as its next statement.
+//! more that we hold it. Where the server ends a session in time of peace, whoever waited for the
+//! lock and gets it waits for a term before it begins. Only one that asks for the first time at that
+//! very moment does not: a coordinator that starts alone leads at once, and the price is that two may
+//! lead for a beat. The work is a future that is not polled without the belief in one's lock: what
+//! wakes after a stop does not get as far as its next statement.
 //!
 //! # Why a former leader does no harm
 //!

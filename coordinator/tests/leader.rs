@@ -81,6 +81,16 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
+/// Waits until so many have asked whether they may lead. Whoever asks for the first time does not
+/// wait for the term of a leader whose session was ended a moment ago.
+async fn until_all_stand(database: &Database, candidates: i64) {
+    let standing = "
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND query LIKE '%pg_try_advisory_lock%' AND state = 'idle'";
+    until("all stand", async || database.number(standing).await == candidates).await;
+}
+
 /// Who leads: no more than one says so.
 fn leader(candidates: &[Candidate]) -> Option<usize> {
     let leads = |candidate: &Candidate| candidate.leadership.holds();
@@ -99,6 +109,7 @@ async fn whoever_is_lost_another_one_leads() {
     until("somebody leads", async || leader(&candidates).is_some()).await;
     // Its session is ended: by the server, by the network, all the same.
     for term in 2..5 {
+        until_all_stand(&database, 3).await;
         let ended = "
             SELECT count(pg_terminate_backend(pid)) FROM pg_locks
             WHERE locktype = 'advisory' AND granted
@@ -108,6 +119,7 @@ async fn whoever_is_lost_another_one_leads() {
         until("somebody leads", async || leader(&candidates).is_some()).await;
     }
     // It ends in the middle of its work.
+    until_all_stand(&database, 3).await;
     let gone = leader(&candidates).unwrap();
     candidates.remove(gone).running.abort();
     until("another term begins", async || terms.begun() == 5).await;
