@@ -12,6 +12,7 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
+use sqlx::error::DatabaseError;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, Row as _};
@@ -251,5 +252,6 @@ pub fn is_passing(error: &Error) -> bool {
 
 /// Whether a statement gave way because somebody else holds what it needs (55P03).
 pub fn is_held(error: &Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| code == "55P03")
 }
