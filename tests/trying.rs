@@ -440,7 +440,7 @@ fn nobody_else_comes_in() {
 #[test]
 fn a_bot_is_talked_to_in_a_browser() {
     let bots = Bots::new();
-    let bot = bots.file("echo.py", "#!/usr/bin/env python3\nimport sys\nfor line in sys.stdin:\n    print('one', file=sys.stderr, flush=True)\n    print('first ' + line.strip(), flush=True)\n");
+    let bot = bots.file("echo.py", "#!/usr/bin/env python3\nimport sys\nfor line in sys.stdin:\n    if line.startswith('EXIT'):\n        break\n    print('one', file=sys.stderr, flush=True)\n    print('first ' + line.strip(), flush=True)\n");
     fs::set_permissions(&bot, executable()).unwrap();
     let table = Table::open("gomoku", &[&bot]);
     let console = |page: &str| format!("console/0{page}");
@@ -460,9 +460,11 @@ fn a_bot_is_talked_to_in_a_browser() {
     let page = table.page(&console(""));
     assert!(page.contains("first x") && page.contains("second x"), "{page}");
     table.done(&console("/say"), &format!("line={}", encoded("EXIT TIE")));
-    assert!(table.page(&console("")).contains("The bot has ended: exited with code 0"));
+    let page = table.page(&console(""));
+    assert!(page.contains("The bot has ended: exited with code 0"), "{page}");
     table.done(&console("/say"), "line=x");
-    assert!(table.page(&console("")).contains("gone: exited with code 0"));
+    let page = table.page(&console(""));
+    assert!(page.contains("gone: exited with code 0"), "{page}");
     // What it writes to standard error in a match stands beside the table.
     table.done("new", "seat1=0&seat2=human");
     let page = table.turn();

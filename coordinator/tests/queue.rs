@@ -559,3 +559,18 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     one_session.pool().close().await;
     assert_eq!(scans().await - before, 0);
 }
+
+/// Whoever holds a lot that is to be counted is not waited for: counting goes on when it is free.
+#[tokio::test]
+async fn counting_gives_way() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(4, 4).await;
+    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
+    let mut holder = database.pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM lots FOR UPDATE").execute(&mut *holder).await.unwrap();
+    assert_eq!(queue.count(edition).await.unwrap(), 0);
+    holder.rollback().await.unwrap();
+    assert_eq!(queue.count(edition).await.unwrap(), 4);
+}
