@@ -7,7 +7,7 @@
 //! up; its packs; at last what bots left and no match names any more, and the tournament itself.
 //!
 //! One coordinator at a time clears away, whoever has the lock. It works on a connection of its own,
-//! which is closed in the end, and with it the lock is free.
+//! which is closed in the end: however that comes, the lock is free then.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,6 +84,7 @@ impl Clearing {
         if dropped::claim(&mut connection).await? {
             sqlx::query(PATIENCE).execute(&mut connection).await?;
             self.clear(&mut connection).await?;
+            dropped::release(&mut connection).await?;
         }
         Ok(connection.close().await?)
     }

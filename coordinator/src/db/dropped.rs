@@ -66,6 +66,15 @@ pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     sqlx::query_scalar(statement).fetch_one(db).await
 }
 
+/// Lets the next one clear away, at once: the end of a connection is noticed in its own time.
+///
+/// # Errors
+/// If the database fails.
+pub async fn release(db: impl PgExecutor<'_>) -> Result<(), Error> {
+    let statement = "SELECT pg_advisory_unlock(hashtext('arbiter: clearing away'))";
+    sqlx::query(statement).execute(db).await.map(drop)
+}
+
 /// The editions of a tournament, also those of which a part was taken away already.
 ///
 /// # Errors
