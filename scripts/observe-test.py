@@ -23,6 +23,8 @@ PROGRAM = sys.argv[1]
 OBSERVE = pathlib.Path("deploy/observe")
 # However busy the machine is.
 SOON = 300
+# How often Prometheus looks: an edition is over within a second.
+LOOK = "200ms"
 
 TOURNAMENT = """
 name = "cup"
@@ -112,11 +114,12 @@ class Site:
             raise
 
     def watch(self, log):
-        """Starts a Prometheus that looks every second."""
+        """Starts a Prometheus that looks often, and waits until it does for the first time: it may
+        be ready seconds before."""
         config = self.directory / "prometheus.yaml"
         rules = (OBSERVE / "alerts.yaml").resolve()
         config.write_text(json.dumps({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "global": {"scrape_interval": LOOK, "evaluation_interval": "1s"},
             "rule_files": [str(rules)],
             "scrape_configs": [{"job_name": "arbiter-coordinator",
                                 "static_configs": [{"targets": [self.metrics]}]}],
@@ -126,6 +129,7 @@ class Site:
              f"--storage.tsdb.path={self.directory / 'tsdb'}", "--log.level=warn"],
             stdout=log, stderr=log)
         wait("Prometheus is ready", lambda: fetch(f"http://{self.watcher}/-/ready"))
+        wait("Prometheus looks", lambda: self.value("up") == 1)
 
     def ask(self, path, **words):
         """What Prometheus answers."""
@@ -140,7 +144,7 @@ class Site:
 
     def had_numbers(self, query, since):
         """Whether a query has returned a number at any time."""
-        answer = self.ask("query_range", query=query, start=since, end=time.time(), step="1s")
+        answer = self.ask("query_range", query=query, start=since, end=time.time(), step=LOOK)
         values = (value for series in (answer or {"result": []})["result"]
                   for _, value in series["values"])
         return any(not math.isnan(float(value)) for value in values)
