@@ -52,7 +52,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The rules of leasing.
     pub terms: Terms,
-    /// Connections to the database at most. The leader has one more.
+    /// Connections to the database at most, beside three of its own: for leasing, for standing for
+    /// leader, and now and then for clearing away.
     pub connections: u32,
     /// Who says in `X-Forwarded-For` for whom it speaks, and is believed.
     pub proxies: Vec<Network>,

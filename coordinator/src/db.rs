@@ -36,6 +36,7 @@ pub mod held;
 pub mod listed;
 pub mod lots;
 pub mod matches;
+pub mod offers;
 pub mod paces;
 pub mod packs;
 pub mod played;

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::task::Poll;
 
 use arbiter_coordinator::db::held::{self, What};
-use arbiter_coordinator::db::{editions, versions};
+use arbiter_coordinator::db::offers::{self, Offers};
+use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Queue};
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use support::{Database, START, duels, plan, report};
 use tokio::task::JoinSet;
 
@@ -136,6 +138,9 @@ async fn editions_take_turns() {
     editions::enter(&database.pool, second, &entered).await.unwrap();
     queue.plan(second, plan(8, 1)).await.unwrap();
     queue.start(second).await.unwrap();
+    let done = database.tournament("done", GameName::Gomoku).await;
+    let nothing_left = editions::create(&database.pool, done, 1, false, START).await.unwrap();
+    queue.start(nothing_left).await.unwrap();
     let (dispatcher, _running) = dispatcher(&queue);
     let worker = database.worker("w").await;
     let mut served: Vec<EditionId> = Vec::new();
@@ -145,4 +150,90 @@ async fn editions_take_turns() {
         queue.report(&[report(&work.lot, worker)]).await.unwrap();
     }
     assert_eq!(served, [first, second].repeat(4));
+}
+
+/// What is pending in a running edition is offered, and what others have leased is not.
+#[tokio::test]
+async fn what_may_be_leased_is_offered() {
+    let database = Database::new().await;
+    let (pool, queue) = (&database.pool, database.queue());
+    let edition = database.edition(5).await;
+    queue.plan(edition, plan(2, 1)).await.unwrap();
+    assert_eq!(offers::look(pool, START).await.unwrap(), Offers::default(), "it has not begun");
+    queue.start(edition).await.unwrap();
+    let offered = Offers { trial: false, editions: vec![edition] };
+    assert_eq!(offers::look(pool, START).await.unwrap(), offered);
+    let (dispatcher, _running) = dispatcher(&queue);
+    let one = dispatcher.next().await.unwrap();
+    assert_eq!(offers::look(pool, START).await.unwrap(), offered, "one is left");
+    dispatcher.next().await.unwrap();
+    assert_eq!(offers::look(pool, START).await.unwrap(), Offers::default());
+    queue.give_back(&[one.lease()]).await.unwrap();
+    assert_eq!(offers::look(pool, START).await.unwrap(), offered);
+}
+
+/// The plan of the look is kept. Made while nothing is pending, it must still not be one that reads
+/// whatever is pending once there are millions of lots.
+#[tokio::test]
+async fn looking_finds_one_lot_of_each_edition() {
+    let database = Database::new().await;
+    database.running(2000, 1).await;
+    let over = "UPDATE lots SET state = 'cancelled'";
+    sqlx::query(over).execute(&database.pool).await.unwrap();
+    sqlx::query("ANALYZE lots, editions").execute(&database.pool).await.unwrap();
+    let options = database.pool.connect_options();
+    let mut session = PgConnection::connect_with(&options).await.unwrap();
+    offers::look(&mut session, START).await.unwrap();
+    // The first statement of this session.
+    let name = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
+    let name: String = sqlx::query_scalar(name).fetch_one(&mut session).await.unwrap();
+    let explain = format!("EXPLAIN (COSTS OFF) EXECUTE {name} (now())");
+    let plan: Vec<String> =
+        sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut session).await.unwrap();
+    let scan = plan.iter().position(|line| line.contains("lots_pending")).unwrap();
+    assert!(plan[scan + 1].contains("Index Cond: (edition = e.id)"), "{}", plan.join("\n"));
+    assert!(plan[scan - 1].contains("Limit"), "{}", plan.join("\n"));
+}
+
+/// Ends sessions of this database whose present or last statement says so, and tells how many.
+async fn end_sessions(database: &Database, said: &str) -> i64 {
+    let statement = "
+        SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+          AND strpos(query, $1) > 0";
+    sqlx::query_scalar(statement).bind(said).fetch_one(&database.pool).await.unwrap()
+}
+
+/// What reads the matches of lots that were just leased.
+const READS: &str = "AS lot (first, count, place)";
+
+/// The connection for leasing is cut while nobody asks: whoever asks next notices nothing.
+#[tokio::test]
+async fn a_connection_that_was_cut_is_replaced() {
+    let database = Database::new().await;
+    database.running(2, 1).await;
+    let (dispatcher, _running) = dispatcher(&database.queue());
+    let first = dispatcher.next().await.unwrap();
+    assert_eq!(end_sessions(&database, READS).await, 1);
+    let second = dispatcher.next().await.unwrap();
+    assert_ne!(first.lease().lot, second.lease().lot);
+}
+
+/// It is cut between the lease and the reading of its matches: the lease is not lost.
+#[tokio::test]
+async fn what_is_leased_is_handed_out_over_another_connection() {
+    let database = Database::new().await;
+    database.running(1, 1).await;
+    let mut locked = database.pool.begin().await.unwrap();
+    db::be_patient(&mut *locked).await.unwrap();
+    sqlx::query("LOCK TABLE matches IN ACCESS EXCLUSIVE MODE").execute(&mut *locked).await.unwrap();
+    let (dispatcher, _running) = dispatcher(&database.queue());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { dispatcher.next().await.unwrap() });
+    while end_sessions(&database, READS).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    locked.rollback().await.unwrap();
+    let work = tasks.join_next().await.unwrap().unwrap().into_work().unwrap();
+    assert_eq!((work.lot.lease.attempt.0, work.matches.len()), (1, 1));
 }

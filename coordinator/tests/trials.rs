@@ -8,6 +8,7 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::entrants::Named;
 use arbiter_coordinator::db::held::{self, Held, What};
 use arbiter_coordinator::db::lots::LotState;
+use arbiter_coordinator::db::offers;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bots, listed, tournaments, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
@@ -154,6 +155,7 @@ async fn a_fault_is_never_the_bots() {
     let mut now = START;
     for fault in 1..=patience.faults {
         let deadline = now + Duration::MINUTE;
+        assert!(offers::look(pool, now).await.unwrap().trial);
         let lease = trials::claim(pool, now, deadline).await.unwrap().unwrap();
         let failed = if fault == 2 {
             // Nothing was heard of it.
@@ -171,6 +173,7 @@ async fn a_fault_is_never_the_bots() {
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
         assert_eq!(trials::claim(pool, now, deadline).await.unwrap(), None, "it rests");
+        assert!(!offers::look(pool, now).await.unwrap().trial);
         now += patience.longest_rest;
     }
     assert_eq!(stage.state(version).await, TrialState::Aside);
@@ -206,6 +209,7 @@ async fn the_oldest_comes_first_and_those_who_left_do_not() {
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
     bots::withdraw(pool, bot.id, START).await.unwrap();
     assert_eq!((stage.claim().await, trials::pending(pool, stage.owner).await.unwrap()), (None, 0));
+    assert!(!offers::look(pool, START).await.unwrap().trial);
     let state = tournaments::TournamentState::Closed;
     assert!(tournaments::end(pool, stage.cup, state, START).await.unwrap());
     assert_eq!(stage.claim().await, None);

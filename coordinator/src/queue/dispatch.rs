@@ -3,6 +3,11 @@
 //! Hundreds of workers ask at their own times; the database is asked once for all who wait at a
 //! moment, by one task. Nothing is leased before somebody wants it: a lease that lay about here
 //! would expire without anybody's fault.
+//!
+//! That task has a connection of its own. Where all processors play, each question to the database
+//! and each answer waits for its turn, so there are as few of them as can be. A connection of the
+//! pool is tried before it is lent and looked at afterwards, and as it is another one each time, all
+//! of them prepare the same statements.
 
 use std::collections::{HashMap, VecDeque};
 use std::future;
@@ -11,14 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::{EditionId, Lease};
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgConnection};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{Clock, Leased, Queue, again};
 use crate::db::lots::{self, ClaimSize};
 use crate::db::matches::{self, Match};
-use crate::db::{editions, files, trials};
+use crate::db::offers::{self, Offers};
+use crate::db::{self, files, trials};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
@@ -124,6 +130,9 @@ pub struct Allocator {
     woken: Instant,
     /// The edition served last: the next one has its turn first.
     last: Option<EditionId>,
+    /// Its own connection, once there is one, and as long as nothing fails on it. It may live for
+    /// ever: what its session remembers is a plan for each of our statements.
+    own: Option<PgConnection>,
 }
 
 impl Dispatcher {
@@ -134,7 +143,8 @@ impl Dispatcher {
         let news = Arc::new(Notify::new());
         let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
         let (waiting, woken) = (VecDeque::new(), Instant::now());
-        let allocator = Allocator { queue, clock, line, returns, news, waiting, woken, last: None };
+        let (last, own) = (None, None);
+        let allocator = Allocator { queue, clock, line, returns, news, waiting, woken, last, own };
         (dispatcher, allocator)
     }
 
@@ -241,45 +251,89 @@ impl Allocator {
     /// Leases once for those who wait, from the first edition in turn that has something: who comes
     /// meanwhile comes along the next time, and the more they are the less each costs.
     async fn serve(&mut self) -> Result<(), Error> {
-        // One connection for all there is to ask: each that is taken from the pool is tried first.
-        let mut connection = self.queue.pool().acquire().await?;
-        // Trials first: somebody waits for each, and what passes changes what is to be played.
-        while !self.waiting.is_empty() {
-            let now = (self.clock)();
-            let deadline = now + self.queue.terms.lease;
-            let Some(lease) = trials::claim(&mut *connection, now, deadline).await? else { break };
-            self.queue.metrics.leased(&[lease]);
-            if let Some(unwanted) = self.give(Task::Trial(lease)) {
-                trials::give_back(&mut *connection, &[unwanted.lease()]).await?;
-                self.queue.metrics.given_back(1);
-            }
-        }
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let mut running = editions::running(&mut *connection).await?;
-        let after = running.partition_point(|edition| Some(*edition) <= self.last);
-        running.rotate_left(after);
-        let size = ClaimSize::at_most(self.waiting.len());
-        for edition in running {
-            let deadline = (self.clock)() + self.queue.terms.lease;
-            let lots = lots::claim(&mut *connection, edition, size, deadline).await?;
-            if !lots.is_empty() {
-                let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
-                self.queue.metrics.leased(&leases);
-                drop(connection);
-                self.last = Some(edition);
-                return self.hand_out(edition, lots).await;
-            }
+        if !self.waiting.is_empty() {
+            let (own, offers) = self.look().await?;
+            self.own = Some(self.lease(own, offers).await?);
         }
         Ok(())
     }
 
+    /// What there is, and a connection to ask for it. If the own one was cut while nobody asked,
+    /// that is no failure.
+    async fn look(&mut self) -> Result<(PgConnection, Offers), Error> {
+        let now = (self.clock)();
+        if let Some(mut own) = self.own.take() {
+            match offers::look(&mut own, now).await {
+                Err(error) if db::is_passing(&error) => {}
+                looked => return Ok((own, looked?)),
+            }
+        }
+        let mut fresh = self.connect().await?;
+        let offers = offers::look(&mut fresh, now).await?;
+        Ok((fresh, offers))
+    }
+
+    async fn connect(&self) -> Result<PgConnection, Error> {
+        Ok(self.queue.pool().acquire().await?.detach())
+    }
+
+    /// Leases what is offered, and gives the connection back if nothing failed on it.
+    async fn lease(
+        &mut self,
+        mut own: PgConnection,
+        offers: Offers,
+    ) -> Result<PgConnection, Error> {
+        // Trials first: somebody waits for each, and what passes changes what is to be played.
+        while offers.trial && !self.waiting.is_empty() {
+            let now = (self.clock)();
+            let deadline = now + self.queue.terms.lease;
+            let Some(lease) = trials::claim(&mut own, now, deadline).await? else { break };
+            self.queue.metrics.leased(&[lease]);
+            if let Some(unwanted) = self.give(Task::Trial(lease)) {
+                trials::give_back(&mut own, &[unwanted.lease()]).await?;
+                self.queue.metrics.given_back(1);
+            }
+        }
+        if self.waiting.is_empty() {
+            return Ok(own);
+        }
+        let mut editions = offers.editions;
+        let after = editions.partition_point(|edition| Some(*edition) <= self.last);
+        editions.rotate_left(after);
+        let size = ClaimSize::at_most(self.waiting.len());
+        for edition in editions {
+            let deadline = (self.clock)() + self.queue.terms.lease;
+            let lots = lots::claim(&mut own, edition, size, deadline).await?;
+            if !lots.is_empty() {
+                let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
+                self.queue.metrics.leased(&leases);
+                self.last = Some(edition);
+                return self.hand_out(own, edition, lots).await;
+            }
+        }
+        Ok(own)
+    }
+
     /// Gives lots to those who wait; what nobody wants any more is given back.
-    async fn hand_out(&mut self, edition: EditionId, lots: Vec<Leased>) -> Result<(), Error> {
-        let mut left = Vec::new();
-        // They are leased already: whoever gives up here has wasted an attempt of each.
-        let mut planned = again(|| due(self.queue.pool(), edition, &lots)).await?.into_iter();
+    async fn hand_out(
+        &mut self,
+        mut own: PgConnection,
+        edition: EditionId,
+        lots: Vec<Leased>,
+    ) -> Result<PgConnection, Error> {
+        let (own, planned) = match due(&mut own, edition, &lots).await {
+            // They are leased already: whoever gives up here has wasted an attempt of each.
+            Err(error) if db::is_passing(&error) => {
+                let read = async || {
+                    let mut fresh = self.connect().await?;
+                    let planned = due(&mut fresh, edition, &lots).await?;
+                    Ok((fresh, planned))
+                };
+                again(read).await?
+            }
+            read => (own, read?),
+        };
+        let (mut planned, mut left) = (planned.into_iter(), Vec::new());
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let work = Work { lot, matches: planned.by_ref().take(count).collect() };
@@ -288,7 +342,7 @@ impl Allocator {
         if !left.is_empty() {
             self.queue.give_back(&left).await?;
         }
-        Ok(())
+        Ok(own)
     }
 
     /// Gives a task to who waits longest and is still there; the task, if nobody is.
@@ -304,11 +358,15 @@ impl Allocator {
 }
 
 /// The matches of leased lots, those of the first lot first, and what their seats begin with.
-async fn due(pool: &PgPool, edition: EditionId, lots: &[Leased]) -> Result<Vec<Due>, Error> {
-    let planned = matches::of_lots(pool, edition, lots).await?;
+async fn due(
+    db: &mut PgConnection,
+    edition: EditionId,
+    lots: &[Leased],
+) -> Result<Vec<Due>, Error> {
+    let planned = matches::of_lots(&mut *db, edition, lots).await?;
     let mut begins: HashMap<_, _> = HashMap::new();
     if planned.iter().any(|planned| planned.files_from.is_some()) {
-        for begin in files::of_lots(pool, edition, lots).await? {
+        for begin in files::of_lots(db, edition, lots).await? {
             begins.insert((begin.number, begin.seat), begin.bytes);
         }
     }

@@ -1,0 +1,42 @@
+//! What there is to lease, seen at a glance: one look that writes and locks nothing.
+
+use arbiter_proto::ids::EditionId;
+use sqlx::{Error, PgExecutor};
+use time::OffsetDateTime;
+
+/// What may be leased. Somebody else may be faster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Whether a version waits for its trial.
+    pub trial: bool,
+    /// The editions being played that have pending lots, the oldest first.
+    pub editions: Vec<EditionId>,
+}
+
+/// Looks what may be leased now.
+///
+/// # Errors
+/// If the database fails.
+pub async fn look(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Offers, Error> {
+    // An `EXISTS` for the lots could become a join, which the plan that is kept may begin with all
+    // pending lots there are. The first one of an edition is found at its place in the index.
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM trials t
+            JOIN versions v ON v.id = t.version
+            JOIN bots b ON b.id = v.bot
+            JOIN tournaments c ON c.id = b.tournament
+            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= $1)
+                AND b.withdrawn_at IS NULL AND c.state = 'open'
+        ), ARRAY(
+            SELECT id FROM editions e
+            WHERE state = 'running' AND (
+                SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
+                ORDER BY expected DESC, number LIMIT 1
+            )
+            ORDER BY id
+        )";
+    let (trial, editions): (bool, Vec<i32>) =
+        sqlx::query_as(statement).bind(now).fetch_one(db).await?;
+    Ok(Offers { trial, editions: editions.into_iter().map(EditionId).collect() })
+}
