@@ -24,6 +24,7 @@ mod matrix;
 mod metrics;
 mod multipart;
 mod page;
+mod posted;
 mod queue;
 mod ranking;
 mod replay;

@@ -1,7 +1,7 @@
 //! What organisers do: start, cancel and close, let what was set aside be played or tried again,
 //! reinstate bots; and what owners do too: withdraw them.
 //!
-//! A button is a form of the session ([`Session::check`]), and what it asks for is done by the
+//! A button is a form of the session ([`Posted`]), and what it asks for is done by the
 //! service, which looks once more who asks and notes it in the audit log. It leads to a page that
 //! says what was done ([`done`]).
 
@@ -11,9 +11,8 @@ use arbiter_proto::v1::{
     CancelTournamentRequest, CloseTournamentRequest, ListAsideRequest, ReinstateBotRequest,
     RetryAsideRequest, RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
-use axum::Form;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -21,20 +20,19 @@ use serde_json::Value;
 use tonic::Code;
 
 use super::error::WebError;
+use super::posted::Posted;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
 use crate::rpc::Shared;
 
 /// What a button's form carries.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Button {
-    pub(super) csrf: String,
     /// Ticked where there is no way back.
-    #[serde(default)]
-    pub(super) sure: Option<String>,
+    sure: Option<String>,
     /// Ticked where an edition is to be planned from the beginning.
-    #[serde(default)]
     fresh: Option<String>,
 }
 
@@ -116,12 +114,9 @@ fn grows(found: &Tournament) -> bool {
 /// Begins an edition.
 pub(super) async fn start(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path(tournament): Path<String>,
-    Form(button): Form<Button>,
+    Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     let fresh = button.fresh.is_some();
     let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
     shared.start_edition(session.ask(asked)).await?;
@@ -131,12 +126,9 @@ pub(super) async fn start(
 /// Gives a tournament up.
 pub(super) async fn cancel(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path(tournament): Path<String>,
-    Form(button): Form<Button>,
+    Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     button.check_sure()?;
     let asked = CancelTournamentRequest { tournament: tournament.clone() };
     shared.cancel_tournament(session.ask(asked)).await?;
@@ -146,12 +138,9 @@ pub(super) async fn cancel(
 /// Ends a tournament, and shows its seed.
 pub(super) async fn close(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path(tournament): Path<String>,
-    Form(button): Form<Button>,
+    Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     button.check_sure()?;
     let asked = CloseTournamentRequest { tournament: tournament.clone() };
     shared.close_tournament(session.ask(asked)).await?;
@@ -161,12 +150,9 @@ pub(super) async fn close(
 /// Gives a match that was set aside another chance.
 pub(super) async fn retry(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path((edition, number)): Path<(i32, i64)>,
-    Form(button): Form<Button>,
+    Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     let name = format!("{edition}/{number}");
     shared.retry_aside(session.ask(RetryAsideRequest { r#match: name.clone() })).await?;
     Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
@@ -175,12 +161,9 @@ pub(super) async fn retry(
 /// Gives all matches of a tournament that were set aside another chance.
 pub(super) async fn retry_all(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path(tournament): Path<String>,
-    Form(button): Form<Button>,
+    Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     shared.admit(&session.ask(()), Role::Organiser).await?;
     let asked = session.ask(ListAsideRequest { tournament: tournament.clone() });
     let mut count = 0;
@@ -199,12 +182,9 @@ pub(super) async fn retry_all(
 /// Takes a bot out of the editions to come.
 pub(super) async fn withdraw(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path((tournament, bot)): Path<(String, String)>,
-    Form(button): Form<Button>,
+    Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     button.check_sure()?;
     let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
     shared.withdraw_bot(session.ask(asked)).await?;
@@ -214,12 +194,9 @@ pub(super) async fn withdraw(
 /// Lets a bot that was stood down take part again.
 pub(super) async fn reinstate(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path((tournament, bot)): Path<(String, String)>,
-    Form(button): Form<Button>,
+    Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
     shared.reinstate_bot(session.ask(asked)).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
@@ -228,12 +205,9 @@ pub(super) async fn reinstate(
 /// Tries a version again that could not be tried.
 pub(super) async fn retry_trial(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
-    Form(button): Form<Button>,
+    Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    session.check(&headers, &button.csrf)?;
     let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
     shared.retry_trial(session.ask(asked)).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))

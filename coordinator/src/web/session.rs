@@ -19,6 +19,7 @@ use tonic::{Code, Request, Status};
 use super::actions::Button;
 use super::error::WebError;
 use super::page;
+use super::posted::Posted;
 use crate::access::Secret;
 use crate::access::guard::Caller;
 use crate::rpc::Shared;
@@ -178,13 +179,8 @@ fn too_many(session: &Session, status: &Status) -> Response {
     response
 }
 
-pub(super) async fn logout(
-    session: Session,
-    headers: HeaderMap,
-    Form(button): Form<Button>,
-) -> Result<Response, WebError> {
-    session.check(&headers, &button.csrf)?;
-    Ok(with_cookie("", 0, false))
+pub(super) async fn logout(_: Posted<Button>) -> Response {
+    with_cookie("", 0, false)
 }
 
 /// Sends the browser to the first page, with a cookie that lives so many seconds.

@@ -2,9 +2,8 @@
 
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
-use axum::Form;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -12,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::error::WebError;
+use super::posted::Posted;
 use super::session::Session;
 use super::{actions, done, page};
 use crate::access::Role;
@@ -31,7 +31,6 @@ pub(super) struct Which {
 /// Which matches, why, and that it is meant.
 #[derive(Debug, Deserialize)]
 pub(super) struct Apply {
-    csrf: String,
     #[serde(default)]
     sure: Option<String>,
     #[serde(default)]
@@ -60,12 +59,9 @@ pub(super) async fn form(
 /// Declares matches void.
 pub(super) async fn apply(
     State(shared): State<Shared>,
-    session: Session,
-    headers: HeaderMap,
     Path(tournament): Path<String>,
-    Form(Apply { csrf, sure, reason, which }): Form<Apply>,
+    Posted { session, form: Apply { sure, reason, which } }: Posted<Apply>,
 ) -> Result<Response, WebError> {
-    session.check(&headers, &csrf)?;
     actions::check_sure(sure.as_deref())?;
     shared.admit(&session.ask(()), Role::Organiser).await?;
     match asked(&shared, &session, &tournament, &which, Some(reason)).await {
