@@ -126,7 +126,7 @@ impl Seat for Person {
         if self.is_gone || sitting.owes() != Owes::Move {
             return Ok(Answer { reply: Ok(HEARD.to_vec()), spent: Spent::default() });
         }
-        let clock = sitting.person_clock;
+        let clock = sitting.setting.person_clock;
         let begun = Instant::now();
         let answer = sitting.wait_for_answer(clock.map(|_| limit))?;
         let spent = clock.map_or(Spent::default(), |kind| {
@@ -143,7 +143,7 @@ impl Seat for Person {
     fn tell(&mut self, _text: &str) {}
 
     fn starting_up(&self) -> bool {
-        self.sitting.startup_is_free && !self.answered
+        self.sitting.setting.startup_is_free && !self.answered
     }
 
     fn dismiss(&mut self) {

@@ -191,16 +191,18 @@ impl House {
             before.leave();
         }
         table.begun += 1;
-        let setting = self.setting(table.begun, chairs, names, seed, with_people);
+        let setting = self.setting(table.begun, chairs, names, seed);
+        let is_shown = !with_people || QUICK.contains(&self.wish.game);
+        let pace = Pace::new(false, is_shown.then_some(SPEED));
         let (stop, cord) = Stop::with_cord().map_err(|error| unusable(self, &error))?;
-        let sitting = Arc::new(Sitting::new(setting, cord));
+        let sitting = Arc::new(Sitting::new(setting, pace, cord));
         let planned = Match {
             params,
-            seed: Seed::of_text(&sitting.seed),
+            seed: Seed::of_text(&sitting.setting.seed),
             clock: self.wish.clock,
             terms: Terms { cores: cores_of(0, 1), ..Terms::default() },
             entrants,
-            record: Some(sitting.record.clone()),
+            record: Some(sitting.setting.record.clone()),
         };
         let thread = self.play(&sitting, planned, stop, roster);
         let thread = thread.map_err(|error| unusable(self, &error))?;
@@ -214,7 +216,6 @@ impl House {
         chairs: Vec<Chair>,
         names: Vec<BotName>,
         seed: String,
-        with_people: bool,
     ) -> Setting {
         let Wish { game, clock, person_clock, ref records, .. } = self.wish;
         let directory = records.clone().unwrap_or_else(|| self.own_records());
@@ -226,7 +227,6 @@ impl House {
             record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.mark)),
             person_clock: person_clock.then_some(clock.kind),
             startup_is_free: Protocol::default_of(game) == Protocol::Stdio,
-            pace: Pace::new(false, (!with_people || QUICK.contains(&game)).then_some(SPEED)),
         }
     }
 

@@ -38,6 +38,25 @@ pub(crate) enum Chair {
 
 /// One match at the table, being played or over.
 pub(crate) struct Sitting {
+    /// What was decided before it began.
+    pub(crate) setting: Setting,
+    state: Mutex<State>,
+    /// Wakes the match's thread.
+    go_on: Condvar,
+    /// Tells pages that there is something new.
+    news: watch::Sender<u64>,
+    cord: Mutex<Option<Cord>>,
+}
+
+impl fmt::Debug for Sitting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sitting").field("number", &self.setting.number).finish_non_exhaustive()
+    }
+}
+
+/// What is decided about a match before it begins.
+#[derive(Debug)]
+pub(crate) struct Setting {
     /// Which one of this run it is, from 1.
     pub(crate) number: u64,
     /// Who sits where, seat 1 first.
@@ -52,31 +71,6 @@ pub(crate) struct Sitting {
     pub(crate) person_clock: Option<ClockKind>,
     /// Whether a seat's first answer is free, by the game's own protocol.
     pub(crate) startup_is_free: bool,
-    state: Mutex<State>,
-    /// Wakes the match's thread.
-    go_on: Condvar,
-    /// Tells pages that there is something new.
-    news: watch::Sender<u64>,
-    cord: Mutex<Option<Cord>>,
-}
-
-impl fmt::Debug for Sitting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sitting").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-/// What is decided about a match before it begins.
-#[derive(Debug)]
-pub(crate) struct Setting {
-    pub(crate) number: u64,
-    pub(crate) chairs: Vec<Chair>,
-    pub(crate) names: Vec<BotName>,
-    pub(crate) seed: String,
-    pub(crate) record: PathBuf,
-    pub(crate) person_clock: Option<ClockKind>,
-    pub(crate) startup_is_free: bool,
-    pub(crate) pace: Pace,
 }
 
 /// Where a match stands.
@@ -176,10 +170,9 @@ pub(crate) enum Refusal {
 }
 
 impl Sitting {
-    /// A match that is about to begin, and will be ended by the cord.
-    pub(crate) fn new(setting: Setting, cord: Cord) -> Self {
-        let Setting { number, chairs, names, seed, record, person_clock, startup_is_free, pace } =
-            setting;
+    /// A match that is about to begin at this pace, and will be ended by the cord.
+    pub(crate) fn new(setting: Setting, pace: Pace, cord: Cord) -> Self {
+        let seats = setting.names.len();
         let state = State {
             position: None,
             key: None,
@@ -187,9 +180,9 @@ impl Sitting {
             captions: VecDeque::new(),
             time: Micros::ZERO,
             deed: Deed::default(),
-            clocks: vec![Clock::default(); names.len()],
+            clocks: vec![Clock::default(); seats],
             lines: VecDeque::new(),
-            stderr: vec![String::new(); names.len()],
+            stderr: vec![String::new(); seats],
             owes: Owes::Nothing,
             asked: 0,
             turn: None,
@@ -199,13 +192,7 @@ impl Sitting {
             ending: None,
         };
         Self {
-            number,
-            chairs,
-            names,
-            seed,
-            record,
-            person_clock,
-            startup_is_free,
+            setting,
             state: Mutex::new(state),
             go_on: Condvar::new(),
             news: watch::Sender::new(0),
@@ -225,7 +212,7 @@ impl Sitting {
 
     /// The seats of people.
     pub(crate) fn persons(&self) -> impl Iterator<Item = Seat> {
-        let seats = Seat::all(self.chairs.len()).zip(&self.chairs);
+        let seats = Seat::all(self.setting.chairs.len()).zip(&self.setting.chairs);
         seats.filter(|(_, chair)| **chair == Chair::Person).map(|(seat, _)| seat)
     }
 
@@ -247,7 +234,7 @@ impl Sitting {
             state.clocks[seat.index()].left = Some(left.max(Micros::ZERO));
         }
         let asked = say.filter(|say| say.owes == Owes::Move).map(|say| say.seat);
-        let person = asked.filter(|seat| self.chairs[seat.index()] == Chair::Person);
+        let person = asked.filter(|seat| self.setting.chairs[seat.index()] == Chair::Person);
         let shown = key(view);
         let is_new = state.key != Some(shown);
         if person.is_none() && !is_new {
@@ -257,8 +244,8 @@ impl Sitting {
         if is_new {
             state.key = Some(shown);
             state.pictures += 1;
-            let nobody = Seat::from_index(self.names.len());
-            state.captions.push_back(draw_for(view, &self.names, Some(nobody)).caption);
+            let nobody = Seat::from_index(self.setting.names.len());
+            state.captions.push_back(draw_for(view, &self.setting.names, Some(nobody)).caption);
             let surplus = state.captions.len().saturating_sub(CAPTIONS);
             state.captions.drain(..surplus);
         }

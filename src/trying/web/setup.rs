@@ -23,7 +23,7 @@ const LONGEST_SEED: usize = 1000;
 /// The form.
 pub(super) async fn show(State(desk): State<Desk>) -> Markup {
     let sitting = desk.house.sitting();
-    let chairs = sitting.map_or_else(|| usual(&desk), |sitting| sitting.chairs.clone());
+    let chairs = sitting.map_or_else(|| usual(&desk), |sitting| sitting.setting.chairs.clone());
     form(&desk, &chairs, "", None)
 }
 

@@ -81,7 +81,8 @@ pub(super) async fn show(State(desk): State<Desk>, fields: Fields) -> Response {
 
 fn table(desk: &Desk, look: &Look, why: Option<&str>) -> Markup {
     let sitting = &look.sitting;
-    let title = sitting.names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let title =
+        sitting.setting.names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (live, waiting) = {
         let state = sitting.state();
         let due = state.turn.is_some_and(|turn| Some(turn.seat) == look.eyes);
@@ -97,7 +98,7 @@ fn table(desk: &Desk, look: &Look, why: Option<&str>) -> Markup {
                 @for seat in persons {
                     a href={ (desk.path("")) "?seat=" (seat) }
                         aria-current=[(Some(seat) == look.eyes).then_some("page")] {
-                        "Seat " (seat) ": " (sitting.names[seat.index()])
+                        "Seat " (seat) ": " (sitting.setting.names[seat.index()])
                     }
                 }
             }
@@ -132,7 +133,7 @@ fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, Standing>) -> Markup {
         }
         (dialogue(sitting, state, eyes))
         (errors(sitting, state))
-        p { small { "Seed " code { (sitting.seed) } ", match " (sitting.number) " of this run." } }
+        p { small { "Seed " code { (sitting.setting.seed) } ", match " (sitting.setting.number) " of this run." } }
     }
 }
 
@@ -159,7 +160,7 @@ fn task(desk: &Desk, turn: Turn, offer: &Offer) -> Markup {
 }
 
 fn waiting(sitting: &Sitting, state: &Standing) -> Markup {
-    let who = state.turn.map(|turn| sitting.names[turn.seat.index()].as_str());
+    let who = state.turn.map(|turn| sitting.setting.names[turn.seat.index()].as_str());
     html! {
         p.waiting {
             @if let Some(who) = who { "It is the turn of " (who) "." }
@@ -178,7 +179,7 @@ fn picture(
     offer: Option<Offer>,
 ) -> Markup {
     let Some(position) = &state.position else { return html! {} };
-    let mut picture = draw_for(position.view(), &sitting.names, eyes);
+    let mut picture = draw_for(position.view(), &sitting.setting.names, eyes);
     if let Some(squares) = offer.and_then(|offer| offer.squares) {
         let board = picture.markup;
         picture.markup = html! { div.on-board { (board) div.squares { (squares) } } };
@@ -197,29 +198,29 @@ fn picture(
         clocks: state.clocks.clone(),
         standings,
     };
-    step.render(&sitting.names)
+    step.render(&sitting.setting.names)
 }
 
 /// How the match ended, and what may follow.
 fn over(desk: &Desk, sitting: &Sitting, ending: &Ending) -> Markup {
-    let mut swapped = sitting.chairs.clone();
+    let mut swapped = sitting.setting.chairs.clone();
     swapped.rotate_right(1);
     html! {
         @match ending {
             Ending::Broken(why) => { (refused(&format!("The match counts for nothing: {why}."))) }
             Ending::Over { details, .. } => {
                 p.waiting { "The match is over." }
-                @for (name, detail) in sitting.names.iter().zip(details) {
+                @for (name, detail) in sitting.setting.names.iter().zip(details) {
                     @if let Some(detail) = detail { p { (name) ": " span.forfeit { (detail) } } }
                 }
                 p { a href=(desk.path("record")) { "Download the record" }
-                    @if desk.house.wish.records.is_some() { ", which is also at " code { (sitting.record.display()) } }
+                    @if desk.house.wish.records.is_some() { ", which is also at " code { (sitting.setting.record.display()) } }
                     "; " code { "arbiter verify" } " replays it." }
             }
         }
-        (again(desk, &sitting.chairs, "", "Another match"))
+        (again(desk, &sitting.setting.chairs, "", "Another match"))
         (again(desk, &swapped, "", "Another, with the seats swapped"))
-        (again(desk, &sitting.chairs, &sitting.seed, "The same again, with the same seed"))
+        (again(desk, &sitting.setting.chairs, &sitting.setting.seed, "The same again, with the same seed"))
     }
 }
 
@@ -239,7 +240,7 @@ fn dialogue(sitting: &Sitting, state: &Standing, eyes: Option<Seat>) -> Markup {
                     }
                 }
             }
-            @if eyes.is_some() && sitting.names.len() > 1 {
+            @if eyes.is_some() && sitting.setting.names.len() > 1 {
                 p { small { "What others are told is shown when the match is over." } }
             }
         }
@@ -248,7 +249,7 @@ fn dialogue(sitting: &Sitting, state: &Standing, eyes: Option<Seat>) -> Markup {
 
 /// What bots write to their standard error.
 fn errors(sitting: &Sitting, state: &Standing) -> Markup {
-    let bots = sitting.names.iter().zip(&sitting.chairs).zip(&state.stderr);
+    let bots = sitting.setting.names.iter().zip(&sitting.setting.chairs).zip(&state.stderr);
     let bots = bots.filter(|((_, chair), text)| **chair != Chair::Person && !text.is_empty());
     html! {
         @for ((name, _), text) in bots {
@@ -394,9 +395,10 @@ pub(super) async fn record(State(desk): State<Desk>) -> Result<Response, WebErro
         let why = "a record is there when its match is over";
         return Err(WebError::new(StatusCode::NOT_FOUND, why));
     }
-    let record = tokio::fs::read(&sitting.record).await;
+    let record = tokio::fs::read(&sitting.setting.record).await;
     let record = record.map_err(|error| WebError::new(StatusCode::NOT_FOUND, error.to_string()))?;
-    let name = sitting.record.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name =
+        sitting.setting.record.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let headers = [
         (header::CONTENT_TYPE, "application/jsonl".to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
