@@ -51,7 +51,7 @@ fn files_say_what_the_interface_says() {
         }
     }
     assert!(found.iter().any(|row| cell(row, "bot") == "'-1-1"), "it is no formula");
-    let printed = done(&home.command("ranking cup --format csv").output().unwrap());
+    let printed = done(&home.up.command("ranking cup --format csv").output().unwrap());
     assert_eq!(answer.text().replace("'-1-1", "-1-1"), printed, "as the command prints it");
 
     for query in ["", "?bot=mine"] {
@@ -85,5 +85,5 @@ fn files_say_what_the_interface_says() {
     }
     assert_eq!(home.get("/t/none/ranking.csv", &[]).status, 404);
     assert_eq!(home.get("/t/cup/matches.csv?bot=nobody", &[]).status, 404);
-    home.close();
+    home.up.close();
 }

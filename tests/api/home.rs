@@ -1,15 +1,10 @@
-//! Everything on one machine, with a tournament that has been played, and people with tokens.
-
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Command;
+//! A running `arbiter up` with a tournament that has been played, and somebody who plays in it.
 
 use serde_json::Value;
 
 use crate::client::{Answer, request};
-use crate::support::service::{Service, done, free_address, wait_until};
-use crate::support::{Bots, arbiter};
+use crate::support::service::done;
+use crate::support::up::Up;
 
 /// The house bots of the tournament, with what they do. One of their names is a formula.
 const HOUSE: [(&str, &str); 4] =
@@ -17,96 +12,39 @@ const HOUSE: [(&str, &str); 4] =
 
 /// What runs.
 pub(crate) struct Home {
-    running: Service,
-    grpc: SocketAddr,
-    pub(crate) http: SocketAddr,
-    data: PathBuf,
+    pub(crate) up: Up,
     pub(crate) player: String,
-    _bots: Bots,
-    _directory: tempfile::TempDir,
 }
 
 impl Home {
     /// Starts everything with at most so many open files, and makes the tournament `cup`, which has
     /// no edition yet, with a bot of a player's.
     pub(crate) fn open(files: u32) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data = directory.path().join("data");
-        let grpc = free_address();
-        let mut command = Command::new("sh");
-        command.current_dir(env!("CARGO_MANIFEST_DIR"));
-        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
-        command.arg(env!("CARGO_BIN_EXE_arbiter"));
-        command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
-        command.args(["--slots", "1", "--sandbox", "off", "--data"]).arg(&data);
-        let mut running = Service::start(&mut command, &directory.path().join("log"));
-        running.hear("serving at");
-        let said = running.said();
-        let http = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
-        let http = http.parse().unwrap();
-        let bots = Bots::new();
-        let house = HOUSE.map(|(name, mode)| bots.rascal(name, mode, 2, ""));
-        let mine = bots.rascal("mine", "honest", 0, "stderr = true\n");
-        let file = directory.path().join("cup.toml");
-        let text = format!(
+        let up = Up::start_with_files(files);
+        let house = HOUSE.map(|(name, mode)| up.bots.rascal(name, mode, 2, ""));
+        let mine = up.bots.rascal("mine", "honest", 0, "stderr = true\n");
+        up.create(&format!(
             "name = \"cup\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[schedule]\n\
              kind = \"round_robin\"\nsides = \"both\"\n[submissions]\npreflight = false\n[house]\n\
              bots = {house:?}\n"
-        );
-        fs::write(&file, text).unwrap();
-        let player = String::new();
-        let mut home =
-            Self { running, grpc, http, data, player, _bots: bots, _directory: directory };
-        done(&home.command("tournament create").arg(&file).output().unwrap());
-        home.player = home.token("player");
-        let mut submit = home.command("submit cup");
-        submit.arg(&mine).env("ARBITER_TOKEN", &home.player);
+        ));
+        let player = up.token("player");
+        let mut submit = up.command("submit cup");
+        submit.arg(&mine).env("ARBITER_TOKEN", &player);
         done(&submit.output().unwrap());
-        home
+        Self { up, player }
     }
 
     /// The same, with an edition that has been played.
     pub(crate) fn played() -> Self {
         let home = Self::open(1024);
-        home.play();
+        home.up.play("cup");
         home
-    }
-
-    /// Plays an edition.
-    pub(crate) fn play(&self) {
-        done(&self.command("tournament start cup").output().unwrap());
-        wait_until("the edition is complete", || {
-            self.printed("tournament show cup")[0]["editions"][0]["state"] == "complete"
-        });
-    }
-
-    pub(crate) fn admin(&self) -> String {
-        fs::read_to_string(self.data.join("admin.token")).unwrap().trim().to_owned()
-    }
-
-    /// A new token.
-    pub(crate) fn token(&self, role: &str) -> String {
-        let made = done(&self.command(&format!("token create --role {role}")).output().unwrap());
-        made.trim().to_owned()
-    }
-
-    /// A command of the administrator's.
-    pub(crate) fn command(&self, words: &str) -> Command {
-        let mut command = arbiter();
-        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
-        command.env("ARBITER_TOKEN", self.admin());
-        command
-    }
-
-    /// What a command prints as JSON, line by line.
-    pub(crate) fn printed(&self, words: &str) -> Vec<Value> {
-        let printed = done(&self.command(&format!("{words} --json")).output().unwrap());
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Asks with these headers.
     pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Answer {
-        request(self.http, "GET", path, headers, &[])
+        request(self.up.http, "GET", path, headers, &[])
     }
 
     /// Asks with a token.
@@ -134,9 +72,5 @@ impl Home {
             next = page["next"].as_str().map(str::to_owned);
         }
         found
-    }
-
-    pub(crate) fn close(mut self) {
-        assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
     }
 }

@@ -112,8 +112,8 @@ fn sane(what: &str, answer: &Answer) {
 #[test]
 fn no_request_makes_the_server_fail() {
     let home = Home::played();
-    let http = home.http;
-    let cookie = format!("Cookie: arbiter={}", home.admin());
+    let http = home.up.http;
+    let cookie = format!("Cookie: arbiter={}", home.up.admin());
     let described = home.json("/api/v1/openapi.json");
     let programs = described["paths"].as_object().unwrap().keys();
     let programs = programs.map(|path| filled(path, &json!(1)));
@@ -146,9 +146,9 @@ fn no_request_makes_the_server_fail() {
         assert!(answer.status < 500, "{noise:?}: {}", answer.status);
     }
     // All of this has changed nothing.
-    assert_eq!(home.printed("tournament show cup")[0]["state"], "open");
+    assert_eq!(home.up.json("tournament show cup")[0]["state"], "open");
     assert_eq!(home.json("/api/v1/tournaments/cup/editions")["items"].as_array().unwrap().len(), 1);
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -188,11 +188,11 @@ fn random_requests_do_no_harm() {
             bytes.extend(words[dice.index(words.len())].as_bytes());
         }
         bytes.extend(b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n123456789\r\n\r\n");
-        let answer = send(home.http, &bytes);
+        let answer = send(home.up.http, &bytes);
         assert!(answer.status < 500, "{}: {}", String::from_utf8_lossy(&bytes), answer.status);
     }
     assert_eq!(home.get("/healthz", &[]).status, 200);
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn whoever_holds_connections_open_keeps_nobody_out() {
     let mut held = Vec::new();
     for number in 0..400 {
         // Once there is no room, the oldest of them are ended to make some.
-        let Ok(mut stream) = TcpStream::connect(home.http) else { break };
+        let Ok(mut stream) = TcpStream::connect(home.up.http) else { break };
         let head =
             format!("GET /t/cup/{} HTTP/1.1\r\nHost: x\r\n", ["live", "ranking"][number % 2]);
         let more = if number % 4 == 0 { "\r\n" } else { "X-Half: " };
@@ -213,18 +213,19 @@ fn whoever_holds_connections_open_keeps_nobody_out() {
     for _ in 0..20 {
         assert_eq!(home.get("/t/cup", &[]).status, 200);
     }
-    assert_eq!(home.printed("tournament show cup")[0]["state"], "open");
-    home.close();
+    assert_eq!(home.up.json("tournament show cup")[0]["state"], "open");
+    home.up.close();
 }
 
 #[test]
 fn a_command_that_calls_the_pages_is_told_so() {
     let home = Home::open(1024);
-    let mut command = home.command("tournament list");
-    let output = command.env("ARBITER_SERVER", format!("http://{}", home.http)).output().unwrap();
+    let mut command = home.up.command("tournament list");
+    let output =
+        command.env("ARBITER_SERVER", format!("http://{}", home.up.http)).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{told}");
     assert!(told.contains("--grpc"), "{told}");
-    done(&home.command("tournament list").output().unwrap());
-    home.close();
+    done(&home.up.command("tournament list").output().unwrap());
+    home.up.close();
 }

@@ -2,7 +2,6 @@
 //! they print it; and what becomes of requests that mean no good.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
-#![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
 mod client;
 mod export;
@@ -34,7 +33,7 @@ fn edition(home: &Home) -> Value {
 fn answers_are_what_commands_print() {
     let home = Home::played();
     let cup = "/api/v1/tournaments/cup";
-    let places = home.printed("ranking cup");
+    let places = home.up.json("ranking cup");
     let board = home.json(&format!("{cup}/ranking"));
     assert_eq!(board["items"].as_array().unwrap().len(), places.len());
     for (place, printed) in board["items"].as_array().unwrap().iter().zip(&places) {
@@ -51,8 +50,9 @@ fn answers_are_what_commands_print() {
         assert_eq!((&one["place"], &one["edition"]), (place, &board["edition"]));
         let history = home.json(&format!("{cup}/bots/{bot}/history"));
         assert_eq!(history["items"], json!([one]));
-        let printed =
-            done(&home.command("ranking cup --json").arg(format!("--bot={bot}")).output().unwrap());
+        let printed = done(
+            &home.up.command("ranking cup --json").arg(format!("--bot={bot}")).output().unwrap(),
+        );
         let met = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let met: Vec<_> = met.filter_map(|line| line.get("meeting").cloned()).collect();
         assert_eq!(home.all(&format!("{cup}/bots/{bot}/meetings"), 2), met, "{bot}");
@@ -60,7 +60,7 @@ fn answers_are_what_commands_print() {
     let found = home.json(&format!("{cup}/ranking?q=EV"));
     assert_eq!((&found["bots"], &found["items"][0]["bot"]), (&json!(1), &json!("eve")));
 
-    let printed = &home.printed("tournament show cup")[0];
+    let printed = &home.up.json("tournament show cup")[0];
     let found = home.json(cup);
     for key in ["tournament", "game", "state", "seed_hash", "seed", "created_at", "settings"] {
         assert_eq!(found[key], printed[key], "{key}");
@@ -70,7 +70,7 @@ fn answers_are_what_commands_print() {
     assert_eq!(home.json(&format!("{cup}/editions"))["items"], printed["editions"]);
     assert_eq!(home.json("/api/v1/tournaments")["items"][0]["tournament"], json!("cup"));
 
-    for (found, printed) in home.all(&format!("{cup}/bots"), 2).iter().zip(home.printed("bots cup"))
+    for (found, printed) in home.all(&format!("{cup}/bots"), 2).iter().zip(home.up.json("bots cup"))
     {
         for key in ["bot", "owner", "house", "withdrawn", "stood_down", "reason"] {
             assert_eq!(found[key], printed[key], "{key}");
@@ -82,11 +82,11 @@ fn answers_are_what_commands_print() {
             home.json(&format!("{cup}/bots/{}/versions", found["bot"].as_str().unwrap()));
         assert_eq!(versions["items"], json!([found["newest"]]));
     }
-    let printed = &home.printed("tournament schedule cup --certificate")[0]["certificate"];
+    let printed = &home.up.json("tournament schedule cup --certificate")[0]["certificate"];
     let found = home.json(&format!("{cup}/certificate"));
     assert_eq!((&found["proved"], &found["matches"]), (&json!(true), &printed["matches"]));
     assert_eq!(home.json(&format!("{cup}/check")), json!({"matches": 20, "differences": []}));
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn pages_hold_everything_once() {
     assert!(own.iter().all(plays));
     for found in home.all(&format!("{cup}/matches"), 7) {
         let name = found["match"].as_str().unwrap();
-        let printed = &home.printed(&format!("match {name}"))[0];
+        let printed = &home.up.json(&format!("match {name}"))[0];
         let one = home.json(&format!("/api/v1/matches/{name}"));
         for key in ["match", "tournament", "params", "transcript", "wall_ms", "level"] {
             assert_eq!((&found[key], &one[key]), (&printed[key], &printed[key]), "{key}");
@@ -123,7 +123,7 @@ fn pages_hold_everything_once() {
             assert_eq!(found["forfeit"], printed["forfeits"][seat]);
         }
     }
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_has_not_changed_is_not_sent_again() {
     let home = Home::played();
     let described = home.json("/api/v1/openapi.json");
     let edition = edition(&home);
-    let authorization = format!("Authorization: Bearer {}", home.admin());
+    let authorization = format!("Authorization: Bearer {}", home.up.admin());
     for path in described["paths"].as_object().unwrap().keys() {
         let path = filled(path, &edition);
         let first = home.get(&path, &[&authorization]);
@@ -154,11 +154,11 @@ fn what_has_not_changed_is_not_sent_again() {
     let board = "/api/v1/tournaments/cup/ranking";
     let first = home.get(board, &[]);
     assert_eq!(first.header("cache-control"), "public, no-cache");
-    home.play();
+    home.up.play("cup");
     let again = home.get(board, &[&format!("If-None-Match: {}", first.header("etag"))]);
     assert_eq!(again.status, 200, "there is another official leaderboard");
     assert_eq!(again.json()["edition"], json!(2));
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn everybody_is_told_what_they_may_know() {
     let home = Home::played();
     let edition = edition(&home);
     let described = home.json("/api/v1/openapi.json");
-    let (admin, organiser) = (home.admin(), home.token("organiser"));
-    let (stranger, worker) = (home.token("player"), home.token("worker"));
+    let (admin, organiser) = (home.up.admin(), home.up.token("organiser"));
+    let (stranger, worker) = (home.up.token("player"), home.up.token("worker"));
     for (path, item) in described["paths"].as_object().unwrap() {
         let open = item["get"]["security"][0] == json!({});
         let path = filled(path, &edition);
@@ -202,21 +202,21 @@ fn everybody_is_told_what_they_may_know() {
     let audit = home.get_as(&admin, "/api/v1/audit").json();
     let actions = audit["items"].as_array().unwrap().iter().map(|change| &change["action"]);
     assert!(actions.into_iter().any(|action| action == "tournament start"), "{audit}");
-    home.close();
+    home.up.close();
 }
 
 #[test]
 fn records_are_those_of_the_command_and_end_with_the_result() {
     let home = Home::played();
-    let stranger = home.token("player");
+    let stranger = home.up.token("player");
     for found in home.all("/api/v1/tournaments/cup/matches", 1000) {
         let name = found["match"].as_str().unwrap();
         let own = found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "mine");
         let path = format!("/api/v1/matches/{name}/record");
         assert_eq!(home.get_as(&stranger, &path).status, 403);
-        let tokens = [Some(home.admin()), own.then(|| home.player.clone())];
+        let tokens = [Some(home.up.admin()), own.then(|| home.player.clone())];
         for token in tokens.into_iter().flatten() {
-            let mut command = home.command(&format!("match {name} --record -"));
+            let mut command = home.up.command(&format!("match {name} --record -"));
             let printed = done(&command.env("ARBITER_TOKEN", &token).output().unwrap());
             let answer = home.get_as(&token, &path);
             assert_eq!(answer.header("content-type"), "application/x-ndjson");
@@ -229,7 +229,7 @@ fn records_are_those_of_the_command_and_end_with_the_result() {
         let mut next = Some(format!("/api/v1/matches/{name}/steps?limit=40"));
         let mut steps = Vec::new();
         while let Some(path) = next {
-            let film = home.get_as(&home.admin(), &path).json();
+            let film = home.get_as(&home.up.admin(), &path).json();
             steps.extend(film["items"].as_array().unwrap().clone());
             next = film["next"].as_str().map(str::to_owned);
             assert!(next.is_some() || film["total"] == steps.len(), "{film}");
@@ -242,7 +242,7 @@ fn records_are_those_of_the_command_and_end_with_the_result() {
             assert_eq!(result["forfeit"], found["seats"][seat]["forfeit"]);
         }
     }
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -279,16 +279,16 @@ fn refusals_are_problem_documents() {
         assert_eq!((&problem["status"], &problem["type"]), (&json!(status), &json!("about:blank")));
         assert!(problem["detail"].as_str().unwrap().len() > 10, "{problem}");
     }
-    let refused = client::request(home.http, "POST", &format!("{cup}/ranking"), &[], b"x=y");
+    let refused = client::request(home.up.http, "POST", &format!("{cup}/ranking"), &[], b"x=y");
     assert_eq!((refused.status, refused.header("allow")), (405, "GET,HEAD"));
     assert_eq!(refused.header("content-type"), "application/problem+json");
-    let options = client::request(home.http, "OPTIONS", &format!("{cup}/ranking"), &[], &[]);
+    let options = client::request(home.up.http, "OPTIONS", &format!("{cup}/ranking"), &[], &[]);
     assert_eq!((options.status, options.header("allow")), (204, "GET,HEAD,OPTIONS"));
-    let head = client::request(home.http, "HEAD", cup, &[], &[]);
+    let head = client::request(home.up.http, "HEAD", cup, &[], &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("etag"), home.get(cup, &[]).header("etag"));
     assert!(home.get("/api", &[]).text().contains("/api/v1/openapi.json"));
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -312,5 +312,5 @@ fn the_description_names_what_there_is() {
             assert!(!parameter["description"].as_str().unwrap().is_empty(), "{path}: {parameter}");
         }
     }
-    home.close();
+    home.up.close();
 }

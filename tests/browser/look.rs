@@ -115,7 +115,7 @@ fn every_page_fits_every_screen_and_satisfies_the_linter() {
     }
     for game in GAMES {
         look(&format!("ranking-{game}"), &format!("/t/{game}-quick/ranking"));
-        let id = shown(&stage.newest(&format!("{game}-quick"))["id"]);
+        let id = shown(&stage.up.newest(&format!("{game}-quick"))["id"]);
         let path = format!("/matches/{id}/0");
         stage.visit(&chrome, &path);
         let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");

@@ -25,14 +25,14 @@ fn a_leaderboard_shows_the_numbers_of_the_command() {
     let Some(chrome) = Chrome::start() else { return };
     let stage = Stage::played();
     for game in GAMES {
-        let places = stage.json(&format!("ranking {game}-quick"));
+        let places = stage.up.json(&format!("ranking {game}-quick"));
         stage.visit(&chrome, &format!("/t/{game}-quick/ranking"));
         let rows = chrome.rows("table.ranking");
         assert_eq!(rows.len(), places.len(), "{game}");
         for (row, place) in rows.iter().zip(&places) {
             assert_eq!(row[..due(place).len()], due(place), "{game}");
         }
-        let played = stage.newest(&format!("{game}-quick"))["counted"].clone();
+        let played = stage.up.newest(&format!("{game}-quick"))["counted"].clone();
         let progress = format!("{played} of {played} matches; {} bots", places.len());
         assert!(chrome.text("main").contains(&progress), "{game}: {progress}");
         let best = shown(&places[0]["bot"]);
@@ -63,20 +63,20 @@ fn due(place: &Value) -> Vec<String> {
 fn a_board_changes_before_the_eyes_of_who_looks() {
     let Some(chrome) = Chrome::start() else { return };
     let stage = Stage::empty();
-    stage.make_cup();
-    stage.start("cup");
-    stage.wait_for("cup", 1);
+    stage.up.create_cup("");
+    stage.up.tell("tournament start cup");
+    stage.up.wait_for("cup", 1);
     stage.visit(&chrome, "/t/cup/ranking");
     // A page that is loaded again forgets this.
     chrome.run("window.kept = true");
     assert!(chrome.text("main").contains("official leaderboard, of edition 1"));
-    stage.start("cup");
+    stage.up.tell("tournament start cup");
     chrome.wait(
         "the new edition is shown",
         "return document.querySelector('main').innerText.includes('leaderboard, of edition 2')",
     );
     assert_eq!(chrome.run("return window.kept"), true, "without being loaded again");
-    let places = stage.json("ranking cup");
+    let places = stage.up.json("ranking cup");
     let rows = chrome.rows("table.ranking");
     assert_eq!(rows.len(), places.len());
     for (row, place) in rows.iter().zip(&places) {
@@ -88,7 +88,7 @@ fn a_board_changes_before_the_eyes_of_who_looks() {
 fn whoever_logs_in_is_shown_more_until_they_log_out() {
     let Some(chrome) = Chrome::start() else { return };
     let stage = Stage::played();
-    let replay = format!("/matches/{}/0", shown(&stage.newest("gomoku-quick")["id"]));
+    let replay = format!("/matches/{}/0", shown(&stage.up.newest("gomoku-quick")["id"]));
     stage.visit(&chrome, &replay);
     assert!(!chrome.has("#replay"), "records are not for everybody");
     chrome.click("header a[href='/login']");
@@ -114,13 +114,13 @@ fn pages_work_without_scripts() {
     let stage = Stage::played();
     chrome.allow_scripts(false);
     stage.log_in(&chrome);
-    let best = shown(&stage.json("ranking bitwa-quick")[0]["bot"]);
+    let best = shown(&stage.up.json("ranking bitwa-quick")[0]["bot"]);
     stage.visit(&chrome, "/t/bitwa-quick/ranking");
     chrome.type_into("#q", &best);
     chrome.click("form.search button");
     chrome.wait("the search is done", "return location.search.includes('q=')");
     assert_eq!(chrome.rows("table.ranking").len(), 1);
-    let id = shown(&stage.newest("bitwa-quick")["id"]);
+    let id = shown(&stage.up.newest("bitwa-quick")["id"]);
     stage.visit(&chrome, &format!("/matches/{id}/0"));
     assert_eq!(
         chrome.run("return document.querySelector('[data-play]').offsetParent"),

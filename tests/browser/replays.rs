@@ -137,7 +137,7 @@ fn replays_are_stepped_through_and_played() {
     let stage = Stage::played();
     stage.log_in(&chrome);
     for game in GAMES {
-        let id = format!("{}/0", shown(&stage.newest(&format!("{game}-quick"))["id"]));
+        let id = format!("{}/0", shown(&stage.up.newest(&format!("{game}-quick"))["id"]));
         let path = format!("/matches/{id}");
         stage.visit(&chrome, &path);
         let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
@@ -147,6 +147,6 @@ fn replays_are_stepped_through_and_played() {
         replay.plays();
         replay.links(&format!("{}{path}", stage.pages));
         stage.visit(&chrome, &path);
-        replay.ends_with(&stage.json(&format!("match {id}"))[0]);
+        replay.ends_with(&stage.up.json(&format!("match {id}"))[0]);
     }
 }

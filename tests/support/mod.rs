@@ -7,6 +7,7 @@
 pub(crate) mod presets;
 pub(crate) mod service;
 pub(crate) mod shown;
+pub(crate) mod up;
 
 use std::fs;
 use std::path::{Path, PathBuf};

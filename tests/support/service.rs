@@ -103,6 +103,18 @@ impl Service {
         self.wait()
     }
 
+    /// Asks it to end and waits, and does not mind if it does not: for a test that is over, well or
+    /// not.
+    pub(crate) fn leave(&mut self) {
+        let deadline = Instant::now() + SOON;
+        let ask = || Pid::from_raw(self.pid()).map(|pid| kill_process(pid, Signal::TERM));
+        if self.status.is_none() && ask().is_some_and(|asked| asked.is_ok()) {
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+
     /// Everything in its log.
     pub(crate) fn said(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()

@@ -8,25 +8,14 @@ mod submission;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Command;
-
 use browser::{Browser, rows, text};
-use serde_json::Value;
-use support::service::{Service, done, free_address, wait_until};
 use support::shown::{mean, shown};
-use support::{Bots, arbiter};
+use support::up::Up;
 
 /// Everything on one machine, with a tournament of gomoku.
 struct Home {
-    running: Service,
-    grpc: SocketAddr,
-    data: PathBuf,
+    up: Up,
     browser: Browser,
-    _bots: Bots,
-    _directory: tempfile::TempDir,
 }
 
 impl Home {
@@ -37,72 +26,9 @@ impl Home {
 
     /// The same with more lines in the tournament's file.
     fn open_with(more: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data = directory.path().join("data");
-        let grpc = free_address();
-        let mut command = arbiter();
-        command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
-        command.args(["--slots", "1", "--sandbox", "off", "--data"]).arg(&data);
-        let mut running = Service::start(&mut command, &directory.path().join("log"));
-        running.hear("serving at");
-        let said = running.said();
-        let pages = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
-        let browser = Browser::new(pages.parse().unwrap());
-        let bots = Bots::new();
-        let house = [
-            bots.rascal("ada", "honest", 0, "stderr = true\n"),
-            bots.rascal("bob", "honest", 0, ""),
-            bots.rascal("eve", "exit", 2, ""),
-        ];
-        let file = directory.path().join("cup.toml");
-        let text = format!(
-            "name = \"cup\"\ngame = \"gomoku\"\n{more}[schedule]\nkind = \"round_robin\"\n\
-             sides = \"both\"\n[house]\nbots = {house:?}\n"
-        );
-        fs::write(&file, text).unwrap();
-        let home = Self { running, grpc, data, browser, _bots: bots, _directory: directory };
-        done(&home.command("tournament create").arg(&file).output().unwrap());
-        home
-    }
-
-    fn admin(&self) -> String {
-        fs::read_to_string(self.data.join("admin.token")).unwrap().trim().to_owned()
-    }
-
-    /// A new token of somebody with this name.
-    fn token(&self, role: &str, name: &str) -> String {
-        let words = format!("token create --role {role} --name {name}");
-        done(&self.command(&words).output().unwrap()).trim().to_owned()
-    }
-
-    /// A command of the administrator's.
-    fn command(&self, words: &str) -> Command {
-        let mut command = arbiter();
-        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
-        command.env("ARBITER_TOKEN", self.admin());
-        command
-    }
-
-    /// What a command prints, line by line.
-    fn json(&self, words: &str) -> Vec<Value> {
-        let printed = done(&self.command(&format!("{words} --json")).output().unwrap());
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn start(&self) {
-        done(&self.command("tournament start cup").output().unwrap());
-    }
-
-    /// Plays the edition to its end.
-    fn play(&self) {
-        self.start();
-        wait_until("the edition is complete", || {
-            self.json("tournament show cup")[0]["editions"][0]["state"] == "complete"
-        });
-    }
-
-    fn close(mut self) {
-        assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
+        let up = Up::start(1);
+        up.create_cup(more);
+        Self { browser: Browser::new(up.http), up }
     }
 }
 
@@ -113,9 +39,9 @@ fn pages_show_what_commands_print() {
     assert!(browser.page("/").contains("<a href=\"/t/cup\">cup</a>"));
     assert!(browser.page("/t/cup").contains("None yet"));
     assert_eq!(browser.get("/t/cup/ranking").status, 404, "there is no leaderboard yet");
-    home.play();
+    home.up.play("cup");
 
-    let places = home.json("ranking cup");
+    let places = home.up.json("ranking cup");
     let page = browser.page("/t/cup/ranking");
     assert!(page.contains("The official leaderboard"), "{page}");
     let found = rows(&page, "ranking");
@@ -155,19 +81,19 @@ fn pages_show_what_commands_print() {
     assert!(schedule.contains("3 bots, 6 matches of 2"), "{schedule}");
     assert!(schedule.contains("exactly λ = 2"), "{schedule}");
     let tournament = text(&browser.page("/t/cup"));
-    let hash = home.json("tournament show cup")[0]["seed_hash"].clone();
+    let hash = home.up.json("tournament show cup")[0]["seed_hash"].clone();
     assert!(tournament.contains(hash.as_str().unwrap()), "{tournament}");
     assert!(tournament.contains("6 of 6 matches"), "{tournament}");
     assert!(browser.page("/queue").contains("Nothing is being played."));
-    home.close();
+    home.up.close();
 }
 
 #[test]
 fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
     let home = Home::open();
-    home.play();
+    home.up.play("cup");
     let mut browser = home.browser.clone();
-    let id = home.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
     let name = format!("{id}/0");
     let address = format!("/matches/{name}");
     let page = browser.page(&address);
@@ -178,17 +104,17 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
 
     let refused = browser.log_in("arb_0000");
     assert_eq!((refused.status, browser.cookie.take()), (401, None));
-    let player = done(&home.command("token create --role player").output().unwrap());
-    browser.log_in(player.trim());
+    let player = home.up.token("player");
+    browser.log_in(&player);
     assert!(browser.page(&address).contains("no bot of yours plays"), "as gRPC says it");
 
-    let answer = browser.log_in(&home.admin());
+    let answer = browser.log_in(&home.up.admin());
     assert_eq!(answer.status, 303);
     let cookie = &answer.headers["set-cookie"];
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     for number in 0..6 {
         let name = format!("{id}/{number}");
-        let result = home.json(&format!("match {name}"))[0]["scores"].clone();
+        let result = home.up.json(&format!("match {name}"))[0]["scores"].clone();
         let page = browser.page(&format!("/matches/{name}"));
         let total = page.split("data-total=\"").nth(1).unwrap().split('"').next().unwrap();
         let last: usize = total.parse::<usize>().unwrap() - 1;
@@ -215,7 +141,7 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
     let out = browser.post("/logout", &format!("csrf={csrf}"), &["Sec-Fetch-Site: same-origin"]);
     assert_eq!(out.status, 303);
     assert!(out.headers["set-cookie"].contains("Max-Age=0"), "{:?}", out.headers);
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -224,44 +150,45 @@ fn organisers_command_from_the_page_of_the_tournament() {
     let mut browser = home.browser.clone();
     assert!(!browser.page("/t/cup").contains("Start an edition"), "nobody is nobody");
     assert_eq!(browser.post("/t/cup/start", "csrf=", &[]).status, 403);
-    let player = done(&home.command("token create --role player").output().unwrap());
-    browser.log_in(player.trim());
+    let player = home.up.token("player");
+    browser.log_in(&player);
     let csrf = |page: &str| page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned();
     let page = browser.page("/t/cup");
     assert!(!page.contains("Start an edition"), "a player is no organiser");
     let form = format!("csrf={}", csrf(&page));
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 403, "as the service says");
 
-    browser.log_in(&home.admin());
+    browser.log_in(&home.up.admin());
     let page = browser.page("/t/cup");
     let form = format!("csrf={}", csrf(&page));
     assert_eq!(browser.post("/t/cup/start", &form, &["Origin: http://evil.example"]).status, 403);
-    assert!(home.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
+    assert!(home.up.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 303);
-    assert_eq!(home.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
+    assert_eq!(home.up.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
     assert_eq!(browser.post("/t/cup/cancel", &form, &[]).status, 400, "is that meant?");
     let sure = format!("{form}&sure=yes");
     assert_eq!(browser.post("/t/cup/cancel", &sure, &[]).status, 303);
-    assert_eq!(home.json("tournament show cup")[0]["state"], "cancelled");
+    assert_eq!(home.up.json("tournament show cup")[0]["state"], "cancelled");
     let page = browser.page("/t/cup");
     assert!(!page.contains("Start an edition"), "{page}");
     assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 409, "it is not set aside");
-    home.close();
+    home.up.close();
 }
 
 #[test]
 fn live_pages_change_without_a_reload() {
     let home = Home::open();
-    home.start();
+    home.up.tell("tournament start cup");
     let mut boards = home.browser.events("/t/cup/ranking/live");
     let last = boards.find(|board| board.contains("data-counted=\"6\""));
-    let due: Vec<_> = home.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
+    let due: Vec<_> =
+        home.up.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
     let found = rows(&last.unwrap(), "ranking");
     assert_eq!(found.iter().map(|row| &row[1]).collect::<Vec<_>>(), due.iter().collect::<Vec<_>>());
     let states: Vec<_> = home.browser.events("/t/cup/live").collect();
     assert!(states.last().unwrap().contains("complete"), "{states:?}");
     // Those who watch do not keep it from stopping.
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -279,7 +206,7 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
     assert!(browser.page("/readyz").starts_with("ok\n"));
     assert_eq!(browser.get("/metrics").status, 401, "figures are for organisers");
     let mut organiser = browser.clone();
-    organiser.log_in(&home.admin());
+    organiser.log_in(&home.up.admin());
     let metrics = organiser.page("/metrics");
     assert!(metrics.contains("# TYPE arbiter_workers_known gauge\n"), "{metrics}");
     assert!(metrics.contains("arbiter_workers_known 1\n"), "{metrics}");
@@ -312,5 +239,5 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
         assert!((400..500).contains(&status), "{path}: {status}");
     }
     assert_eq!(browser.post("/t/cup", "", &[]).status, 405);
-    home.close();
+    home.up.close();
 }

@@ -10,18 +10,18 @@ use crate::{Home, shown};
 #[test]
 fn matches_are_void_after_a_preview_that_equals_the_commands() {
     let home = Home::open();
-    home.play();
+    home.up.play("cup");
     let mut browser = home.browser.clone();
-    browser.log_in(&home.token("player", "ada"));
+    browser.log_in(&home.up.token("player --name ada"));
     assert_eq!(browser.get("/t/cup/void").status, 403, "a player is no organiser");
     assert!(!browser.page("/t/cup").contains("/t/cup/void"));
-    browser.log_in(&home.admin());
+    browser.log_in(&home.up.admin());
     assert!(browser.page("/t/cup").contains("href=\"/t/cup/void\""));
     assert!(!browser.page("/t/cup/void").contains("What would come of it</h2>"));
 
-    let id = home.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
     let (one, other) = (format!("{id}/0"), format!("{id}/3"));
-    let told = &home.json(&format!("tournament void cup --match {one} --match {other}"))[0];
+    let told = &home.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
     let address = format!("/t/cup/void?worker=&from=&to=&matches={id}%2F0+{id}%2F3");
     let page = browser.page(&address);
     let read = text(&page);
@@ -56,9 +56,9 @@ fn matches_are_void_after_a_preview_that_equals_the_commands() {
     assert_eq!(done.status, 303, "{}", done.body);
     let page = text(&browser.page(&done.headers["location"]));
     assert!(page.contains("2 matches were declared void"), "{page}");
-    let told = &home.json(&format!("tournament void cup --match {one} --match {other}"))[0];
+    let told = &home.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
     assert_eq!(told["matches"], 0, "they are void already");
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn tournaments_are_made_from_a_file_with_the_same_errors() {
     let home = Home::open();
     let mut browser = home.browser.clone();
     assert_eq!(browser.get("/new").status, 401);
-    browser.log_in(&home.token("player", "ada"));
+    browser.log_in(&home.up.token("player --name ada"));
     assert_eq!(browser.get("/new").status, 403);
     assert!(!browser.page("/").contains("href=\"/new\""));
-    browser.log_in(&home.admin());
+    browser.log_in(&home.up.admin());
     assert!(browser.page("/").contains("href=\"/new\""));
     let hash = csrf(&browser.page("/new"));
     let send = |hash: &str, text: &str, file: &str| {
@@ -90,8 +90,8 @@ fn tournaments_are_made_from_a_file_with_the_same_errors() {
     let made = send(&hash, wrong, file);
     assert_eq!((made.status, &made.headers["location"][..]), (303, "/t/new?done=made"));
     assert!(browser.page("/t/new?done=made").contains("The tournament is made."));
-    assert_eq!(home.json("tournament show new")[0]["game"], "wojna");
-    home.close();
+    assert_eq!(home.up.json("tournament show new")[0]["game"], "wojna");
+    home.up.close();
 }
 
 #[test]
@@ -100,13 +100,13 @@ fn editions_start_and_bots_leave_and_come_back() {
         "rerun = \"manual\"\n[submissions]\nstand_down_percent = 50\nstand_down_after = 4\n",
     );
     let mut browser = home.browser.clone();
-    browser.log_in(&home.admin());
+    browser.log_in(&home.up.admin());
     let hash = csrf(&browser.page("/"));
     let post = |path: &str, more: &str| {
         let answer = browser.post(path, &format!("csrf={hash}{more}"), &[]);
         (answer.status, answer.headers.get("location").cloned().unwrap_or_default())
     };
-    let state = || home.json("tournament show cup")[0]["editions"][0].clone();
+    let state = || home.up.json("tournament show cup")[0]["editions"][0].clone();
     assert_eq!(post("/t/cup/start", "&fresh=yes"), (303, "/t/cup?done=fresh".to_owned()));
     // What is played is seen while it is played, and by whom.
     wait_until("the edition is complete", || {
@@ -124,7 +124,7 @@ fn editions_start_and_bots_leave_and_come_back() {
     assert!(!home.browser.page("/t/cup/bots/eve").contains("class=\"forfeits\""));
 
     // Half of all is too much, and it forfeited all.
-    wait_until("eve is stood down", || home.json("bots cup")[2]["stood_down"] == true);
+    wait_until("eve is stood down", || home.up.json("bots cup")[2]["stood_down"] == true);
     let told = text(&browser.page("/t/cup/bots/eve"));
     assert!(told.contains("it forfeited 4 of 4 matches in edition 1"), "{told}");
     let public = text(&home.browser.page("/t/cup/bots/eve"));
@@ -132,7 +132,7 @@ fn editions_start_and_bots_leave_and_come_back() {
     let there = (303, "/t/cup/bots/eve?done=reinstate".to_owned());
     assert_eq!(post("/t/cup/bots/eve/reinstate", ""), there);
     assert!(browser.page(&there.1).contains("The bot was reinstated"));
-    assert_eq!(home.json("bots cup")[2]["stood_down"], false);
+    assert_eq!(home.up.json("bots cup")[2]["stood_down"], false);
 
     let withdraw = "/t/cup/bots/eve/withdraw";
     let there = (303, "/t/cup/bots/eve?done=withdraw".to_owned());
@@ -140,7 +140,7 @@ fn editions_start_and_bots_leave_and_come_back() {
     assert_eq!(post(withdraw, "&sure=yes").0, 409, "once is enough");
     assert_eq!(post("/t/cup/bots/ada/reinstate", "").0, 409, "it is not stood down");
     assert_eq!(post("/t/cup/bots/ada/versions/1/retry", "").0, 409, "it had no trial");
-    let bots = home.json("bots cup");
+    let bots = home.up.json("bots cup");
     let withdrawn: Vec<_> = bots.iter().map(|bot| bot["withdrawn"].clone()).collect();
     assert_eq!(withdrawn, [Value::from(false), false.into(), true.into()]);
     assert_eq!(post("/t/cup/retry", ""), (303, "/t/cup?done=retry&count=0".to_owned()));
@@ -153,5 +153,5 @@ fn editions_start_and_bots_leave_and_come_back() {
     let due = ["ada", "bob", "eve"].map(|bot| [bot, "4", "2", "2"]);
     assert_eq!(counts, due, "matches, and times in each seat");
     assert_eq!(browser.get("/t/cup/schedule?edition=1&bot=nobody").status, 404);
-    home.close();
+    home.up.close();
 }

@@ -55,7 +55,7 @@ fn over(browser: &Browser, address: &str) -> String {
 fn an_upload_is_tried_and_enters_or_is_told_why_not() {
     let home = Home::open();
     let mut ada = home.browser.clone();
-    ada.log_in(&home.token("player", "ada"));
+    ada.log_in(&home.up.token("player --name ada"));
     let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
     assert_eq!(address, "/t/cup/bots/sent/versions/1?done=submit");
     assert!(ada.page(&address).contains("The version was received."));
@@ -66,7 +66,7 @@ fn an_upload_is_tried_and_enters_or_is_told_why_not() {
     for part in ["It has entered", "Measured in the trial", "99 % within"] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let mine = home.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
+    let mine = home.up.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
     assert_eq!((&mine["version"], &mine["owner"]), (&1.into(), &"ada".into()));
     // The same again changes nothing.
     let again = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
@@ -92,7 +92,7 @@ fn an_upload_is_tried_and_enters_or_is_told_why_not() {
         let states: Vec<_> = shown.iter().map(|row| &row[2][..]).collect();
         let failed = "failed its trial";
         assert_eq!(states, [failed, failed, failed, "has entered"]);
-        bob.log_in(&home.token("player", "bob"));
+        bob.log_in(&home.up.token("player --name bob"));
     }
     let own = rows(&ada.page("/t/cup/bots/sent"), "versions");
     assert!(own[1][2].contains("forfeits, gone"), "{own:?}");
@@ -110,7 +110,7 @@ fn an_upload_is_tried_and_enters_or_is_told_why_not() {
     assert_eq!(answer.status, 303, "{}", answer.body);
     let page = text(&ada.page(&answer.headers["location"]));
     assert!(page.contains("The bot was withdrawn") && !page.contains("Withdraw it"), "{page}");
-    home.close();
+    home.up.close();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
     let nobody = &home.browser;
     assert_eq!(nobody.get("/t/cup/submit").status, 401);
     let mut ada = home.browser.clone();
-    ada.log_in(&home.token("player", "ada"));
+    ada.log_in(&home.up.token("player --name ada"));
     let hash = csrf(&ada.page("/t/cup/submit"));
     let archive = zipped(&manifest(BUILD, "honest"));
     let parts = |hash: &str, bot: &str| {
@@ -145,7 +145,7 @@ fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);
     assert!(empty.status == 400 && empty.body.contains("the bundle is empty"), "{}", empty.body);
-    let names: Vec<_> = home.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
+    let names: Vec<_> = home.up.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
     assert_eq!(names, ["ada", "bob", "eve"], "nothing of that was kept");
-    home.close();
+    home.up.close();
 }

@@ -1,0 +1,139 @@
+//! Everything on one machine: a running `arbiter up`, and what an administrator tells it.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::service::{Service, done, free_address, wait_until};
+use super::{Bots, arbiter};
+
+/// A running `arbiter up`, without walls for its bots. Dropped, it is asked to end, and so ends its
+/// database and its bots as well.
+pub(crate) struct Up {
+    running: Service,
+    grpc: SocketAddr,
+    /// Where its pages are.
+    pub(crate) http: SocketAddr,
+    /// What plays in it.
+    pub(crate) bots: Bots,
+    pub(crate) directory: TempDir,
+}
+
+impl Up {
+    /// Starts it with so many slots.
+    pub(crate) fn start(slots: u32) -> Self {
+        Self::run(arbiter(), slots)
+    }
+
+    /// The same with one slot, and at most so many open files.
+    pub(crate) fn start_with_files(files: u32) -> Self {
+        let program = arbiter();
+        let mut command = Command::new("sh");
+        command.current_dir(program.get_current_dir().unwrap());
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
+        command.arg(program.get_program());
+        Self::run(command, 1)
+    }
+
+    fn run(mut command: Command, slots: u32) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let grpc = free_address();
+        command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
+        command.args(["--slots", &slots.to_string(), "--sandbox", "off", "--data"]);
+        command.arg(directory.path().join("data"));
+        let mut running = Service::start(&mut command, &directory.path().join("log"));
+        running.hear("serving at");
+        let said = running.said();
+        let http = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
+        let http = http.parse().unwrap();
+        Self { running, grpc, http, bots: Bots::new(), directory }
+    }
+
+    /// The administrator's token.
+    pub(crate) fn admin(&self) -> String {
+        let file = self.directory.path().join("data/admin.token");
+        fs::read_to_string(file).unwrap().trim().to_owned()
+    }
+
+    /// A new token for a role, and what else is said of it: `player --name ada`.
+    pub(crate) fn token(&self, whose: &str) -> String {
+        self.tell(&format!("token create --role {whose}")).trim().to_owned()
+    }
+
+    /// A command of the administrator's.
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
+        command.env("ARBITER_TOKEN", self.admin());
+        command
+    }
+
+    /// Gives a command, which must succeed, and tells what it prints.
+    pub(crate) fn tell(&self, words: &str) -> String {
+        done(&self.command(words).output().unwrap())
+    }
+
+    /// What a command prints as JSON, line by line.
+    pub(crate) fn json(&self, words: &str) -> Vec<Value> {
+        let printed = self.tell(&format!("{words} --json"));
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Makes a tournament of this file.
+    pub(crate) fn create(&self, file: &str) {
+        let path = self.bots.file("tournament.toml", file);
+        done(&self.command("tournament create").arg(path).output().unwrap());
+    }
+
+    /// Makes `cup`, a small tournament of gomoku, with more lines at the head of its file. `ada` and
+    /// `bob` play, `eve` ends in the middle of each match.
+    pub(crate) fn create_cup(&self, more: &str) {
+        let house = [
+            self.bots.rascal("ada", "honest", 0, "stderr = true\n"),
+            self.bots.rascal("bob", "honest", 0, ""),
+            self.bots.rascal("eve", "exit", 2, ""),
+        ];
+        self.create(&format!(
+            "name = \"cup\"\ngame = \"gomoku\"\n{more}[schedule]\nkind = \"round_robin\"\n\
+             sides = \"both\"\n[house]\nbots = {house:?}\n"
+        ));
+    }
+
+    /// The newest edition.
+    pub(crate) fn newest(&self, tournament: &str) -> Value {
+        self.json(&format!("tournament show {tournament}"))[0]["editions"][0].clone()
+    }
+
+    /// Waits until the edition of this number is complete.
+    pub(crate) fn wait_for(&self, tournament: &str, edition: u64) {
+        wait_until(&format!("{tournament} is played"), || {
+            let newest = self.newest(tournament);
+            newest["edition"].as_u64() >= Some(edition) && newest["state"] == "complete"
+        });
+    }
+
+    /// Plays one more edition to its end.
+    pub(crate) fn play(&self, tournament: &str) {
+        let before = self.newest(tournament)["edition"].as_u64().unwrap_or(0);
+        self.tell(&format!("tournament start {tournament}"));
+        self.wait_for(tournament, before + 1);
+    }
+
+    /// Ends it, well.
+    pub(crate) fn close(mut self) {
+        assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.running.said());
+        }
+        // Asked to end, it ends its database and its bots as well.
+        self.running.leave();
+    }
+}
