@@ -7,6 +7,41 @@ use crate::browser::{Part, csrf, rows, text};
 use crate::support::service::wait_until;
 use crate::{Home, shown};
 
+/// Whatever changes something is refused to a form that did not come from a page of the session's,
+/// whoever is logged in.
+#[test]
+fn forms_that_are_not_of_ones_own_pages_change_nothing() {
+    let home = Home::open();
+    home.up.play("cup");
+    let mut browser = home.browser.clone();
+    browser.log_in(&home.up.admin());
+    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let (retry, before) = (format!("/matches/{id}/0/retry"), home.up.tell("audit"));
+    let actions = [
+        "/t/cup/start",
+        "/t/cup/cancel",
+        "/t/cup/close",
+        "/t/cup/retry",
+        "/t/cup/void",
+        "/t/cup/bots/ada/withdraw",
+        "/t/cup/bots/ada/reinstate",
+        "/t/cup/bots/ada/versions/1/retry",
+        &retry,
+        "/logout",
+    ];
+    let stranger = "0".repeat(64);
+    for action in actions {
+        let form = format!("sure=yes&reason=none&matches={id}%2F0&csrf={stranger}");
+        assert_eq!(browser.post(action, &form, &[]).status, 403, "{action}");
+    }
+    for action in ["/new", "/t/cup/submit"] {
+        let csrf = Part::text("csrf", &stranger);
+        assert_eq!(browser.upload(action, &[csrf], &[]).status, 403, "{action}");
+    }
+    assert_eq!(home.up.tell("audit"), before);
+    home.up.close();
+}
+
 #[test]
 fn matches_are_void_after_a_preview_that_equals_the_commands() {
     let home = Home::open();
