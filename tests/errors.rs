@@ -59,6 +59,49 @@ fn strict_plays_where_the_doctor_says_so() {
     support::succeed(&["play", "gomoku", good, good, "--sandbox", "off"]);
 }
 
+/// Programs are unpacked where no directory can be laid over them: as in a container within a
+/// container, temporary files are in a layer upon a layer. That is found out when a worker starts,
+/// and not with the first match.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the machine is another one for the program")]
+fn the_doctor_finds_what_no_bot_could_be_seated_on() {
+    let bots = Bots::new();
+    let good = bots.rascal("good", "honest", 0, "");
+    let layers = bots.path().join("layers");
+    fs::create_dir(&layers).unwrap();
+    let arbiter = support::arbiter();
+    let arbiter = arbiter.get_program().to_str().unwrap();
+    let in_layers = |words: &[&str]| {
+        let script = "set -e; cd \"$0\"; mount -t tmpfs layers .; cd \"$0\"
+            mkdir low up work one over deep two
+            mount -t overlay one -o lowerdir=low,upperdir=up,workdir=work one
+            mount -t overlay two -o lowerdir=one,upperdir=over,workdir=deep two
+            chmod 1777 two; cd /; TMPDIR=$0/two exec \"$@\"";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(&layers);
+        command.args(words).output().unwrap()
+    };
+    let level = |output: &std::process::Output| {
+        let first = String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned);
+        first.and_then(|row| row.split_whitespace().last().map(str::to_owned))
+    };
+    let plain = level(&run(&["doctor"])).unwrap();
+    if ["C", "D"].contains(&plain.as_str()) || !in_layers(&["true"]).status.success() {
+        eprintln!("left out: there are no walls here, or nothing may be mounted");
+        return;
+    }
+    let doctor = in_layers(&[arbiter, "doctor"]);
+    let found = String::from_utf8_lossy(&doctor.stdout);
+    assert_eq!(doctor.status.code(), Some(1), "{found}{}", String::from_utf8_lossy(&doctor.stderr));
+    assert!(found.contains("cannot lay the bot's directory over its program"), "{found}");
+    assert!(found.contains("TMPDIR"), "{found}");
+    // Without Landlock there is no fence either.
+    if level(&doctor).unwrap() == "C" {
+        let played = in_layers(&[arbiter, "play", "gomoku", &good, &good]);
+        assert_eq!(played.status.code(), Some(0), "{}", String::from_utf8_lossy(&played.stderr));
+    }
+}
+
 #[test]
 fn wrong_bots() {
     let bots = Bots::new();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::host::{self, Host, Refused};
 use super::placement::Precedence;
 use super::places::{self, Place};
-use super::report::{SandboxReport, State};
+use super::report::{Level, SandboxReport, State};
 use super::{Policy, fence};
 
 /// One line of the table.
@@ -50,20 +50,21 @@ impl Checkup {
                     lost: (!losses.is_empty()).then_some(losses),
                     remedy: None,
                 });
+                rows.extend(no_walls(report));
                 rows.extend(guarantees(report));
             }
             Err(refused) => rows.push(Row {
                 what: "sandbox level".to_owned(),
                 state: "D".to_owned(),
                 lost: Some(refused.to_string()),
-                remedy: None,
+                remedy: Some(WALLS.to_owned()),
             }),
         }
         rows.push(judged(
             "bots that speak http",
             doors.then(|| "allowed, each in a network of its own".to_owned()),
             "they cannot be seated here: their matches fail, and are left to other workers",
-            "let the worker build walls: see user namespaces",
+            "let the worker build walls: see above",
         ));
         rows.extend(machine());
         Self { report, rows }
@@ -73,6 +74,21 @@ impl Checkup {
     pub fn is_strict(&self) -> bool {
         self.report.as_ref().is_ok_and(|report| report.level.is_strict())
     }
+}
+
+/// What walls take.
+const WALLS: &str = "allow user namespaces (see below); where a bot's directory cannot be laid over \
+    its program: a kernel with overlay file systems, and TMPDIR on a volume or in memory, not in the \
+    layers of a container";
+
+/// Why there is a fence instead of walls, where there is one.
+fn no_walls(report: &SandboxReport) -> Option<Row> {
+    (report.level == Level::C).then(|| Row {
+        what: "walls".to_owned(),
+        state: format!("cannot be built: {}", report.warnings.join("; ")),
+        lost: Some("a fence is all there is".to_owned()),
+        remedy: Some(WALLS.to_owned()),
+    })
 }
 
 fn guarantees(report: &SandboxReport) -> impl Iterator<Item = Row> {

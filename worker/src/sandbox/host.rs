@@ -205,8 +205,8 @@ impl Host {
                     let (hold, groups) = (Hold::Walls(walls), groups.clone());
                     return Some(Self { hold, groups, report });
                 }
-                Ok((_, report)) => warnings.extend(breaches(&report)),
-                Err(why) => warnings.push(why),
+                Ok((_, report)) => warn(warnings, breaches(&report)),
+                Err(why) => warn(warnings, vec![why]),
             }
         }
         None
@@ -242,6 +242,15 @@ pub(super) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
+/// Adds what is not there yet: one user or two, often the same does not hold.
+fn warn(warnings: &mut Vec<String>, new: Vec<String>) {
+    for warning in new {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+}
+
 /// What did not hold, for a warning.
 fn breaches(report: &SandboxReport) -> Vec<String> {
     let walls = report.findings.iter().filter(|finding| finding.guarantee.is_wall());
@@ -269,14 +278,20 @@ fn with_plan<T>(act: impl FnOnce(Plan) -> Result<T, Fault>) -> Result<T, Fault> 
 }
 
 /// Runs a canary in a jail with walls: every attack, then a spin that is stopped, then its death.
+/// The jail is furnished as a bot's is, with a program of no files: where the kernel, or the file
+/// system with the temporary files, cannot lay a directory over that, no bot could be seated.
 fn prove(walls: &Arc<Walls>, groups: &Groups) -> Result<SandboxReport, Fault> {
     let terms = Terms { limits: CAGE, ..Terms::default() };
-    let mut jail = Jail::wall_in(walls, None, &terms, groups.leaf(&CAGE)?, Network::None)?;
+    let files = Scratch::new().fault("cannot make a program of no files")?;
+    let program = Source::Directory(files.path().to_owned());
+    let (home, group) = (Home::fresh(&program)?, groups.leaf(&CAGE)?);
+    let mut jail = Jail::wall_in(walls, Some(home), &terms, group, Network::None)?;
     let mut canary = with_plan(|plan| jail.attack(plan))?;
     let outcomes = hear(&mut canary)?;
     let mut findings = outcome_findings(&outcomes, |guarantee| mechanism(guarantee, groups));
     findings.extend(stop_and_watch(&mut jail, groups)?);
     findings.push(bury(jail, &mut canary, State::Enforced, "process namespace"));
+    walls.store().forget(&program);
     let level = level_of(&findings, groups);
     Ok(SandboxReport { level, kernel: kernel(), findings, warnings: Vec::new() })
 }
