@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::slice;
+use std::time::{Duration, Instant};
 
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
@@ -303,6 +304,23 @@ async fn a_coordinator_that_comes_late_is_found() {
     worker.kill(&place).await;
 }
 
+/// As when its database is full: it welcomes workers, and has to send them away over what they say
+/// next. Each time they stay away for longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_only_welcomes_is_left_alone() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let worker = place.work(&coordinator, 1);
+    drop(coordinator.welcome().await);
+    let begun = Instant::now();
+    for _ in 0..5 {
+        drop(coordinator.welcome().await);
+    }
+    let least = (0..5).map(|failures| Duration::from_millis(50 << failures)).sum();
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    worker.kill(&place).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_lets_lots_end_and_takes_no_more() {
     let mut coordinator = Coordinator::start().await;
@@ -349,7 +367,7 @@ async fn what_does_not_end_in_time_is_given_back() {
     let place = Place::new();
     let digest = coordinator.submit(&place.bot("silent", SILENT));
     let mut config = place.config(&coordinator, 1);
-    config.drain = std::time::Duration::from_millis(50);
+    config.drain = Duration::from_millis(50);
     let worker = Working::start(config);
     let mut line = coordinator.welcome().await;
     line.room().await;

@@ -14,7 +14,7 @@ use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{CoordinatorMessage, Hello, Welcome, WorkerMessage};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
@@ -75,6 +75,7 @@ enum State {
 }
 
 struct Open {
+    since: Instant,
     /// Where the courier takes what is to be sent; nowhere once it was hung up.
     parcels: Option<mpsc::UnboundedSender<Parcel>>,
     incoming: Streaming<CoordinatorMessage>,
@@ -102,7 +103,6 @@ impl Line {
                 }
                 State::Calling(call) => match call.await {
                     Ok((open, welcome)) => {
-                        self.backoff.reset();
                         self.opened = true;
                         self.state = State::Open(open);
                         return Event::Open(welcome);
@@ -111,6 +111,10 @@ impl Line {
                 },
                 State::Open(open) => match open.incoming.message().await {
                     Ok(Some(CoordinatorMessage { say: Some(heard) })) => {
+                        // That our leases do not hold is said without a database, too.
+                        if !matches!(heard, Heard::Lost(_)) {
+                            self.backoff.reset();
+                        }
                         return Event::Heard(Box::new(heard));
                     }
                     // Something that this version does not know.
@@ -144,6 +148,11 @@ impl Line {
             return Event::Refused(format!("{cause}; {remedy}"));
         }
         self.callers.pass();
+        // The welcome alone is not enough to begin again with short waits: a coordinator whose database
+        // is full welcomes us and sends us away over our first report, again and again.
+        if matches!(&self.state, State::Open(open) if open.since.elapsed() >= backoff::MOST) {
+            self.backoff.reset();
+        }
         let wait = self.backoff.next();
         self.state = State::Waiting(Box::pin(sleep(wait)));
         Event::Lost(cause, wait)
@@ -205,7 +214,8 @@ async fn call(
         let mut incoming = caller.work(ReceiverStream::new(messages)).await?.into_inner();
         match incoming.message().await? {
             Some(CoordinatorMessage { say: Some(Heard::Welcome(welcome)) }) => {
-                let open = Open { parcels: Some(parcels), incoming, _courier: courier };
+                let (since, parcels) = (Instant::now(), Some(parcels));
+                let open = Open { since, parcels, incoming, _courier: courier };
                 Ok((Box::new(open), welcome))
             }
             Some(_) => Err(Status::internal("its first word was no welcome")),
