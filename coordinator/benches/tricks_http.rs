@@ -16,9 +16,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use mind::Mind;
 use support::NOW;
 use support::measure::{Latencies, Spent, load, speed};
 
+#[path = "../tests/support/mind.rs"]
+mod mind;
 mod support;
 
 /// Players at once.
@@ -69,15 +72,14 @@ async fn players(pool: &PgPool) -> Vec<String> {
 struct Player {
     stream: TcpStream,
     token: String,
-    /// Its cards at each table, and what it is to defend against.
-    tables: Vec<(Vec<String>, String)>,
+    mind: Mind,
 }
 
 impl Player {
     async fn connect(address: &str, token: String) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server listens");
         stream.set_nodelay(true).expect("a connection");
-        Self { stream, token, tables: Vec::new() }
+        Self { stream, token, mind: Mind::default() }
     }
 
     /// Plays session after session, from `delay` on: how long answers take.
@@ -87,10 +89,10 @@ impl Player {
         let mut answer = String::new();
         while begun.elapsed() < WATCHED {
             let body = if answer.is_empty() || answer.contains("result: ") {
-                self.tables.clear();
+                self.mind = Mind::default();
                 format!("token={}", self.token)
             } else {
-                let cards = self.cards(&answer);
+                let cards = self.mind.cards(&answer);
                 format!("token={}&move={cards}", self.token)
             };
             answer = latencies.time(self.post(&body)).await;
@@ -118,38 +120,4 @@ impl Player {
             }
         }
     }
-
-    /// The first card that each table takes.
-    fn cards(&mut self, answer: &str) -> String {
-        let states = answer.lines().next().unwrap_or_default().trim_start_matches("states: ");
-        let states: Vec<_> = states.split(' ').collect();
-        self.tables.resize_with(states.len(), Default::default);
-        let cards = states.into_iter().zip(&mut self.tables);
-        cards.map(|(state, table)| card(state, table)).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// The first card that a table takes.
-fn card(mut state: &str, (hand, attack): &mut (Vec<String>, String)) -> String {
-    if state.ends_with('.') {
-        return ".".to_owned();
-    }
-    while let Some(first) = state.chars().next() {
-        let (fragment, rest) = state.split_at(match first {
-            '>' => 3,
-            '+' | '-' => 1,
-            _ => 2,
-        });
-        state = rest;
-        match first {
-            '>' => fragment[1..].clone_into(attack),
-            '+' | '-' => attack.clear(),
-            ':' => {}
-            _ => hand.push(fragment.to_owned()),
-        }
-    }
-    let follows = |card: &String| !attack.is_empty() && card[..1] == attack[..1];
-    let index = hand.iter().position(follows).unwrap_or(0);
-    attack.clear();
-    hand.remove(index)
 }

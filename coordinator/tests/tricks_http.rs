@@ -5,7 +5,6 @@
 
 mod support;
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -17,6 +16,7 @@ use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use support::mind::Mind;
 use support::{Database, START};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -111,45 +111,6 @@ fn split(answer: &str) -> (u16, String) {
 fn line<'a>(answer: &'a str, name: &str) -> Vec<&'a str> {
     let line = answer.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.strip_prefix(": ").unwrap_or_default().split(' ').collect()
-}
-
-/// One who plays the first card that it may.
-#[derive(Default)]
-struct Mind(HashMap<usize, (Vec<String>, String)>);
-
-impl Mind {
-    /// A card for each table.
-    fn cards(&mut self, answer: &str) -> String {
-        let states = line(answer, "states");
-        let card = |(table, state)| self.card(table, state);
-        states.into_iter().enumerate().map(card).collect::<Vec<_>>().join(" ")
-    }
-
-    fn card(&mut self, table: usize, state: &str) -> String {
-        if state.ends_with('.') {
-            return ".".to_owned();
-        }
-        let (hand, attack) = self.0.entry(table).or_default();
-        let mut rest = state;
-        while let Some(first) = rest.chars().next() {
-            let (fragment, behind) = rest.split_at(match first {
-                '>' => 3,
-                '+' | '-' => 1,
-                _ => 2,
-            });
-            rest = behind;
-            match first {
-                '>' => fragment[1..].clone_into(attack),
-                '+' | '-' => attack.clear(),
-                ':' => {}
-                _ => hand.push(fragment.to_owned()),
-            }
-        }
-        let follows = |card: &String| !attack.is_empty() && card[..1] == attack[..1];
-        let index = hand.iter().position(follows).unwrap_or(0);
-        attack.clear();
-        hand.remove(index)
-    }
 }
 
 async fn player(database: &Database, name: &str) -> Secret {

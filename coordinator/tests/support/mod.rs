@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod mind;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;

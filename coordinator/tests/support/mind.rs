@@ -1,0 +1,42 @@
+//! One who plays tricks over HTTP, for tests and benchmarks: at each table the first card that it
+//! may.
+
+/// What it knows of each table: its cards, and what it is to defend against.
+#[derive(Debug, Default)]
+pub(crate) struct Mind(Vec<(Vec<String>, String)>);
+
+impl Mind {
+    /// A card for each table that an answer is about.
+    pub(crate) fn cards(&mut self, answer: &str) -> String {
+        let states = answer.lines().find_map(|line| line.strip_prefix("states: "));
+        let states: Vec<_> = states.unwrap_or_default().split(' ').collect();
+        self.0.resize_with(states.len(), Default::default);
+        let cards = states.into_iter().zip(&mut self.0).map(|(state, table)| card(state, table));
+        cards.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The first card that a table takes.
+fn card(mut state: &str, (hand, attack): &mut (Vec<String>, String)) -> String {
+    if state.ends_with('.') {
+        return ".".to_owned();
+    }
+    while let Some(first) = state.chars().next() {
+        let (fragment, rest) = state.split_at(match first {
+            '>' => 3,
+            '+' | '-' => 1,
+            _ => 2,
+        });
+        state = rest;
+        match first {
+            '>' => fragment[1..].clone_into(attack),
+            '+' | '-' => attack.clear(),
+            ':' => {}
+            _ => hand.push(fragment.to_owned()),
+        }
+    }
+    let follows = |card: &String| !attack.is_empty() && card[..1] == attack[..1];
+    let index = hand.iter().position(follows).unwrap_or(0);
+    attack.clear();
+    hand.remove(index)
+}
