@@ -15,7 +15,7 @@ use arbiter_games::Micros;
 use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
-    Exit, Home, Host, Jail, Limits, NoStart, Ponder, Process, Source, Stdin, Terms,
+    Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source, Stdin, Terms,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -105,11 +105,28 @@ fn in_jail(
         Err(fault) => return Err(jail.close_after(fault)),
     };
     let time = begun.elapsed();
-    jail.close()?;
+    let left_out = jail.close()?;
     let (bytes, dropped) = log.finish();
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
-    Ok(Built { log: before + &text, time, failure })
+    let after = if failure.is_none() { told(&left_out) } else { String::new() };
+    Ok(Built { log: before + &text + &after, time, failure })
+}
+
+/// What is said below what a build wrote, if something that it made is no part of the bot.
+fn told(LeftOut { named, more }: &LeftOut) -> String {
+    if named.is_empty() {
+        return String::new();
+    }
+    let mut names: Vec<_> = named.iter().map(|path| path.display().to_string()).collect();
+    if *more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    let names = names.join(", ");
+    format!(
+        "\narbiter: left out of what was built: {names}; links are, what cannot be read, and what is \
+         too deep (16 directories) or too large\n"
+    )
 }
 
 /// Runs the build to its end: why it failed, if it did.

@@ -8,9 +8,11 @@ use std::sync::PoisonError;
 
 use rustix::fs::{Mode, OFlags};
 
+use super::WRITING;
+use super::keep::{self, LeftOut};
 use super::limits::Limits;
 use super::scratch::Scratch;
-use super::{WRITING, keep};
+
 use crate::fault::{Context as _, Fault};
 
 /// Where a bot's files come from.
@@ -115,13 +117,13 @@ impl Home {
         Ok(path)
     }
 
-    /// Takes what the bot wrote out of what was unpacked, if it is kept.
-    pub(super) fn keep(&self, limits: &Limits) -> Result<(), Fault> {
+    /// Takes what the bot wrote out of what was unpacked, if it is kept; what cannot be.
+    pub(super) fn keep(&self, limits: &Limits) -> Result<LeftOut, Fault> {
         match (&self.kept, &self.fresh) {
             (Some(kept), Some(fresh)) => {
                 keep::take_out(&open(fresh.path())?, kept, limits, Some(&self.source))
             }
-            _ => Ok(()),
+            _ => Ok(LeftOut::default()),
         }
     }
 

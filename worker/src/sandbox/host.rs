@@ -434,7 +434,7 @@ fn bury(jail: Jail, canary: &mut Process, best: State, by: &str) -> Finding {
     let closed = jail.close();
     canary.wait();
     let (state, evidence) = match closed {
-        Ok(()) => (best, format!("gone in {} µs", started.elapsed().as_micros())),
+        Ok(_) => (best, format!("gone in {} µs", started.elapsed().as_micros())),
         Err(fault) => (State::None, fault.to_string()),
     };
     Finding { guarantee: Guarantee::Kill, state, by: by.to_owned(), evidence }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use arbiter_games::Micros;
 
+use super::Home;
 use super::bare::{Children, Restraint};
 use super::cgroup::Cgroup;
 use super::door::{Door, Network};
 use super::fence::Fence;
 use super::filter::Lacks;
 use super::host::{Hold, Host};
+use super::keep::{self, LeftOut};
 use super::limits::{Bytes, Limits, Ponder, Terms};
 use super::process::{Exit, NoStart, Process, Stdin};
 use super::walls::{Cell, Walls};
 use super::wire::{Answer, Settlement, Task};
-use super::{Home, keep};
 use crate::fault::Fault;
 
 /// What peaks of memory are told in.
@@ -414,23 +415,24 @@ impl Jail {
         }
     }
 
-    /// Kills everything, waits until it is gone, and removes what was made for this jail.
+    /// Kills everything, waits until it is gone, and removes what was made for this jail; what of
+    /// the files that were to be kept could not be.
     ///
     /// # Errors
     /// [`Fault::Unclean`] if anything survives or cannot be removed; another fault if the files
     /// that were to be kept could not be.
-    pub fn close(mut self) -> Result<(), Fault> {
+    pub fn close(mut self) -> Result<LeftOut, Fault> {
         self.end()
     }
 
     /// Closes a jail that `fault` made useless: that fault, or what was left behind.
     pub(crate) fn close_after(self, fault: Fault) -> Fault {
-        fault.or_unclean(self.close())
+        fault.or_unclean(self.close().map(drop))
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<LeftOut, Fault> {
         if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
+            return Ok(LeftOut::default());
         }
         self.kill();
         self.empty()?;
@@ -449,16 +451,16 @@ impl Jail {
         self.cgroup.take().map_or(Ok(()), Cgroup::remove)
     }
 
-    /// Takes out the files that are to be there again in the bot's next match.
-    fn keep_files(&self) -> Result<(), Fault> {
-        let Some(home) = &self.home else { return Ok(()) };
+    /// Takes out the files that are to be there again in the bot's next match; what cannot be.
+    fn keep_files(&self) -> Result<LeftOut, Fault> {
+        let Some(home) = &self.home else { return Ok(LeftOut::default()) };
         match &self.inside {
             Inside::Yard(..) => home.keep(&self.limits),
             Inside::Cell(cell) => match (home.keeps(), cell.written()) {
                 (Some(kept), Some((written, _))) => {
                     keep::take_out(written, kept, &self.limits, None)
                 }
-                _ => Ok(()),
+                _ => Ok(LeftOut::default()),
             },
         }
     }

@@ -28,6 +28,19 @@ const DEEPEST: usize = 16;
 /// in front it may be more than the system takes.
 const LONGEST: usize = 1024;
 
+/// No more of what is not kept is named.
+const NAMED: usize = 10;
+
+/// What was there and is not kept: what is neither a file nor a directory, cannot be read, is too
+/// deep, or more than may be.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    /// Some of it, sorted.
+    pub named: Vec<PathBuf>,
+    /// How much more there is.
+    pub more: usize,
+}
+
 /// Puts what was kept at `from` into the jail directory `to`, whose user is `user`.
 pub(super) fn bring_back(
     from: &Path,
@@ -80,26 +93,30 @@ fn make_way(to: &OwnedFd, name: &OsStr, user: Option<u32>, directory: bool) -> i
     }
 }
 
-/// Takes what is in the jail directory `from` out to `to`, in place of what was kept there. Where
-/// the bot's own files are in `from` too, as they came from `among`, they stay.
+/// Takes what is in the jail directory `from` out to `to`, in place of what was kept there; what
+/// cannot be kept. Where the bot's own files are in `from` too, as they came from `among`, they stay.
 pub(super) fn take_out(
     from: &OwnedFd,
     to: &Path,
     limits: &Limits,
     among: Option<&Source>,
-) -> Result<(), Fault> {
+) -> Result<LeftOut, Fault> {
     let take = || {
         let fresh = to.with_extension("new");
         remove(&fresh)?;
         fs::create_dir(&fresh)?;
-        let mut taking = Taking { among, bytes: limits.disk.0, files: limits.files };
+        let (bytes, files) = (limits.disk.0, limits.files);
+        let mut taking = Taking { among, bytes, files, left_out: LeftOut::default() };
         taking.copy(from.as_fd(), Path::new(""), &fresh, DEEPEST)?;
         // Between these two steps nothing is kept; a worker that dies there loses a state, and
         // never mixes two.
         remove(to)?;
-        fs::rename(&fresh, to)
+        fs::rename(&fresh, to)?;
+        taking.left_out.named.sort();
+        Ok(taking.left_out)
     };
-    take().fault("cannot keep a bot's files")
+    let taken: io::Result<_> = take();
+    taken.fault("cannot keep a bot's files")
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -114,22 +131,27 @@ struct Taking<'a> {
     among: Option<&'a Source>,
     bytes: u64,
     files: u64,
+    left_out: LeftOut,
 }
 
 impl Taking<'_> {
     /// Copies what can be read; what the bot locked itself out of is not kept.
     fn copy(&mut self, from: impl AsFd, below: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(from) = rustix::fs::openat(from, ".", flags, Mode::empty()) else { return Ok(()) };
+        let Ok(from) = rustix::fs::openat(from, ".", flags, Mode::empty()) else {
+            self.leave_out(below);
+            return Ok(());
+        };
         for entry in Dir::read_from(&from)? {
             let entry = entry?;
             let bytes = entry.file_name().to_bytes();
-            if matches!(bytes, b"." | b"..") || self.files == 0 {
+            if matches!(bytes, b"." | b"..") {
                 continue;
             }
             let name = OsStr::from_bytes(bytes);
             let (path, target) = (below.join(name), to.join(name));
-            if path.as_os_str().len() > LONGEST {
+            if self.files == 0 || path.as_os_str().len() > LONGEST {
+                self.leave_out(&path);
                 continue;
             }
             let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -140,7 +162,10 @@ impl Taking<'_> {
             };
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory if depth > 0 => {
-                    let Ok(inner) = open(OFlags::PATH | OFlags::DIRECTORY) else { continue };
+                    let Ok(inner) = open(OFlags::PATH | OFlags::DIRECTORY) else {
+                        self.leave_out(&path);
+                        continue;
+                    };
                     fs::create_dir(&target)?;
                     self.files -= 1;
                     self.copy(&inner, &path, &target, depth - 1)?;
@@ -151,20 +176,37 @@ impl Taking<'_> {
                     }
                 }
                 FileType::RegularFile => {
-                    let Ok(file) = open(OFlags::RDONLY) else { continue };
+                    let Ok(file) = open(OFlags::RDONLY) else {
+                        self.leave_out(&path);
+                        continue;
+                    };
                     self.file(File::from(file), &path, &target, found.st_mode & 0o111 != 0)?;
                 }
-                _ => {}
+                // It stands for something that was removed from under it.
+                FileType::CharacterDevice if found.st_rdev == 0 => {}
+                _ => self.leave_out(&path),
             }
         }
         Ok(())
+    }
+
+    fn leave_out(&mut self, path: &Path) {
+        let LeftOut { named, more } = &mut self.left_out;
+        if named.len() < NAMED {
+            named.push(path.to_owned());
+        } else {
+            *more += 1;
+        }
     }
 
     fn file(&mut self, file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
         let mut contents = Vec::new();
         // A file with holes may be longer than all that fits.
         let length = file.take(self.bytes + 1).read_to_end(&mut contents)?;
-        let Some(left) = self.bytes.checked_sub(length as u64) else { return Ok(()) };
+        let Some(left) = self.bytes.checked_sub(length as u64) else {
+            self.leave_out(path);
+            return Ok(());
+        };
         if self.original(path).is_some_and(|own| is(&own, &contents, runs)) {
             return Ok(());
         }

@@ -173,7 +173,7 @@ fn language(lab: &Lab, program: &Program) {
 type Check = fn(&Built, &Path);
 
 /// What a build does that it should not, its script for `sh`, and what is to come of it.
-const HOSTILE: [(&str, &str, Check); 11] = [
+const HOSTILE: [(&str, &str, Check); 12] = [
     ("loops", "while :; do :; done", |built, _| fails(built, "took longer than 2s")),
     ("forks without end", "b() { b | b & b; }; b", |built, _| {
         assert!(built.failure.is_some(), "{built:?}");
@@ -216,13 +216,23 @@ const HOSTILE: [(&str, &str, Check); 11] = [
     }),
     (
         "puts links in the way",
-        "rm -r data; ln -s /etc data; mkfifo pipe; : > done",
+        "rm -r data; ln -s /etc data; mkfifo pipe; : > done
+        exec python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'",
         |built, bot| {
             assert_eq!(built.failure, None);
+            assert!(
+                built.log.contains("left out of what was built: data, socket;"),
+                "{}",
+                built.log
+            );
             assert!(bot.join("done").exists() && !bot.join("pipe").exists());
             assert!(!fs::read_link(bot.join("data")).is_ok_and(|to| to.starts_with("/etc")));
         },
     ),
+    ("removes what it is made of", "rm -r data; : > done", |built, bot| {
+        assert_eq!((&built.failure, built.log.as_str()), (&None, ""));
+        assert!(bot.join("done").exists() && bot.join("data/own").exists());
+    }),
     ("is no program", "", |built, _| fails(built, "exited with code 3")),
 ];
 
