@@ -301,6 +301,18 @@ fn mistakes_of_organisers_are_named_and_change_nothing() {
     refused(&submit.arg(&one).output().unwrap(), 1, &["cup is over"]);
 }
 
+#[test]
+fn entry_that_has_closed_already_is_warned_of() {
+    let site = Site::open();
+    let bots = Bots::new();
+    let one = bots.rascal("one", "honest", 0, "");
+    let late = gomoku("late", &[&one]) + "[submissions]\ncloses = \"2020-03-01T12:00:00Z\"\n";
+    let mut create = site.command(&site.admin, "tournament create");
+    let made = done(&create.arg(site.file(&late)).output().unwrap());
+    assert!(made.contains("warning: entry closed at 2020-03-01 12:00:00 UTC"), "{made}");
+    assert_eq!(show(&site, "late")["state"], "open", "it is allowed");
+}
+
 /// A tournament as it is shown.
 fn show(site: &Site, name: &str) -> Value {
     serde_json::from_str(&site.tell(&format!("tournament show {name} --json"))).unwrap()

@@ -8,11 +8,12 @@ use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_proto::v1::{CreateTournamentRequest, Tournament};
 use clap::Args;
 use serde_json::json;
+use time::OffsetDateTime;
 
 use super::list::tournament_json;
 use crate::cli::Failure;
 use crate::cli::client::{Client, Server};
-use crate::cli::output::{Output, hex};
+use crate::cli::output::{Output, hex, moment};
 use crate::cli::submit::Packed;
 
 /// Make a tournament from its file, and submit the house bots that it names.
@@ -47,15 +48,20 @@ impl Create {
         let names = prepared.bots.iter().map(|bot| bot.name.to_string());
         let names: Vec<_> = names.collect();
         let mut out = Output::new();
+        let warning = prepared.warning();
         if self.json {
             let mut object = tournament_json(&made);
             object.insert("house".to_owned(), json!(names));
+            object.insert("warnings".to_owned(), json!(warning.as_slice()));
             out.json(&object.into())?;
         } else {
             let Tournament { name, game, seed_hash, .. } = &made;
             out.line(&format!("{name}: {game}; hash of the seed {}", hex(seed_hash)))?;
             if !names.is_empty() {
                 out.line(&format!("house bots: {}", names.join(", ")))?;
+            }
+            if let Some(warning) = warning {
+                out.line(&format!("warning: {warning}"))?;
             }
         }
         out.flush()
@@ -85,6 +91,19 @@ impl Prepared {
     /// The name of the tournament.
     pub(crate) fn name(&self) -> &str {
         &self.file.name
+    }
+
+    /// What may not be meant, though it is allowed.
+    fn warning(&self) -> Option<String> {
+        let closed = self.file.submissions.closes?.0;
+        let micros = i64::try_from(closed.unix_timestamp_nanos() / 1000).ok()?;
+        (closed <= OffsetDateTime::now_utc()).then(|| {
+            format!(
+                "entry closed at {}, so only house bots take part; to let others enter, cancel it and \
+                 make another that closes later",
+                moment(micros)
+            )
+        })
     }
 
     /// Makes the tournament.
