@@ -93,7 +93,7 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
     let home = Home::open();
     home.up.play("cup");
     let mut browser = home.browser.clone();
-    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let id = home.up.newest("cup")["id"].clone();
     let name = format!("{id}/0");
     let address = format!("/matches/{name}");
     let page = browser.page(&address);

@@ -15,7 +15,7 @@ fn forms_that_are_not_of_ones_own_pages_change_nothing() {
     home.up.play("cup");
     let mut browser = home.browser.clone();
     browser.log_in(&home.up.admin());
-    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let id = home.up.newest("cup")["id"].clone();
     let (retry, before) = (format!("/matches/{id}/0/retry"), home.up.tell("audit"));
     let actions = [
         "/t/cup/start",
@@ -54,7 +54,7 @@ fn matches_are_void_after_a_preview_that_equals_the_commands() {
     assert!(browser.page("/t/cup").contains("href=\"/t/cup/void\""));
     assert!(!browser.page("/t/cup/void").contains("What would come of it</h2>"));
 
-    let id = home.up.json("tournament show cup")[0]["editions"][0]["id"].clone();
+    let id = home.up.newest("cup")["id"].clone();
     let (one, other) = (format!("{id}/0"), format!("{id}/3"));
     let told = &home.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
     let address = format!("/t/cup/void?worker=&from=&to=&matches={id}%2F0+{id}%2F3");
@@ -141,7 +141,7 @@ fn editions_start_and_bots_leave_and_come_back() {
         let answer = browser.post(path, &format!("csrf={hash}{more}"), &[]);
         (answer.status, answer.headers.get("location").cloned().unwrap_or_default())
     };
-    let state = || home.up.json("tournament show cup")[0]["editions"][0].clone();
+    let state = || home.up.newest("cup");
     assert_eq!(post("/t/cup/start", "&fresh=yes"), (303, "/t/cup?done=fresh".to_owned()));
     // What is played is seen while it is played, and by whom.
     wait_until("the edition is complete", || {
