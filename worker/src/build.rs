@@ -15,7 +15,8 @@ use arbiter_games::Micros;
 use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
-    Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source, Stdin, Terms,
+    DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source, Stdin,
+    Terms,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -125,7 +126,7 @@ fn told(LeftOut { named, more }: &LeftOut) -> String {
     let names = names.join(", ");
     format!(
         "\narbiter: left out of what was built: {names}; links are, what cannot be read, and what is \
-         too deep (16 directories) or too large\n"
+         too deep ({DEEPEST} directories) or too large\n"
     )
 }
 

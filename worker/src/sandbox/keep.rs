@@ -22,7 +22,7 @@ use super::sys;
 use crate::fault::{Context as _, Fault};
 
 /// Directories further down than this are not kept.
-const DEEPEST: usize = 16;
+pub(crate) const DEEPEST: usize = 16;
 
 /// What has a longer path than this, in bytes, is not kept either: with a worker's own directories
 /// in front it may be more than the system takes.

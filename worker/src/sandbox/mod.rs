@@ -69,6 +69,7 @@ pub use door::Door;
 pub use home::{Home, Source};
 pub use host::{Host, Refused};
 pub use jail::Jail;
+pub(crate) use keep::DEEPEST;
 pub use keep::LeftOut;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
 pub use placement::{Precedence, cores_of};
