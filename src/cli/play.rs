@@ -179,14 +179,12 @@ impl Play {
                 printed = shown;
             }
         };
-        let retired = |fault: &Fault, left: usize| {
-            if left == 0 {
-                return; // The end of the run says so.
-            }
+        let recovers = |left: usize| {
             let going_on = if left == 1 { "1 goes".to_owned() } else { format!("{left} go") };
-            bar.suspend(|| tell(&format!("a slot is out of service, {going_on} on: {fault}")));
+            let what = "a slot waits for a bot that takes long to die";
+            bar.suspend(|| tell(&format!("{what}, {going_on} on")));
         };
-        let ended = run.play(counted, retired);
+        let ended = run.play(counted, recovers);
         bar.finish_and_clear();
         if played > 0 && printed.is_ok() {
             printed = self.show_table(plan, &tally, seed);
@@ -196,10 +194,6 @@ impl Play {
             Ok(()) => Ok(()),
             Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
                 "{fault}; the match was tried again in vain, {played} of {} games count",
-                plan.jobs.len()
-            ))),
-            Err(fault @ Fault::Unclean { .. }) => Err(Failure::Negative(format!(
-                "{fault}; no slot is left in service, {played} of {} games count",
                 plan.jobs.len()
             ))),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(

@@ -8,7 +8,7 @@ use std::thread;
 use arbiter_games::blackjack::{ANTE, Episode};
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Host, Terms, cores_of};
+use arbiter_worker::sandbox::{Host, Terms, cores_of, dying};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::table::{Entrant, Match, Outcome, State};
 
@@ -56,27 +56,34 @@ pub(crate) struct Done {
     pub(crate) scores: Vec<(usize, Score)>,
 }
 
-/// What a slot says of a job.
-struct Told {
-    slot: usize,
-    /// The job's position in the plan.
-    index: usize,
-    /// What came of it, or a panic that ends the whole run.
-    played: thread::Result<Result<Done, Fault>>,
+/// What a slot says.
+enum Told {
+    /// It has done a job.
+    Played {
+        slot: usize,
+        /// The job's position in the plan.
+        index: usize,
+        /// What came of it, or a panic that ends the whole run.
+        played: thread::Result<Result<Done, Fault>>,
+        /// Whether nothing of it is left, so that the slot can do another.
+        is_clear: bool,
+    },
+    /// Nothing is left any more of what this slot played.
+    Cleared(usize),
 }
 
 impl Run<'_> {
     /// Plays everything, and hands over each job when it and all before it are done; jobs behind
-    /// one that failed are handed over at the end. A slot that could not be cleaned up is taken out
-    /// of service, which `retired` is told with the number of those that are left; its job is
-    /// played again in another.
+    /// one that failed are handed over at the end. A slot in which something of a match still dies
+    /// plays no other until that is gone, which `recovers` is told with the number of those that go
+    /// on.
     ///
     /// # Errors
-    /// The first fault that came again and again or left no slot, or [`Fault::Abandoned`].
+    /// The first fault that came again and again, or [`Fault::Abandoned`].
     pub(crate) fn play(
         &self,
         mut done: impl FnMut(&Job, Done),
-        mut retired: impl FnMut(&Fault, usize),
+        mut recovers: impl FnMut(usize),
     ) -> Result<(), Fault> {
         let count = self.jobs.min(self.plan.jobs.len());
         let (teller, told) = mpsc::channel();
@@ -92,20 +99,20 @@ impl Run<'_> {
             slots.hand_out();
             let mut in_order = Reorder::new(0);
             while slots.at_work() {
-                let Told { slot, index, played } = told.recv().expect("one teller is ours");
                 let mut due = Vec::new();
-                match played.unwrap_or_else(|panic| resume_unwind(panic)) {
-                    Ok(played) => {
-                        slots.finished(slot);
-                        due = in_order.push(index, played);
-                    }
-                    Err(fault) if fault.is_unclean() => {
-                        retired(&fault, slots.in_service() - 1);
-                        slots.retire(slot, index, fault);
-                    }
-                    Err(fault) => {
-                        slots.finished(slot);
-                        slots.give_up(fault);
+                match told.recv().expect("one teller is ours") {
+                    Told::Cleared(slot) => slots.recovered(slot),
+                    Told::Played { slot, index, played, is_clear } => {
+                        if is_clear {
+                            slots.finished(slot);
+                        } else {
+                            slots.recovers();
+                            recovers(slots.in_service());
+                        }
+                        match played.unwrap_or_else(|panic| resume_unwind(panic)) {
+                            Ok(played) => due = in_order.push(index, played),
+                            Err(fault) => slots.give_up(fault),
+                        }
                     }
                 }
                 // Nobody waits for what is shown.
@@ -133,8 +140,14 @@ impl Run<'_> {
         for index in orders {
             let job = &self.plan.jobs[index];
             let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &terms)));
-            if teller.send(Told { slot, index, played }).is_err() {
+            let is_clear = dying::is_clear();
+            if teller.send(Told::Played { slot, index, played, is_clear }).is_err() {
                 return;
+            }
+            if !is_clear {
+                let teller = teller.clone();
+                // A run that has ended has no use for the slot.
+                dying::when_clear(move || drop(teller.send(Told::Cleared(slot))));
             }
         }
     }

@@ -9,10 +9,12 @@ use arbiter_worker::fault::Fault;
 /// by their positions.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Where each slot hears its next job; none if it is out of service.
-    orders: Vec<Option<mpsc::Sender<usize>>>,
+    /// Where each slot hears its next job.
+    orders: Vec<mpsc::Sender<usize>>,
     /// Slots that have nothing to do.
     idle: Vec<usize>,
+    /// How many slots wait for what they played to be gone.
+    recovering: usize,
     /// Jobs to be handed out.
     waiting: VecDeque<usize>,
     /// Why no more jobs are handed out, if they are not.
@@ -22,15 +24,15 @@ pub(crate) struct Slots {
 impl Slots {
     /// No slots yet, and so many jobs.
     pub(crate) fn new(jobs: usize) -> Self {
-        let waiting = (0..jobs).collect();
-        Self { orders: Vec::new(), idle: Vec::new(), waiting, failed: None }
+        let (orders, idle, waiting) = (Vec::new(), Vec::new(), (0..jobs).collect());
+        Self { orders, idle, recovering: 0, waiting, failed: None }
     }
 
     /// Adds a slot: where it hears which jobs to play.
     pub(crate) fn open(&mut self) -> mpsc::Receiver<usize> {
         let (order, orders) = mpsc::channel();
         self.idle.push(self.orders.len());
-        self.orders.push(Some(order));
+        self.orders.push(order);
         orders
     }
 
@@ -40,19 +42,20 @@ impl Slots {
             && let Some(index) = self.waiting.pop_front()
         {
             let slot = self.idle.remove(0);
-            let order = self.orders[slot].as_ref().expect("an idle slot is in service");
-            order.send(index).expect("a slot hears as long as there is somebody to tell it");
+            let told = self.orders[slot].send(index);
+            told.expect("a slot hears as long as there is somebody to tell it");
         }
     }
 
-    /// Whether some slot is at work, and will tell what came of it.
+    /// Whether some slot is at work, or will be, and will tell what came of it.
     pub(crate) fn at_work(&self) -> bool {
-        self.idle.len() < self.in_service()
+        let playing = self.orders.len() - self.idle.len() - self.recovering;
+        playing > 0 || self.recovering > 0 && !self.waiting.is_empty()
     }
 
     /// How many slots there are to play in.
     pub(crate) fn in_service(&self) -> usize {
-        self.orders.iter().flatten().count()
+        self.orders.len() - self.recovering
     }
 
     /// `slot` is ready for its next job.
@@ -60,14 +63,15 @@ impl Slots {
         self.idle.push(slot);
     }
 
-    /// Takes `slot` out of service; its job is for another, if there is one.
-    pub(crate) fn retire(&mut self, slot: usize, index: usize, fault: Fault) {
-        self.orders[slot] = None;
-        if self.in_service() == 0 {
-            self.give_up(fault);
-        } else if self.failed.is_none() {
-            self.waiting.push_front(index);
-        }
+    /// A slot has done its job, and waits for what it played to be gone.
+    pub(crate) fn recovers(&mut self) {
+        self.recovering += 1;
+    }
+
+    /// What `slot` played is gone.
+    pub(crate) fn recovered(&mut self, slot: usize) {
+        self.recovering -= 1;
+        self.finished(slot);
     }
 
     /// Hands nothing out any more; of several reasons the first one counts.
@@ -86,40 +90,22 @@ impl Slots {
 mod tests {
     use super::*;
 
-    fn unclean() -> Fault {
-        Fault::Unclean { what: "cannot remove a group".to_owned(), cause: "busy".to_owned() }
-    }
-
     #[test]
-    fn what_a_retired_slot_leaves_is_done_by_another() {
+    fn a_slot_that_recovers_plays_again() {
         let mut slots = Slots::new(3);
         let (one, two) = (slots.open(), slots.open());
         slots.hand_out();
         assert_eq!((one.try_recv(), two.try_recv()), (Ok(0), Ok(1)));
-        slots.finished(0);
+        slots.recovers();
+        slots.recovers();
         slots.hand_out();
-        assert_eq!(one.try_recv(), Ok(2));
-        slots.finished(0);
+        assert_eq!(slots.in_service(), 0);
+        assert!(slots.at_work(), "a job waits, and a slot will be there for it");
+        slots.recovered(1);
         slots.hand_out();
-        assert!(slots.at_work(), "the other one has not told yet");
-        slots.retire(1, 1, unclean());
-        slots.hand_out();
-        assert_eq!(one.try_recv(), Ok(1));
-        assert!(two.recv().is_err(), "nobody gives orders to a retired slot");
-        slots.finished(0);
-        assert!(!slots.at_work());
+        assert_eq!((one.try_recv().is_err(), two.try_recv()), (true, Ok(2)));
+        slots.finished(1);
+        assert!(!slots.at_work(), "nobody waits for the other slot");
         slots.end().unwrap();
-    }
-
-    #[test]
-    fn a_run_ends_with_its_last_slot() {
-        let mut slots = Slots::new(3);
-        let orders = [slots.open(), slots.open()];
-        slots.hand_out();
-        slots.retire(0, 0, unclean());
-        slots.retire(1, 1, unclean());
-        assert!(!slots.at_work());
-        assert!(orders.iter().all(|orders| orders.try_iter().count() == 1));
-        assert!(slots.end().is_err_and(|fault| fault.is_unclean()));
     }
 }

@@ -81,6 +81,10 @@ impl Seat for Overheard {
         Ok(answer)
     }
 
+    fn settle(&mut self) -> Result<(), Fault> {
+        self.seat.settle()
+    }
+
     fn tell(&mut self, text: &str) {
         self.seat.tell(text);
     }

@@ -15,8 +15,8 @@ use arbiter_games::Micros;
 use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
-    DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source, Stdin,
-    Terms,
+    Closed, DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source,
+    Stdin, Terms,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -103,10 +103,13 @@ fn in_jail(
     let ran = run(&mut jail, stop, argv, micros(time), &mut log);
     let failure = match ran {
         Ok(failure) => failure,
-        Err(fault) => return Err(jail.close_after(fault)),
+        Err(fault) => return Err(fault),
     };
     let time = begun.elapsed();
-    let left_out = jail.close()?;
+    let Closed { left_out, lingers } = jail.close()?;
+    let failure = failure.or_else(|| {
+        lingers.then(|| format!("its build `{}` would not end when it was killed", argv.join(" ")))
+    });
     let (bytes, dropped) = log.finish();
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };

@@ -11,7 +11,7 @@
 //! slot:   idle ──Lot──► fetching bundles ──► playing ──report in the spool──► idle
 //!                           │                   ├── failed: Fault ──► pause ──► idle
 //!                           │                   ├── lease lost ──► stopped ──► idle
-//!                           └── failed: Fault   └── something left behind: Fault ──► retired
+//!                           └── failed: Fault   └── something still dies ──► recovering ──► idle
 //! report: in the spool ──sent, and after each reconnection sent again──► Verdict ──► deleted
 //! ```
 //!
@@ -25,6 +25,10 @@
 //! *Reports* are on disk before they are sent, and until the coordinator says what became of them.
 //! Whether that is "accepted" or "late" is all the same here: it knows better, since the lease is
 //! what makes a result count once.
+//!
+//! *What dies slowly* keeps its slot from playing until it is gone, for minutes if need be, and is no
+//! fault: what the match came to counts. A worker none of whose slots can play says so, keeps its
+//! line, and offers room again as they recover; it never ends because of that.
 //!
 //! *Faults* are told, and then the slot pauses, longer from fault to fault: a machine on which
 //! everything fails must not eat up the attempts of a whole tournament.
@@ -164,12 +168,6 @@ pub enum WorkerError {
         /// Why.
         cause: String,
     },
-    /// Every slot retired.
-    #[error(
-        "no slot is left: something of a match could not be ended or removed in each of them; see \
-         the log, clean up and start again"
-    )]
-    Retired,
 }
 
 /// A worker, ready to begin.

@@ -1,4 +1,5 @@
-//! What goes wrong on our side. A fault is never scored: the match is played again.
+//! What goes wrong on our side. A fault is never scored: the match is played again. That a match
+//! leaves something which dies slowly is no fault: it counts, and its slot waits.
 //!
 //! What a bot does wrong is a [`arbiter_games::Forfeit`], another type on purpose: a function that
 //! returns both has the forfeit inside its value and the fault as its error, so that neither can
@@ -19,15 +20,6 @@ pub enum Fault {
         /// Why it failed.
         cause: String,
     },
-    /// What a match left behind could not be taken away: its slot is not to be used again, lest
-    /// the next match there suffer from it.
-    #[error("{what}: {cause}")]
-    Unclean {
-        /// What was being done, naming what is left.
-        what: String,
-        /// Why it could not be.
-        cause: String,
-    },
     /// The match was given up because the program is to stop.
     #[error("the match was abandoned")]
     Abandoned,
@@ -37,25 +29,6 @@ impl Fault {
     /// A fault while doing `what`, for the reason `cause`.
     pub fn new(what: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self::System { what: what.into(), cause: cause.to_string() }
-    }
-
-    /// Whether the slot that it happened in is not to be used again.
-    pub fn is_unclean(&self) -> bool {
-        matches!(self, Self::Unclean { .. })
-    }
-
-    /// A failure to take away `what` was left behind, for the reason `cause`.
-    pub(crate) fn unclean(what: impl Into<String>, cause: impl fmt::Display) -> Self {
-        Self::Unclean { what: what.into(), cause: cause.to_string() }
-    }
-
-    /// Of two faults the one that matters more: one that came of cleaning up after the other
-    /// matters if it leaves something behind.
-    pub(crate) fn or_unclean(self, cleaning: Result<(), Self>) -> Self {
-        match cleaning {
-            Err(fault) if fault.is_unclean() => fault,
-            _ => self,
-        }
     }
 }
 

@@ -78,12 +78,12 @@ pub(crate) enum Doing {
     Pausing,
     Fetching,
     Playing,
-    Retired,
+    Recovering,
 }
 
 impl Doing {
     const ALL: [Self; 5] =
-        [Self::Idle, Self::Pausing, Self::Fetching, Self::Playing, Self::Retired];
+        [Self::Idle, Self::Pausing, Self::Fetching, Self::Playing, Self::Recovering];
 
     fn word(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Doing {
             Self::Pausing => "pausing",
             Self::Fetching => "fetching",
             Self::Playing => "playing",
-            Self::Retired => "retired",
+            Self::Recovering => "recovering",
         }
     }
 }

@@ -92,10 +92,7 @@ impl<'a, W: Witness> Referee<'a, W> {
         let mut dismissed = vec![false; seats.len()];
         loop {
             match game.step() {
-                Step::Say(say) => {
-                    let seat = seats[say.seat.index()].as_mut();
-                    self.say(game, seat, &say)?;
-                }
+                Step::Say(say) => self.say(game, seats, &say)?,
                 Step::Dismiss(place) => {
                     dismissed[place.index()] = true;
                     seats[place.index()].dismiss();
@@ -110,9 +107,18 @@ impl<'a, W: Witness> Referee<'a, W> {
     }
 
     /// Says something, and tells the game what came back.
-    fn say(&mut self, game: &mut dyn Game, seat: &mut dyn Seat, say: &Say) -> Result<(), Fault> {
+    fn say(
+        &mut self,
+        game: &mut dyn Game,
+        seats: &mut [Box<dyn Seat>],
+        say: &Say,
+    ) -> Result<(), Fault> {
         let &Say { seat: place, ref text, owes, allowance, tells_time } = say;
         self.report(Event::Sent { seat: place, text, tells_time })?;
+        if owes != Owes::Nothing {
+            settle_others(seats, place)?;
+        }
+        let seat = seats[place.index()].as_mut();
         if owes == Owes::Nothing {
             seat.tell(text);
             return Ok(());
@@ -143,6 +149,13 @@ impl<'a, W: Witness> Referee<'a, W> {
         let time = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
         self.witness.witness(Micros(time), event)
     }
+}
+
+/// Sees to it that nobody takes a turn from the bot at `place`, which is about to be asked: not even
+/// one that starts up, whose sixty processes would make another's start-up longer than is granted.
+fn settle_others(seats: &mut [Box<dyn Seat>], place: Place) -> Result<(), Fault> {
+    let others = seats.iter_mut().enumerate().filter(|(index, _)| *index != place.index());
+    others.map(|(_, other)| other.settle()).collect()
 }
 
 /// Gives all who were not dismissed their grace to end in, the same for all.

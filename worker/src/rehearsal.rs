@@ -209,11 +209,11 @@ impl<F> Stage<'_, F> {
     /// Gives up.
     fn fail(&mut self, fault: Fault) {
         let part = std::mem::replace(&mut self.part, Part::Waiting);
-        let closed = match part {
-            Part::Playing { seat, .. } | Part::Gone(seat) => seat.close().map(drop),
-            Part::Waiting | Part::Failed(_) => Ok(()),
-        };
-        self.part = Part::Failed(fault.or_unclean(closed));
+        if let Part::Playing { seat, .. } | Part::Gone(seat) = part {
+            // The first fault is the one that matters.
+            drop(seat.close());
+        }
+        self.part = Part::Failed(fault);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A slot knows no coordinator. It is given a lot with everything that it needs, plays its matches
 //! in order, leaves the report in the spool, and says how it ended. A fault ends the whole attempt:
 //! what was played of it counts for nothing, and is played again. A slot in which something of a
-//! match was left behind may disturb the matches to come: it retires.
+//! match still dies would disturb the matches to come: it says so, and when it is over.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use arbiter_proto::ids::Lease;
 use arbiter_proto::trace::Span;
 use arbiter_proto::v1;
+use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, error, info, info_span, warn};
 
@@ -24,7 +25,7 @@ use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
 use crate::lot::{Job, Lot, Planned, Sitting, Tryout};
 use crate::metrics::{End, Metrics};
-use crate::sandbox::{Host, Terms, cores_of};
+use crate::sandbox::{Host, Terms, cores_of, dying};
 use crate::seat::Stop;
 use crate::spool::Spool;
 use crate::table::{Entrant, Match, Outcome, SeatReport, State};
@@ -74,8 +75,6 @@ pub(crate) enum Ended {
     Stopped,
     /// It failed, for this reason.
     Failed(v1::FaultKind, String),
-    /// It failed, for this reason, and the slot takes nothing any more.
-    Retired(v1::FaultKind, String),
 }
 
 impl Ended {
@@ -84,13 +83,25 @@ impl Ended {
         match self {
             Self::Played => End::Reported,
             Self::Stopped => End::Stopped,
-            Self::Failed(..) | Self::Retired(..) => End::Failed,
+            Self::Failed(..) => End::Failed,
         }
     }
 }
 
-/// What a slot says: its number, which lease, and how it ended.
-pub(crate) type Said = (usize, Lease, Ended);
+/// What a slot says.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    /// It has come to an end with what it had under this lease.
+    Ended {
+        slot: usize,
+        lease: Lease,
+        ended: Ended,
+        /// Whether nothing of it is left, so that the slot can take something else.
+        is_clear: bool,
+    },
+    /// Nothing is left any more of what this slot had.
+    Cleared(usize),
+}
 
 /// The slots of a worker.
 #[derive(Debug)]
@@ -133,7 +144,7 @@ impl Slots {
 
     /// Gives an order to an idle slot.
     pub(crate) fn give(&self, slot: usize, order: Order) {
-        // A slot ends when its orders do, or after it has said that it retires.
+        // A slot ends when its orders do.
         self.orders[slot].send(order).expect("slots outlive their orders");
     }
 
@@ -169,14 +180,19 @@ impl Slot {
             let trace_id = trace.trace_id();
             let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
             let ended = span.in_scope(|| self.end_of(&order, &trace));
-            if let Ended::Failed(_, why) | Ended::Retired(_, why) = &ended {
+            if let Ended::Failed(_, why) = &ended {
                 trace.fail(why);
             }
             drop(trace);
             self.workshop.metrics.ended(order.job.is_trial(), ended.counted());
-            let retired = matches!(ended, Ended::Retired(..));
-            if said.send((self.number, lease, ended)).is_err() || retired {
+            let is_clear = dying::is_clear();
+            if said.send(Said::Ended { slot, lease, ended, is_clear }).is_err() {
                 return;
+            }
+            if !is_clear {
+                let said = said.clone();
+                // Who does not listen any more has no use for the slot.
+                dying::when_clear(move || drop(said.send(Said::Cleared(slot))));
             }
         }
     }
@@ -209,19 +225,28 @@ impl Slot {
                 warn!(%fault, "failed: it is played again");
                 Ended::Failed(v1::FaultKind::System, fault.to_string())
             }
-            Ok(Err(fault @ Fault::Unclean { .. })) => {
-                error!(%fault, "this slot retires: it takes no more lots");
-                Ended::Retired(v1::FaultKind::Unclean, fault.to_string())
-            }
             Err(panic) => {
                 let why = panic.downcast_ref::<String>().map(String::as_str);
                 let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
                 let why = format!("a panic: {}", why.unwrap_or("without a word"));
-                // What it left behind nobody knows.
-                error!(why, "this slot retires: it takes no more lots");
-                Ended::Retired(v1::FaultKind::Panic, why)
+                error!(why, "failed: it is played again");
+                // What it left of its files is not known; of jails nothing is left undone.
+                dying::remove_in_time(self.scratch());
+                Ended::Failed(v1::FaultKind::Panic, why)
             }
         }
+    }
+
+    /// Where the files of this slot's matches under way are.
+    fn scratch(&self) -> PathBuf {
+        self.workshop.scratch.join(self.number.to_string())
+    }
+
+    /// A new directory there.
+    fn directory(&self) -> io::Result<TempDir> {
+        let scratch = self.scratch();
+        fs::create_dir_all(&scratch)?;
+        tempfile::tempdir_in(scratch)
     }
 
     fn lot(&self, order: &Order, lot: &Lot) -> Result<v1::Report, Fault> {
@@ -241,8 +266,7 @@ impl Slot {
 
     /// Builds and tries a version.
     fn trial(&self, order: &Order, tryout: &Tryout, trace: &Span) -> Result<v1::Report, Fault> {
-        let scratch = tempfile::tempdir_in(&self.workshop.scratch);
-        let scratch = scratch.fault("cannot make a directory for a trial")?;
+        let scratch = self.directory().fault("cannot make a directory for a trial")?;
         let opponents = tryout.opponents.iter().map(|sitting| {
             let bot = order.supplies.contestant(sitting)?;
             Ok(Player { name: sitting.name.clone(), bot })
@@ -263,8 +287,7 @@ impl Slot {
         let tell = &mut |stage| stages.tell(stage);
         let tried = trial.examine(host, &order.stop, bytes, scratch.path(), tell)?;
         drop(stages);
-        let unclean = |error| Fault::unclean("cannot remove the directory of a trial", error);
-        scratch.close().map_err(unclean)?;
+        dispose(scratch);
         Ok(v1::Report {
             lease: Some(tryout.lease.into()),
             results: Vec::new(),
@@ -283,8 +306,7 @@ impl Slot {
         room: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
         order.stop.check()?;
-        let scratch = tempfile::tempdir_in(&self.workshop.scratch);
-        let scratch = scratch.fault("cannot make a directory for a match")?;
+        let scratch = self.directory().fault("cannot make a directory for a match")?;
         let settings = &lot.settings;
         let keeps = settings.state.keeps();
         let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
@@ -328,9 +350,17 @@ impl Slot {
         } else {
             warn!(bytes = record.len(), "a record is left out: the report is too large");
         }
-        let unclean = |error| Fault::unclean("cannot remove the directory of a match", error);
-        scratch.close().map_err(unclean)?;
+        dispose(scratch);
         Ok(result)
+    }
+}
+
+/// Removes a directory, now or as soon as that can be done.
+fn dispose(directory: TempDir) {
+    let path = directory.path().to_owned();
+    if let Err(error) = directory.close() {
+        warn!(%error, path = %path.display(), "a directory cannot be removed yet");
+        dying::remove_in_time(path);
     }
 }
 

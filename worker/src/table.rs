@@ -15,7 +15,8 @@ use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
 use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
-use crate::seat::{AbsentSeat, ExecSeat, Framing, HttpSeat, Remains, Seat, StdioSeat, Stop};
+use crate::seat::{AbsentSeat, ExecSeat, Failure, Framing, HttpSeat, Remains};
+use crate::seat::{Seat, StdioSeat, Stop};
 
 /// Why a bot that speaks HTTP does not play another game.
 const HTTP_IS_FOR_TRICKS: &str = "only tricks is played over http; use protocol = \"stdio\"";
@@ -88,7 +89,8 @@ pub struct Outcome {
 pub struct SeatReport {
     /// The time of each answer on the wall.
     pub replies: Vec<Micros>,
-    /// Why the seat forfeited, if it did: the first evidence.
+    /// Why the seat forfeited, if it did, or what it did when the match was over: the first
+    /// evidence.
     pub detail: Option<String>,
     /// What the answer took that is the evidence; until there is one, the last answer.
     pub spent: Spent,
@@ -102,6 +104,14 @@ impl SeatReport {
         if self.detail.is_none() {
             self.spent = spent.unwrap_or(self.spent);
         }
+    }
+
+    /// Takes note of what the bot left.
+    fn left(&mut self, remains: Remains) {
+        if let Some(Failure { forfeit, detail }) = &remains.late_failure {
+            self.detail.get_or_insert_with(|| evidence(*forfeit, detail));
+        }
+        self.remains = remains;
     }
 }
 
@@ -136,8 +146,7 @@ impl Match {
     /// Plays the match on this thread, which is no other match's.
     ///
     /// # Errors
-    /// A fault if something of ours failed: the match then counts for nothing. Where it left
-    /// something behind that is [`Fault::Unclean`], whatever came before.
+    /// A fault if something of ours failed: the match then counts for nothing.
     pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
         self.play_in(&mut Nobody, host, stop)
     }
@@ -178,11 +187,8 @@ impl Match {
             Ok((standings, starts))
         });
         let closed = minutes.close_seats(seats);
-        let (standings, starts) = match (played, closed) {
-            (Ok(played), Ok(())) => played,
-            (Err(fault), closed) => return Err(fault.or_unclean(closed)),
-            (Ok(_), Err(fault)) => return Err(fault),
-        };
+        let (standings, starts) = played?;
+        closed?;
         let outcome = minutes.finish(self, standings, host.level())?;
         Ok(Outcome { starts, margin, ..outcome })
     }
@@ -319,17 +325,16 @@ fn evidence(forfeit: Forfeit, detail: &str) -> String {
 }
 
 impl Minutes<'_> {
-    /// Closes every seat, also behind one that cannot be closed: the worst that came of it.
+    /// Closes every seat, also behind one that cannot be closed: the first fault that came of it.
     fn close_seats(&mut self, seats: Vec<Box<dyn Seat>>) -> Result<(), Fault> {
-        let mut worst = Ok(());
+        let mut closed = Ok(());
         for (report, seat) in self.reports.iter_mut().zip(seats) {
-            let closed = seat.close().map(|remains| report.remains = remains);
-            worst = match worst {
-                Ok(()) => closed,
-                Err(fault) => Err(fault.or_unclean(closed)),
-            };
+            match seat.close() {
+                Ok(remains) => report.left(remains),
+                Err(fault) => closed = closed.and(Err(fault)),
+            }
         }
-        worst
+        closed
     }
 
     /// Closes the record.
@@ -352,60 +357,5 @@ impl Minutes<'_> {
         let (starts, margin) = (Vec::new(), Micros::ZERO);
         let (seats, wall) = (self.reports, self.time);
         Ok(Outcome { standings, transcript, seats, wall, sandbox, starts, margin })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::seat::Answer;
-
-    /// A seat whose bot cannot be ended.
-    struct Haunted;
-
-    impl Seat for Haunted {
-        fn ask(&mut self, _text: &str, _limit: Micros) -> Result<Answer, Fault> {
-            Err(Fault::Abandoned)
-        }
-
-        fn tell(&mut self, _text: &str) {}
-
-        fn starting_up(&self) -> bool {
-            false
-        }
-
-        fn dismiss(&mut self) {}
-
-        fn hang_up(&mut self) {}
-
-        fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
-            Ok(())
-        }
-
-        fn close(self: Box<Self>) -> Result<Remains, Fault> {
-            Err(Fault::unclean("cannot end a bot", "it lives on"))
-        }
-    }
-
-    #[test]
-    fn what_is_left_behind_is_told_whatever_else_failed() {
-        let closed = |seats| {
-            let company = &mut Nobody;
-            let mut minutes = Minutes {
-                record: None,
-                transcript: Transcript::default(),
-                reports: vec![SeatReport::default(); 2],
-                time: Micros::ZERO,
-                company,
-            };
-            minutes.close_seats(seats)
-        };
-        for fault in [Fault::Abandoned, Fault::new("cannot write a record", "no room")] {
-            let closed = closed(vec![AbsentSeat::boxed("x"), Box::new(Haunted)]);
-            assert!(closed.as_ref().is_err_and(Fault::is_unclean), "{closed:?}");
-            assert!(fault.or_unclean(closed).is_unclean());
-        }
-        let closed = closed(vec![AbsentSeat::boxed("x")]);
-        assert!(!Fault::Abandoned.or_unclean(closed).is_unclean());
     }
 }

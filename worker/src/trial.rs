@@ -238,7 +238,8 @@ impl Trial {
             seen.times.extend(times);
             seen.memory = seen.memory.max(report.remains.memory.map(|peak| peak.0));
             seen.warn(manners::of(game, standings.bad_answers, report));
-            if let Some(forfeit) = standings.forfeit {
+            let late = report.remains.late_failure.as_ref().map(|failure| failure.forfeit);
+            if let Some(forfeit) = standings.forfeit.or(late) {
                 let others: Vec<_> =
                     table.iter().filter(|other| !other.is_subject).map(Sitting::name).collect();
                 let against =

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::slice;
 use std::time::{Duration, Instant};
 
@@ -378,4 +379,59 @@ async fn what_does_not_end_in_time_is_given_back() {
     assert_eq!(rest.last(), Some(&Say::GiveBack(v1::GiveBack { leases: leases(&[1]) })));
     drop(line);
     worker.end().await.unwrap();
+}
+
+/// Where groups of the old freezer are made. Inside one a process hears no signal, not even the one
+/// that kills, as inside a call of the kernel that takes minutes.
+const FREEZER: &str = "/sys/fs/cgroup/freezer";
+
+/// The process that runs these words, once it is there.
+async fn process(words: &str) -> u32 {
+    loop {
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let said = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            if said.trim_end_matches('\0').replace('\0', " ") == words {
+                return entry.file_name().to_str().unwrap().parse().unwrap();
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_none_of_whose_slots_can_play_recovers() {
+    if !Path::new(FREEZER).join("tasks").exists() {
+        println!("skipped: there is no freezer that keeps a process from dying");
+        return;
+    }
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let sleeper = format!("sleep 1000{}", std::process::id());
+    let silent = coordinator.submit(&place.bot("silent", &format!("exec {sleeper}")));
+    let nobody = coordinator.serve(b"no bundle");
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    assert_eq!(line.room().await, 1);
+    line.say(Said::Lot(lot(1, "gomoku", &[&[silent, nobody]]))).await;
+    let pid = process(&sleeper).await;
+    let held = Path::new(FREEZER).join(format!("held-{pid}"));
+    fs::create_dir(&held).unwrap();
+    fs::write(held.join("cgroup.procs"), pid.to_string()).unwrap();
+    fs::write(held.join("freezer.state"), "FROZEN").unwrap();
+
+    line.say(Said::Lost(v1::Lost { leases: leases(&[1]) })).await;
+    let state = |worker: &Working| {
+        let mut figures = String::new();
+        worker.metrics.figures(&mut figures).unwrap();
+        figures.contains("arbiter_worker_slots{state=\"recovering\"} 1\n")
+    };
+    while !state(&worker) {
+        tokio::task::yield_now().await;
+    }
+    assert!(worker.metrics.is_connected(), "it keeps its line");
+    fs::write(held.join("freezer.state"), "THAWED").unwrap();
+    assert_eq!(line.room().await, 1, "and has room again");
+    assert!(!line.heard.iter().any(|say| matches!(say, Say::Fault(_))));
+    fs::remove_dir(&held).unwrap();
+    worker.kill(&place).await;
 }

@@ -49,8 +49,8 @@ enum Place {
     /// It plays. Once it was stopped there is no cord left; a lease that was lost is not given
     /// back.
     Playing { lease: Lease, cord: Option<Cord>, lost: bool },
-    /// It will never take anything again.
-    Retired,
+    /// Nothing, until what it played is gone, and in any case until this time.
+    Recovering(Option<Instant>),
 }
 
 impl Place {
@@ -60,7 +60,7 @@ impl Place {
             Self::Pausing(_) => Doing::Pausing,
             Self::Fetching { .. } => Doing::Fetching,
             Self::Playing { .. } => Doing::Playing,
-            Self::Retired => Doing::Retired,
+            Self::Recovering(_) => Doing::Recovering,
         }
     }
 
@@ -68,7 +68,7 @@ impl Place {
         match self {
             Self::Fetching { job, .. } => Some(job.lease()),
             Self::Playing { lease, lost: false, .. } => Some(*lease),
-            Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Retired => None,
+            Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Recovering(_) => None,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Desk {
             let alarm = self.alarm();
             tokio::select! {
                 event = self.line.next() => self.happened(event),
-                Some((slot, lease, ended)) = self.ends.recv() => self.ended(slot, lease, ended),
+                Some(said) = self.ends.recv() => self.said(said),
                 Some(fetched) = self.fetching.join_next() => self.fetched(fetched),
                 () = sleep_until(alarm) => self.wake(),
                 changed = ending.changed(), if asked => {
@@ -433,9 +433,24 @@ impl Desk {
         }
     }
 
-    /// A slot has come to the end of its lot.
+    fn said(&mut self, said: Said) {
+        match said {
+            Said::Ended { slot, lease, ended, is_clear } => {
+                self.ended(slot, lease, ended);
+                match self.places[slot] {
+                    _ if !is_clear => self.recover(slot),
+                    Place::Idle => self.idle(slot),
+                    _ => {}
+                }
+            }
+            Said::Cleared(slot) => self.cleared(slot),
+        }
+    }
+
+    /// A slot has come to the end of its lot, and does nothing for now.
     fn ended(&mut self, slot: usize, lease: Lease, ended: Ended) {
-        let lost = matches!(self.places[slot], Place::Playing { lost: true, .. });
+        let before = std::mem::replace(&mut self.places[slot], Place::Idle);
+        let lost = matches!(before, Place::Playing { lost: true, .. });
         match ended {
             Ended::Played => {
                 if lost {
@@ -445,23 +460,35 @@ impl Desk {
                     self.line.report(lease);
                 }
                 self.pauses[slot].reset();
-                self.idle(slot);
             }
-            Ended::Stopped => {
-                if !lost {
-                    self.give_back(lease);
-                }
-                self.idle(slot);
-            }
+            Ended::Stopped if lost => {}
+            Ended::Stopped => self.give_back(lease),
             Ended::Failed(kind, reason) => self.failed(slot, lease, kind, reason),
-            Ended::Retired(kind, reason) => {
-                self.failed(slot, lease, kind, reason);
-                self.places[slot] = Place::Retired;
-                if self.places.iter().all(|place| matches!(place, Place::Retired)) {
-                    error!("every slot has retired");
-                    self.fail(WorkerError::Retired, self.drain);
-                }
-            }
+        }
+    }
+
+    /// A slot waits for what it played to be gone.
+    fn recover(&mut self, slot: usize) {
+        let until = match self.places[slot] {
+            Place::Pausing(until) => Some(until),
+            _ => None,
+        };
+        self.places[slot] = Place::Recovering(until);
+        let is_out = |place: &Place| matches!(place, Place::Recovering(_));
+        let out = self.places.iter().filter(|place| is_out(place)).count();
+        warn!(slot, out, "what it played is still dying: the slot takes nothing until it is gone");
+        if out == self.places.len() {
+            error!("no slot can play; room is offered again when what is dying is gone");
+        }
+    }
+
+    /// Nothing is left of what a slot played.
+    fn cleared(&mut self, slot: usize) {
+        let Place::Recovering(until) = self.places[slot] else { return };
+        info!(slot, "what it played is gone: the slot plays again");
+        match until.filter(|until| *until > Instant::now()) {
+            Some(until) => self.places[slot] = Place::Pausing(until),
+            None => self.idle(slot),
         }
     }
 
@@ -496,7 +523,7 @@ impl Desk {
                 task.abort();
                 self.idle(slot);
             }
-            Place::Idle | Place::Pausing(_) | Place::Retired => {}
+            Place::Idle | Place::Pausing(_) | Place::Recovering(_) => {}
         }
     }
 

@@ -14,7 +14,7 @@ use arbiter_games::Micros;
 use rustix::process::{Pid, PidfdFlags};
 
 use super::fence::Fence;
-use super::limits::Terms;
+use super::limits::{ADDRESSES, Terms};
 use super::process::{NoStart, Pipes, Process, Stdin, refusal};
 use super::{WRITING, search_path, sys};
 use crate::fault::Fault;
@@ -34,6 +34,7 @@ impl Restraint {
         let mut most = vec![
             (libc::RLIMIT_NOFILE, limits.descriptors),
             (libc::RLIMIT_FSIZE, limits.disk.0),
+            (libc::RLIMIT_AS, ADDRESSES),
             (libc::RLIMIT_DATA, limits.memory.0),
         ];
         if fence.has_a_user() {
@@ -110,11 +111,14 @@ impl Children {
         self.live.iter().for_each(|pid| sys::signal_group(*pid, signal));
     }
 
-    /// Waits for all, which were killed.
-    pub(super) fn wait(&mut self) {
-        for pid in self.live.drain(..) {
-            sys::wait_for(pid);
-        }
+    /// Whether all have ended. Their numbers stay theirs.
+    pub(super) fn are_dead(&self) -> bool {
+        self.live.iter().all(|pid| sys::has_ended(*pid))
+    }
+
+    /// Gives up the numbers of those that have ended.
+    pub(super) fn bury(&mut self) {
+        self.live.retain(|pid| sys::reap(*pid).is_none());
     }
 }
 

@@ -10,28 +10,22 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arbiter_games::Micros;
 use rustix::process::Signal;
 
 use super::limits::{Bytes, Limits};
+use super::pause::wait_until;
 use super::places::{self, Place, Places};
-use super::wire;
+use super::{sys, wire};
 use crate::fault::{Context as _, Fault};
 
-/// How long a killed tree may take to leave its group.
+/// How long what a worker before this one left is waited for.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// How long a tree may take to come to rest: every thread that runs is stopped by its next tick.
-const RESTING: Duration = Duration::from_secs(2);
-
-/// Between two looks at something that is about to happen.
-const RETRY: Duration = Duration::from_micros(200);
-
-/// The first pause between two looks at a freeze; the next ones are longer and longer.
-const FIRST: Duration = Duration::from_micros(5);
+/// How long those are killed again and again that were forked meanwhile.
+const KILLING: Duration = Duration::from_millis(100);
 
 /// A peak of memory is at its limit when this part of that is missing, or less: memory is handed to
 /// each processor in batches.
@@ -119,7 +113,7 @@ impl Groups {
         let mut cgroup = Cgroup::default();
         let made = self.make(&name, limits, &mut cgroup);
         if let Err(error) = made {
-            // The first failure is the one that matters.
+            // The first failure is the one that matters; nothing ever was in it.
             drop(cgroup.remove());
             return Err(Fault::new("cannot make a control group", error));
         }
@@ -170,13 +164,13 @@ fn sweep(found: &Places) {
     for path in &stale {
         kill_all_in(path);
         // The old freezer keeps even the dead from it.
-        let order = File::options().write(true).open(path.join("freezer.state"));
-        drop(order.and_then(|mut order| order.write_all(wire::THAWED)));
+        drop(write(&path.join("freezer.state"), wire::THAWED));
     }
-    for path in &stale {
-        empty(path);
+    for path in stale {
+        empty(&path, LEAVING);
         // Somebody else may have been faster.
-        drop(remove(path));
+        let mut left = Cgroup { paths: vec![path], ..Cgroup::default() };
+        drop(wait_until(LEAVING, || Ok(left.remove().is_ok())));
     }
 }
 
@@ -250,20 +244,6 @@ impl Freezer {
         (&self.order).write_all(if self.version == Version::One { b"FROZEN" } else { b"1" })
     }
 
-    /// Waits until everything stands.
-    fn settle(&self) -> io::Result<()> {
-        let started = Instant::now();
-        let mut pause = FIRST;
-        while !self.is_frozen() {
-            if started.elapsed() > RESTING {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            thread::sleep(pause);
-            pause = (pause * 2).min(RETRY);
-        }
-        Ok(())
-    }
-
     fn thaw(&self) -> io::Result<()> {
         (&self.order).write_all(if self.version == Version::One { wire::THAWED } else { b"0" })
     }
@@ -335,9 +315,9 @@ impl Cgroup {
         self.freezer.as_ref().map_or(Ok(()), Freezer::freeze).fault("cannot freeze a bot")
     }
 
-    /// Waits until everything in the group stands.
-    pub(super) fn settle(&self) -> Result<(), Fault> {
-        self.freezer.as_ref().map_or(Ok(()), Freezer::settle).fault("cannot freeze a bot")
+    /// Whether everything in the group stands, if it can be stopped.
+    pub(super) fn stands(&self) -> bool {
+        self.freezer.as_ref().is_none_or(Freezer::is_frozen)
     }
 
     /// Lets it go on.
@@ -396,7 +376,7 @@ impl Cgroup {
         }
         self.let_die();
         for path in &self.paths {
-            empty(path);
+            empty(path, KILLING);
         }
     }
 
@@ -415,11 +395,38 @@ impl Cgroup {
         }
     }
 
-    /// Removes the group, once the last of its processes is gone.
-    pub(super) fn remove(self) -> Result<(), Fault> {
-        // One that stays is no reason to leave the others.
-        self.paths.iter().map(|path| remove(path)).fold(Ok(()), Result::and)
+    /// Removes the group, if the last of its processes is gone.
+    ///
+    /// # Errors
+    /// If there are processes in it, or it cannot be removed for another reason.
+    pub(super) fn remove(&mut self) -> io::Result<()> {
+        while let Some(path) = self.paths.last() {
+            match fs::remove_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => drop(self.paths.pop()),
+            }
+        }
+        Ok(())
     }
+
+    /// Lets what is dying in the group do so on any processor, and there come after everybody else.
+    pub(super) fn step_back(&self) {
+        for path in &self.paths {
+            // Only the new hierarchy has this file, with the processor's controller.
+            let _not_there = write(&path.join("cpu.idle"), b"1");
+        }
+        let Some(path) = self.paths.first() else { return };
+        let threads = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
+        for thread in threads.iter().flatten().flat_map(|text| text.lines()) {
+            // One may be gone in the meantime.
+            thread.parse().into_iter().for_each(sys::step_back);
+        }
+    }
+}
+
+/// Writes to a file that is there.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::options().write(true).open(path)?.write_all(bytes)
 }
 
 /// The number behind `name` in a file of lines of names and numbers.
@@ -442,26 +449,7 @@ fn kill_all_in(path: &Path) -> bool {
     killed.count() > 0
 }
 
-/// Kills whatever is in the group at `path` until there is nothing more.
-fn empty(path: &Path) {
-    let started = Instant::now();
-    while kill_all_in(path) && started.elapsed() < LEAVING {
-        thread::sleep(RETRY);
-    }
-}
-
-/// Removes the group at `path` as soon as the last of its dying is gone.
-fn remove(path: &Path) -> Result<(), Fault> {
-    let started = Instant::now();
-    loop {
-        match fs::remove_dir(path) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if started.elapsed() > LEAVING => {
-                let what = format!("cannot remove a bot's control group {}", path.display());
-                return Err(Fault::unclean(what, error));
-            }
-            Err(_) => thread::sleep(RETRY),
-        }
-    }
+/// Kills whatever is in the group at `path` until there is nothing more, or the time is up.
+fn empty(path: &Path, limit: Duration) {
+    drop(wait_until(limit, || Ok(!kill_all_in(path))));
 }

@@ -56,6 +56,7 @@ enum Case {
 
 const DENIED: Verdict = Verdict::Refuse(libc::EPERM);
 const MISSING: Verdict = Verdict::Refuse(libc::ENOSYS);
+const UNKNOWN: Verdict = Verdict::Refuse(libc::EINVAL);
 
 /// The first call that was not looked at: the one after `mseal`. It is the same everywhere.
 const CEILING: u32 = 463;
@@ -72,6 +73,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
+    libc::SYS_mbind,
     // Namespaces and mounts.
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -103,6 +105,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_request_key,
     libc::SYS_vmsplice,
     libc::SYS_lookup_dcookie,
+    // Maps and fills memory in one call that no freezer interrupts.
+    libc::SYS_remap_file_pages,
     // The machine.
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -164,21 +168,46 @@ const WAKES: &[c_long] = &[libc::SYS_timer_create];
 /// Memory that no process need have in its map while it is in use.
 const STORES: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_shmget];
 
+/// A child's end is told to its parent by the signal in the lowest byte: `SIGCHLD`, or none for a
+/// thread. Others would wake a parent that is stopped by signals. What of them these bits let by
+/// (1 and 16) wakes nobody.
+const OTHER_SIGNALS: u32 = 0xFF & !libc::SIGCHLD.cast_unsigned();
+
 const CLONE: Question = Question {
     argument: 0,
-    cases: &[(
-        Case::Has(
-            (libc::CLONE_NEWUSER
-                | libc::CLONE_NEWNS
-                | libc::CLONE_NEWPID
-                | libc::CLONE_NEWNET
-                | libc::CLONE_NEWIPC
-                | libc::CLONE_NEWUTS
-                | libc::CLONE_NEWCGROUP)
-                .cast_unsigned(),
+    cases: &[
+        (Case::Has(OTHER_SIGNALS), DENIED),
+        (
+            Case::Has(
+                (libc::CLONE_NEWUSER
+                    | libc::CLONE_NEWNS
+                    | libc::CLONE_NEWPID
+                    | libc::CLONE_NEWNET
+                    | libc::CLONE_NEWIPC
+                    | libc::CLONE_NEWUTS
+                    | libc::CLONE_NEWCGROUP)
+                    .cast_unsigned(),
+            ),
+            DENIED,
         ),
-        DENIED,
-    )],
+    ],
+    otherwise: Verdict::Allow,
+};
+
+/// Advice that has the kernel work through a whole range before it looks whether it is to stop, or
+/// that reaches pages which bots share. It fails as on a kernel that does not know it, which
+/// runtimes expect.
+const MADVISE: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::MADV_POPULATE_READ.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_POPULATE_WRITE.cast_unsigned()), UNKNOWN),
+        (Case::Is(25), UNKNOWN), // MADV_COLLAPSE
+        (Case::Is(libc::MADV_COLD.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_PAGEOUT.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_MERGEABLE.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_WILLNEED.cast_unsigned()), Verdict::Pretend),
+    ],
     otherwise: Verdict::Allow,
 };
 
@@ -266,6 +295,7 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
     }
     for (call, question) in [
         (libc::SYS_clone, &CLONE),
+        (libc::SYS_madvise, &MADVISE),
         (libc::SYS_socket, if lacks.namespaces { &SOCKET_ALONE } else { &SOCKET }),
         (libc::SYS_socketpair, &SOCKET),
         (libc::SYS_ioctl, &IOCTL),
@@ -476,6 +506,11 @@ mod tests {
         assert!([16, 17, 38, 40].iter().all(|family| socket(*family) != ALLOW));
         let clone = |flags: u64| verdict(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
         assert_eq!((clone(0x3D_0F00), clone(0x1000_0011)), (ALLOW, EPERM));
+        let told_by = |signal: libc::c_int| clone(u64::try_from(signal).unwrap());
+        assert_eq!([0, libc::SIGCHLD].map(told_by), [ALLOW; 2]);
+        assert_eq!([libc::SIGCONT, libc::SIGUSR1, libc::SIGKILL, 64].map(told_by), [EPERM; 4]);
+        let advice = |number: u64| verdict(libc::SYS_madvise, [0, 0, number, 0, 0, 0]);
+        assert_eq!((advice(4), advice(22) == ALLOW, advice(23) == ALLOW), (ALLOW, false, false));
         let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
         // The upper half of an argument is nothing to the kernel, so it is nothing here.

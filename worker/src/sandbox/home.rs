@@ -128,14 +128,13 @@ impl Home {
     }
 
     /// Removes what was unpacked for one match.
-    pub(super) fn remove(&mut self) -> Result<(), Fault> {
-        match self.fresh.take() {
-            Some(directory) => {
-                let unclean = |error| Fault::unclean("cannot remove a bot's directory", error);
-                directory.remove().map_err(unclean)
-            }
-            None => Ok(()),
-        }
+    ///
+    /// # Errors
+    /// If something of it cannot be removed; that may be tried again.
+    pub(super) fn remove(&mut self) -> io::Result<()> {
+        self.fresh.as_mut().map_or(Ok(()), Scratch::remove)?;
+        self.fresh = None;
+        Ok(())
     }
 }
 

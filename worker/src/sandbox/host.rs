@@ -343,7 +343,7 @@ fn hear(canary: &mut Process) -> Result<Vec<Outcome>, Fault> {
         let mut buffer = [0; 4096];
         match canary.stdout.read(&mut buffer) {
             Ok(0) => {
-                canary.wait();
+                let _reaped = canary.wait();
                 let exit = canary.exit().map_or_else(String::new, |exit| exit.to_string());
                 return Err(Fault::new("cannot hear a canary", format!("it {exit}")));
             }
@@ -402,7 +402,7 @@ fn mechanism(guarantee: Guarantee, groups: &Groups) -> String {
 /// Stops a spinning canary, and looks whether it stands.
 fn stop_and_watch(jail: &mut Jail, groups: &Groups) -> Result<[Finding; 2], Fault> {
     thread::sleep(SPIN);
-    jail.freeze()?;
+    let _seen_below = jail.freeze()?;
     let stopped = jail.cpu();
     thread::sleep(WATCH);
     let later = jail.cpu();
@@ -432,8 +432,9 @@ fn stop_and_watch(jail: &mut Jail, groups: &Groups) -> Result<[Finding; 2], Faul
 fn bury(jail: Jail, canary: &mut Process, best: State, by: &str) -> Finding {
     let started = Instant::now();
     let closed = jail.close();
-    canary.wait();
+    let _reaped = canary.wait();
     let (state, evidence) = match closed {
+        Ok(closed) if closed.lingers => (State::None, "its processes live on".to_owned()),
         Ok(_) => (best, format!("gone in {} µs", started.elapsed().as_micros())),
         Err(fault) => (State::None, fault.to_string()),
     };

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, Gid, Uid};
 
 use super::filter::Lacks;
-use super::limits::{Bytes, Limits};
+use super::limits::{ADDRESSES, Bytes, GRACE, Limits};
 use super::process::Notice;
-use super::sys::{self, Patience};
+use super::sys;
 use super::watch::{self, Watch};
 use super::wire::{self, Answer, Settlement, Task};
 use super::{canary, door, filter, root};
@@ -57,8 +57,6 @@ struct Running {
 /// What is known of the memory that is used, where no control group counts it.
 struct Guard {
     most: Bytes,
-    /// None where a view of the jail's processes may not be had.
-    watch: Option<Watch>,
     /// When it was looked at last.
     looked: Option<Instant>,
     kills: u64,
@@ -67,12 +65,11 @@ struct Guard {
 
 impl Guard {
     fn new(most: Bytes) -> Self {
-        Self { most, watch: Watch::open().ok(), looked: None, kills: 0, peak: Bytes(0) }
+        Self { most, looked: None, kills: 0, peak: Bytes(0) }
     }
 
     /// Looks whether a bot is to be killed, if that is due, and counts it.
-    fn finds_too_much(&mut self) -> bool {
-        let Some(watch) = &self.watch else { return false };
+    fn finds_too_much(&mut self, watch: &Watch) -> bool {
         if self.looked.is_some_and(|looked| looked.elapsed() < watch::EVERY) {
             return false;
         }
@@ -93,6 +90,8 @@ struct Init {
     /// The user that programs become, if another.
     user: Option<u32>,
     running: Vec<Running>,
+    /// A view of the jail's processes, if one is needed and may be had.
+    watch: Option<Watch>,
     guard: Option<Guard>,
     /// Whether everything was stopped by signals.
     stopped: bool,
@@ -119,6 +118,7 @@ impl Init {
             environment: Vec::new(),
             user: None,
             running: Vec::new(),
+            watch: None,
             guard: None,
             stopped: false,
             settled: false,
@@ -139,10 +139,7 @@ impl Init {
             };
             let [asked, ended] = fds.map(|fd| !fd.revents().is_empty());
             if ended {
-                // The signals say only that somebody ended; who did is asked below.
-                let mut signals = [0; 1024];
-                let _read = rustix::io::read(&self.children, &mut signals);
-                self.reap(Patience::Look);
+                self.reap();
             }
             if asked {
                 let Some((task, descriptors)) = wire::receive(&self.socket)? else {
@@ -162,15 +159,13 @@ impl Init {
             Task::Attack(plan) => self.attack(&plan, descriptors),
             Task::Measure => Answer::Used(self.used().0),
             Task::Memory => self.memory(),
-            Task::Clear => {
-                self.clear();
-                Answer::Done
-            }
+            Task::Clear => Answer::Is(self.clear()),
             Task::Stop => {
                 self.stopped = true;
                 sys::signal_all(libc::SIGSTOP);
                 Answer::Done
             }
+            Task::Look => Answer::Is(self.stands()),
             Task::Continue => {
                 self.stopped = false;
                 sys::signal_all(libc::SIGCONT);
@@ -210,6 +205,7 @@ impl Init {
             rustix::thread::sched_setaffinity(None, &set)?;
         }
         self.guard = lacks.memory.then(|| Guard::new(limits.memory));
+        self.watch = (lacks.memory || lacks.freezer).then(Watch::open).and_then(Result::ok);
         restrict(limits, *two_users, *lacks)?;
         drop_rights(*two_users, *lacks)?;
         filter::install(*lacks)?;
@@ -272,7 +268,7 @@ impl Init {
     /// The processor time of what ended and of what runs, as far as it is known.
     fn used(&self) -> Micros {
         let ended = sys::used_by_ended_children();
-        match self.guard.as_ref().and_then(|guard| guard.watch.as_ref()) {
+        match &self.watch {
             Some(watch) => ended + watch.cpu(),
             None => self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid)),
         }
@@ -286,26 +282,56 @@ impl Init {
 
     /// Whether a bot runs whose memory nobody else counts.
     fn is_on_guard(&self) -> bool {
-        let watches = self.guard.as_ref().is_some_and(|guard| guard.watch.is_some());
+        let watches = self.guard.is_some() && self.watch.is_some();
         watches && !self.stopped && self.running.iter().any(|running| running.is_bots)
     }
 
     /// Kills a bot that has more memory than it may.
     fn look_after_memory(&mut self) {
-        if self.is_on_guard() && self.guard.as_mut().is_some_and(Guard::finds_too_much) {
+        if self.is_on_guard()
+            && let (Some(guard), Some(watch)) = (&mut self.guard, &self.watch)
+            && guard.finds_too_much(watch)
+        {
             self.clear();
         }
     }
 
-    /// Kills everything but this process, and waits until it is gone.
-    fn clear(&mut self) {
+    /// Whether everything that was told to stop stands; without a view of it, it is believed to.
+    fn stands(&self) -> bool {
+        let stands = self.watch.as_ref().is_none_or(Watch::stand);
+        if !stands {
+            sys::signal_all(libc::SIGSTOP);
+        }
+        stands
+    }
+
+    /// Kills everything but this process, and waits a while until it is gone: whether it is.
+    fn clear(&mut self) -> bool {
         sys::signal_all(libc::SIGKILL);
-        self.reap(Patience::Wait);
+        let started = Instant::now();
+        loop {
+            self.reap();
+            let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            if rustix::process::waitid(WaitId::All, any).is_err() {
+                return true;
+            }
+            let left = GRACE.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            let mut ended = [PollFd::new(&self.children, PollFlags::IN)];
+            let left = Timespec::try_from(left).expect("a short time");
+            // Whatever it ends with, the next round finds out.
+            let _ready = rustix::event::poll(&mut ended, Some(&left));
+        }
     }
 
     /// Reaps what ended, and tells the ends of programs that the worker started.
-    fn reap(&mut self, patience: Patience) {
-        while let Some(ended) = sys::reap_any(patience) {
+    fn reap(&mut self) {
+        // The signals say only that somebody ended; who did is asked below.
+        let mut signals = [0; 1024];
+        let _read = rustix::io::read(&self.children, &mut signals);
+        while let Some(ended) = sys::reap_any() {
             let found = self.running.iter().position(|running| running.pid == ended.pid);
             if let Some(index) = found {
                 let mut running = self.running.swap_remove(index);
@@ -330,6 +356,7 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
         (Resource::Core, 0),
         (Resource::Nofile, limits.descriptors),
         (Resource::Fsize, limits.disk.0),
+        (Resource::As, ADDRESSES),
         (Resource::Memlock, LOCKED),
         (Resource::Msgqueue, QUEUES),
         (Resource::Sigpending, SIGNALS),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arbiter_games::Micros;
 
@@ -9,11 +10,13 @@ use super::Home;
 use super::bare::{Children, Restraint};
 use super::cgroup::Cgroup;
 use super::door::{Door, Network};
+use super::dying::{self, Remains};
 use super::fence::Fence;
 use super::filter::Lacks;
 use super::host::{Hold, Host};
 use super::keep::{self, LeftOut};
-use super::limits::{Bytes, Limits, Ponder, Terms};
+use super::limits::{Bytes, GRACE, Limits, Ponder, Terms};
+use super::pause::wait_until;
 use super::process::{Exit, NoStart, Process, Stdin};
 use super::walls::{Cell, Walls};
 use super::wire::{Answer, Settlement, Task};
@@ -21,6 +24,12 @@ use crate::fault::Fault;
 
 /// What peaks of memory are told in.
 const MEGABYTE: u64 = 1_000_000;
+
+/// How long a jail that was killed is waited for. Most need a thousandth of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// After this time what is dying is let onto every processor.
+const SOON: Duration = Duration::from_millis(100);
 
 /// What holds the bot of one jail.
 #[derive(Debug)]
@@ -39,6 +48,20 @@ enum Motion {
     Stopping,
     /// It stands.
     Resting,
+    /// It was killed, and may be on its way out.
+    Dying,
+    /// It is gone, or dies in its own time.
+    Dead,
+}
+
+/// What closing a jail came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// What of the files that were to be kept could not be.
+    pub left_out: LeftOut,
+    /// Whether processes of it were still dying when they had had their time; what they leave is
+    /// removed when they are gone (see [`dying`]), and of their files nothing is kept.
+    pub lingers: bool,
 }
 
 /// One seat of one match: everything that its bot has and runs.
@@ -54,6 +77,8 @@ pub struct Jail {
     /// How many kills for memory were told.
     kills: u64,
     motion: Motion,
+    /// Whether it was killed since it would not stop, or its processes would not end.
+    is_stuck: bool,
     closed: bool,
 }
 
@@ -86,7 +111,7 @@ impl Jail {
         let mut jail = Self::open_with(host, home, terms, Network::Door)?;
         match jail.door() {
             Ok(door) => Ok((jail, door)),
-            Err(fault) => Err(jail.close_after(fault)),
+            Err(fault) => Err(fault),
         }
     }
 
@@ -130,7 +155,11 @@ impl Jail {
                 let inside = Inside::Yard(Children::default(), path, restraint);
                 Ok(Self::around(inside, Some(home), terms, cgroup))
             }
-            Err(fault) => Err(fault.or_unclean(cgroup.remove()).or_unclean(home.remove())),
+            Err(fault) => {
+                let (cgroup, home) = (Some(cgroup), Some(home));
+                dying::take_over(Remains { cgroup, home, ..Remains::default() });
+                Err(fault)
+            }
         }
     }
 
@@ -148,7 +177,10 @@ impl Jail {
                 jail.before = jail.cpu();
                 Ok(jail)
             }
-            Err(fault) => Err(fault.or_unclean(cgroup.remove())),
+            Err(fault) => {
+                dying::take_over(Remains { cgroup: Some(cgroup), ..Remains::default() });
+                Err(fault)
+            }
         }
     }
 
@@ -185,8 +217,18 @@ impl Jail {
     fn around(inside: Inside, home: Option<Home>, terms: &Terms, cgroup: Cgroup) -> Self {
         let Terms { limits, ponder, cores: _ } = *terms;
         let (cgroup, before) = (Some(cgroup), Micros::ZERO);
-        let (kills, motion, closed) = (0, Motion::Running, false);
-        Self { inside, home, cgroup, before, limits, ponder, kills, motion, closed }
+        Self {
+            inside,
+            home,
+            cgroup,
+            before,
+            limits,
+            ponder,
+            kills: 0,
+            motion: Motion::Running,
+            is_stuck: false,
+            closed: false,
+        }
     }
 
     /// Starts a program in the home directory.
@@ -296,11 +338,11 @@ impl Jail {
         }
     }
 
-    /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: what it
-    /// used is exact after [`Jail::settle`] alone.
+    /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: it
+    /// stands, and what it used is exact, after [`Jail::settle`] alone.
     ///
     /// # Errors
-    /// A fault if it cannot be stopped.
+    /// A fault if it cannot be told to.
     pub fn rest(&mut self) -> Result<(), Fault> {
         if self.ponder == Ponder::Allow || self.motion != Motion::Running {
             return Ok(());
@@ -313,14 +355,17 @@ impl Jail {
     /// # Errors
     /// A fault if it cannot.
     pub fn wake(&mut self) -> Result<(), Fault> {
-        if self.motion == Motion::Running { Ok(()) } else { self.thaw() }
+        match (self.motion, &self.inside) {
+            (Motion::Running, _) | (Motion::Dying | Motion::Dead, Inside::Cell(_)) => Ok(()),
+            _ => self.thaw(),
+        }
     }
 
-    /// Stops everything that runs here, and waits until it stands.
+    /// Stops everything that runs here, and waits until it stands: whether it does.
     ///
     /// # Errors
-    /// A fault if it cannot be stopped.
-    pub fn freeze(&mut self) -> Result<(), Fault> {
+    /// As [`Jail::settle`].
+    pub fn freeze(&mut self) -> Result<bool, Fault> {
         self.stop()?;
         self.settle()
     }
@@ -337,16 +382,57 @@ impl Jail {
         }
     }
 
-    /// Waits until what was told to stop stands.
+    /// Waits until what was told to stop is seen to stand, and what was killed to be gone: then
+    /// nothing of the bot takes a turn from others. One that does not stop within its time is
+    /// killed, and false is what comes back. What then still dies does so after everybody else's
+    /// turn.
     ///
     /// # Errors
-    /// A fault if it does not.
-    pub fn settle(&mut self) -> Result<(), Fault> {
-        if self.motion == Motion::Stopping {
-            self.cgroup.as_ref().map_or(Ok(()), Cgroup::settle)?;
+    /// A fault if that cannot be found out.
+    pub fn settle(&mut self) -> Result<bool, Fault> {
+        let stands = match self.motion {
+            Motion::Stopping => wait_until(GRACE, || self.stands())?,
+            Motion::Dying => true,
+            Motion::Running | Motion::Resting | Motion::Dead => return Ok(true),
+        };
+        if stands && self.motion == Motion::Stopping {
             self.motion = Motion::Resting;
+            return Ok(true);
         }
-        Ok(())
+        if !stands {
+            self.is_stuck = true;
+            self.kill();
+        }
+        self.motion = Motion::Dead;
+        if !self.is_gone_within(SOON) {
+            self.cgroup.iter().for_each(Cgroup::step_back);
+            self.is_gone_within(GRACE);
+        }
+        Ok(stands)
+    }
+
+    /// Whether everything stands, as far as that can be seen.
+    fn stands(&self) -> Result<bool, Fault> {
+        match (&self.cgroup, &self.inside) {
+            (Some(cgroup), _) if cgroup.freezes() => Ok(cgroup.stands()),
+            (_, Inside::Cell(cell)) => cell.is(&Task::Look),
+            (_, Inside::Yard(..)) => Ok(true),
+        }
+    }
+
+    /// Whether it was killed since it would not stop, or since what it ran would not end.
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    /// Waits for what was killed: whether it is gone.
+    fn is_gone_within(&self, limit: Duration) -> bool {
+        match &self.inside {
+            Inside::Cell(cell) => cell.is_gone_within(limit),
+            Inside::Yard(children, ..) => {
+                wait_until(limit, || Ok(children.are_dead())).is_ok_and(|dead| dead)
+            }
+        }
     }
 
     /// Lets everything go on.
@@ -389,12 +475,15 @@ impl Jail {
             Inside::Yard(..) => Ok(None),
         };
         // A jail that does not answer is beyond use, and is found dead when it is used.
-        if !matches!(cleared, Ok(Some(Answer::Done))) {
+        if !matches!(cleared, Ok(Some(Answer::Is(true)))) {
+            self.is_stuck |= matches!(cleared, Ok(Some(Answer::Is(false))));
             self.kill();
         }
         if process.exit().is_none() {
-            let used = process.wait();
-            self.retire(process, used);
+            match process.wait() {
+                Some(used) => self.retire(process, used),
+                None => self.is_stuck = true,
+            }
         }
         exit
     }
@@ -413,42 +502,43 @@ impl Jail {
                 self.cgroup.iter().for_each(Cgroup::kill);
             }
         }
+        self.motion = Motion::Dying;
     }
 
-    /// Kills everything, waits until it is gone, and removes what was made for this jail; what of
-    /// the files that were to be kept could not be.
+    /// Kills everything, waits a while until it is gone, and removes what was made for this jail.
+    /// What takes longer is removed when it is gone: see [`dying`].
     ///
     /// # Errors
-    /// [`Fault::Unclean`] if anything survives or cannot be removed; another fault if the files
-    /// that were to be kept could not be.
-    pub fn close(mut self) -> Result<LeftOut, Fault> {
+    /// A fault if the files that were to be kept could not be.
+    pub fn close(mut self) -> Result<Closed, Fault> {
         self.end()
     }
 
-    /// Closes a jail that `fault` made useless: that fault, or what was left behind.
-    pub(crate) fn close_after(self, fault: Fault) -> Fault {
-        fault.or_unclean(self.close().map(drop))
-    }
-
-    fn end(&mut self) -> Result<LeftOut, Fault> {
+    fn end(&mut self) -> Result<Closed, Fault> {
         if std::mem::replace(&mut self.closed, true) {
-            return Ok(LeftOut::default());
+            return Ok(Closed::default());
         }
         self.kill();
-        self.empty()?;
-        // The dead change nothing any more.
-        let kept = self.keep_files();
-        let removed = self.home.as_mut().map_or(Ok(()), Home::remove);
-        removed.and(kept)
-    }
-
-    /// Waits until everything that was killed is gone, and removes its control group.
-    fn empty(&mut self) -> Result<(), Fault> {
-        match &mut self.inside {
-            Inside::Cell(cell) => cell.wait()?,
-            Inside::Yard(children, ..) => children.wait(),
+        let mut gone = self.is_gone_within(SOON);
+        if !gone {
+            self.cgroup.iter().for_each(Cgroup::step_back);
+            gone = self.is_gone_within(PATIENCE);
         }
-        self.cgroup.take().map_or(Ok(()), Cgroup::remove)
+        // The dead change nothing any more.
+        let kept = if gone { self.keep_files() } else { Ok(LeftOut::default()) };
+        let nothing = Inside::Yard(Children::default(), PathBuf::new(), None);
+        let (cell, children) = match std::mem::replace(&mut self.inside, nothing) {
+            Inside::Cell(cell) => (Some(cell), Children::default()),
+            Inside::Yard(children, ..) => (None, children),
+        };
+        let (cgroup, home) = (self.cgroup.take(), self.home.take());
+        let mut remains = Remains { cell, children, cgroup, home, directory: None };
+        // A group takes a moment longer to be empty than its processes to end.
+        let removed = wait_until(GRACE, || Ok(!gone || remains.remove().is_ok()))?;
+        if !gone || !removed {
+            dying::take_over(remains);
+        }
+        Ok(Closed { left_out: kept?, lingers: !gone })
     }
 
     /// Takes out the files that are to be there again in the bot's next match; what cannot be.

@@ -25,7 +25,8 @@
 //! programs that are children of the worker's. With the sandbox off there is neither.
 //!
 //! Whatever happens, [`Jail::close`] kills everything in the jail, waits for it and removes what
-//! was made for it; dropping a jail does the same and keeps silent about failures.
+//! was made for it; dropping a jail does the same and keeps silent about failures. What dies slowly
+//! is left to the [reaper](dying), which has minutes.
 //!
 //! Without walls the parent's death signal ties a bot's life to ours. It follows the *thread* that
 //! forked, so a jail must be opened, used and closed by the one thread that plays the match.
@@ -35,6 +36,7 @@ mod canary;
 mod cgroup;
 mod doctor;
 mod door;
+pub mod dying;
 mod fence;
 mod filter;
 mod home;
@@ -44,6 +46,7 @@ mod jail;
 mod keep;
 mod launcher;
 mod limits;
+mod pause;
 mod placement;
 mod places;
 mod process;
@@ -68,7 +71,7 @@ pub use doctor::{Checkup, Row};
 pub use door::Door;
 pub use home::{Home, Source};
 pub use host::{Host, Refused};
-pub use jail::Jail;
+pub use jail::{Closed, Jail};
 pub(crate) use keep::DEEPEST;
 pub use keep::LeftOut;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::limits::GRACE;
+use super::pause::wait_until;
 use super::sys::{self, Ended};
 use crate::fault::Fault;
 
@@ -159,12 +161,11 @@ impl Process {
         self.exit
     }
 
-    /// Waits for the program, which was killed, and reaps it: the processor time of it and of
-    /// the children it waited for.
-    pub(super) fn wait(&mut self) -> Micros {
-        let mut ended = [PollFd::from_borrowed_fd(self.ended(), PollFlags::IN)];
-        while rustix::event::poll(&mut ended, None) == Err(rustix::io::Errno::INTR) {}
-        self.reap().map_or(Micros::ZERO, |(_, used)| used)
+    /// Waits a while for the program, which was killed, and reaps it: the processor time of it and
+    /// of the children it waited for; none if it does not end.
+    pub(super) fn wait(&mut self) -> Option<Micros> {
+        let ended = wait_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
+        ended.then(|| self.reap().map_or(Micros::ZERO, |(_, used)| used))
     }
 
     fn has_ended(&self) -> bool {

@@ -53,9 +53,12 @@ impl Scratch {
     ///
     /// # Errors
     /// If something in it cannot be removed.
-    pub fn remove(mut self) -> io::Result<()> {
-        self.removed = true;
-        remove_tree(&self.path)
+    pub fn remove(&mut self) -> io::Result<()> {
+        if !self.removed {
+            remove_tree(&self.path)?;
+            self.removed = true;
+        }
+        Ok(())
     }
 
     /// Removes what processes of this user left behind that were killed. What cannot be removed
@@ -191,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_somebody_holds_is_not_swept() {
-        let held = Scratch::new().unwrap();
+        let mut held = Scratch::new().unwrap();
         fs::write(held.path().join("file"), "x").unwrap();
         Scratch::sweep();
         assert!(held.path().join("file").exists());

@@ -13,8 +13,10 @@ use std::mem;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
 
-use super::process::Exit;
 use arbiter_games::Micros;
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+
+use super::process::Exit;
 
 /// The namespaces of a jail.
 const NAMESPACES: c_int = libc::CLONE_NEWUSER
@@ -284,23 +286,21 @@ pub(super) struct Ended {
     pub(super) used: Micros,
 }
 
-/// Whether to wait for children that still run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// Until one ends.
-    Wait,
-    /// Not at all.
-    Look,
-}
-
-/// Reaps any child; none if there is none, or none that ended.
-pub(super) fn reap_any(patience: Patience) -> Option<Ended> {
-    wait4(-1, if patience == Patience::Wait { 0 } else { libc::WNOHANG })
+/// Reaps any child that ended, if one did.
+pub(super) fn reap_any() -> Option<Ended> {
+    wait4(-1, libc::WNOHANG)
 }
 
 /// Waits for the child `pid` to end.
 pub(super) fn wait_for(pid: libc::pid_t) -> Option<Ended> {
     wait4(pid, 0)
+}
+
+/// Whether the child `pid` has ended, which is not reaped by that.
+pub(super) fn has_ended(pid: libc::pid_t) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let child = Pid::from_raw(pid).map(WaitId::Pid);
+    child.is_none_or(|child| !matches!(rustix::process::waitid(child, look), Ok(None)))
 }
 
 /// Reaps the child `pid` if it has ended.
@@ -409,6 +409,18 @@ pub(super) fn go_first(yes: bool) -> io::Result<()> {
         how.sched_priority = priority;
         let policy = policy | libc::SCHED_RESET_ON_FORK;
         check(libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const how)).map(drop)
+    }
+}
+
+/// Lets a thread run on any processor, after every other that wants to.
+pub(super) fn step_back(thread: libc::pid_t) {
+    let all = processors(&[]);
+    // SAFETY: the values outlive the calls, an all-zero one of the plain structure is valid, and a
+    // thread that is gone is an error which is of no interest.
+    unsafe {
+        let how: libc::sched_param = mem::zeroed();
+        libc::syscall(libc::SYS_sched_setscheduler, thread, libc::SCHED_IDLE, &raw const how);
+        libc::sched_setaffinity(thread, size_of_val(&all), &raw const all);
     }
 }
 

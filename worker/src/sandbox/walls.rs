@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::{self, Timeout};
@@ -23,9 +23,6 @@ use crate::fault::{Context as _, Fault};
 
 /// How long our own processes may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long a killed jail may take to be empty.
-const EMPTYING: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// The first of the users that bots are, where the worker may choose: no system gives these
 /// numbers to anybody. It is the one who builds jails.
@@ -292,18 +289,26 @@ impl Cell {
         let _dead_already = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Waits until the first process is gone, which is the last to go.
-    pub(super) fn wait(&self) -> Result<(), Fault> {
-        let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
+    /// Waits for the first process, which is the last to go: whether it is gone.
+    pub(super) fn is_gone_within(&self, limit: Duration) -> bool {
+        let began = Instant::now();
         loop {
-            match rustix::event::poll(&mut gone, Some(&EMPTYING)) {
-                Ok(0) => {
-                    return Err(Fault::unclean("cannot empty a jail", "its processes live on"));
-                }
-                Ok(_) => return Ok(()),
+            let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
+            let left = limit.saturating_sub(began.elapsed());
+            let left = Timespec::try_from(left).expect("a short time");
+            match rustix::event::poll(&mut gone, Some(&left)) {
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(Fault::unclean("cannot wait for a jail", error)),
+                other => return other.is_ok_and(|ready| ready > 0),
             }
+        }
+    }
+
+    /// Whether what it is asked about is so; it is if nobody is left to ask.
+    pub(super) fn is(&self, task: &Task) -> Result<bool, Fault> {
+        match self.ask(task)? {
+            None => Ok(true),
+            Some(Answer::Is(so)) => Ok(so),
+            other => Err(Fault::new("cannot hear a jail", format!("heard {other:?}"))),
         }
     }
 }

@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use rustix::fs::{Dir, Mode, OFlags};
@@ -21,6 +21,9 @@ use super::sys;
 
 /// Between two looks at what a program uses. In this time it can touch some hundred megabytes.
 pub(super) const EVERY: Duration = Duration::from_millis(10);
+
+/// How long the pages of all processes together are walked through.
+const LOOKING: Duration = Duration::from_secs(1);
 
 /// The number of the watching process, in its namespace.
 const OURSELVES: libc::pid_t = 1;
@@ -55,7 +58,12 @@ impl Watch {
         if resident <= most.0 {
             return (false, Bytes(resident));
         }
-        let share = |pid| self.share(pid).or_else(|| self.resident(pid)).unwrap_or(0);
+        let began = Instant::now();
+        let share = |pid| {
+            // A bot that maps its memory over and over is not looked at for ever.
+            let share = if began.elapsed() < LOOKING { self.share(pid) } else { None };
+            share.or_else(|| self.resident(pid)).unwrap_or(0)
+        };
         let shares = self.sum(share);
         (shares > most.0, Bytes(shares))
     }
@@ -66,14 +74,36 @@ impl Watch {
         self.all().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
     }
 
+    /// Whether no thread of any process has its turn, or waits for one: each has stopped or ended, or
+    /// sleeps where only the kernel wakes it, on its way to where it stops.
+    pub(super) fn stand(&self) -> bool {
+        self.all().into_iter().all(|pid| {
+            let threads = self.numbers(&format!("{pid}/task"));
+            threads.into_iter().all(|thread| self.stands(&format!("{pid}/task/{thread}/stat")))
+        })
+    }
+
+    /// The same of a thread. One that is gone stands.
+    fn stands(&self, stat: &str) -> bool {
+        let text = self.read_file(stat).unwrap_or_default();
+        // Behind its name, which may hold anything.
+        !text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['R', 'S', 'I']))
+    }
+
     /// Every process but this one.
     fn all(&self) -> Vec<libc::pid_t> {
+        let mut all = self.numbers(".");
+        all.retain(|pid| *pid != OURSELVES);
+        all
+    }
+
+    /// The entries of a directory that are numbers.
+    fn numbers(&self, directory: &str) -> Vec<libc::pid_t> {
         let here = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.processes, ".", here, Mode::empty());
+        let opened = rustix::fs::openat(&self.processes, directory, here, Mode::empty());
         let Ok(entries) = opened.and_then(Dir::read_from) else { return Vec::new() };
-        let numbers =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
-        numbers.filter(|pid| *pid != OURSELVES).collect()
+        let parse = |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse().ok();
+        entries.flatten().filter_map(parse).collect()
     }
 
     fn sum(&self, of: impl Fn(libc::pid_t) -> u64) -> u64 {
@@ -81,7 +111,11 @@ impl Watch {
     }
 
     fn read(&self, pid: libc::pid_t, file: &str) -> Option<String> {
-        let (path, flags) = (format!("{pid}/{file}"), OFlags::RDONLY | OFlags::CLOEXEC);
+        self.read_file(&format!("{pid}/{file}"))
+    }
+
+    fn read_file(&self, path: &str) -> Option<String> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.processes, path, flags, Mode::empty()).ok()?;
         let mut bytes = Vec::new();
         // A name in it may be no text.

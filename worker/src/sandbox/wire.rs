@@ -76,10 +76,13 @@ pub(super) enum Task {
     Measure,
     /// Say how much memory was used, and how often it was too much.
     Memory,
-    /// Kill everything but yourself.
+    /// Kill everything but yourself, and say whether all of it went.
     Clear,
     /// Stop everything but yourself, by signals.
     Stop,
+    /// Say whether it stands; if it does not, stop it once more: the end of a process that was on
+    /// its way out can wake others.
+    Look,
     /// Let it run again.
     Continue,
 }
@@ -111,6 +114,8 @@ pub(super) enum Answer {
     Done,
     /// It was done, but for this.
     Without(String),
+    /// Whether it is so.
+    Is(bool),
     /// So many microseconds of processor time were used.
     Used(i64),
     /// So much memory was used.

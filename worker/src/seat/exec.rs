@@ -8,7 +8,7 @@ use arbiter_games::{Forfeit, Micros, Spent};
 
 use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
-use super::{Answer, Failure, Manners, Remains, Seat, remains};
+use super::{Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
@@ -96,6 +96,9 @@ fn answered(
 
 impl Seat for ExecSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        if self.jail.is_stuck() {
+            return Ok(would_not_stop().into());
+        }
         let before = self.jail.cpu();
         let mut argv = self.argv.clone();
         argv.extend(text.split(' ').map(str::to_owned));
@@ -117,6 +120,10 @@ impl Seat for ExecSeat {
         self.stderr.drain(&mut process, &mut self.buffer)?;
         let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;
+        if self.jail.is_stuck() {
+            let spent = Spent { wall, cpu: self.jail.cpu() - before };
+            return Ok(Answer { reply: Err(would_not_stop()), spent });
+        }
         let cause = if exit == Some(Exit::Code(0)) {
             self.jail.lost_a_process()?
         } else {
@@ -124,6 +131,11 @@ impl Seat for ExecSeat {
         };
         let reply = answered(reply, exit, cause);
         Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu() - before } })
+    }
+
+    fn settle(&mut self) -> Result<(), Fault> {
+        // Between its answers nothing of it runs, unless that would not end.
+        self.jail.settle().map(drop)
     }
 
     fn tell(&mut self, _text: &str) {}

@@ -155,13 +155,14 @@ impl HttpSeat {
 
 impl Visit {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+        if let Some(failure) = self.program.stuck() {
+            return Ok(failure.into());
+        }
         self.program.wake()?;
         let (wall, heard) = self.converse(text, limit)?;
         self.answered = true;
         let reply = heard.map(|()| self.reply.take().unwrap_or_default());
-        let cpu = self.program.rest(wall, reply.is_err())?;
-        let reply = self.program.whole(reply)?;
-        Ok(Answer { reply, spent: Spent { wall, cpu } })
+        self.program.rest(wall, reply)
     }
 
     /// Answers the request that waits, and waits for the next one.
@@ -420,6 +421,13 @@ impl Seat for HttpSeat {
         match self {
             Self::Running(visit) => visit.ask(text, limit),
             Self::Unstartable { reason, .. } => Ok(Answer::failed(Forfeit::Gone, reason.clone())),
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), Fault> {
+        match self {
+            Self::Running(visit) => visit.program.settle(),
+            Self::Unstartable { .. } => Ok(()),
         }
     }
 

@@ -43,7 +43,13 @@ pub struct Answer {
 impl Answer {
     /// No answer, for a reason that took no time.
     fn failed(forfeit: Forfeit, detail: String) -> Self {
-        Self { reply: Err(Failure { forfeit, detail }), spent: Spent::default() }
+        Failure { forfeit, detail }.into()
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        Self { reply: Err(failure), spent: Spent::default() }
     }
 }
 
@@ -69,6 +75,9 @@ pub struct Remains {
     pub memory: Option<Bytes>,
     /// What was put up with.
     pub manners: Manners,
+    /// What it did when it was asked nothing more: evidence, and no forfeit, since what the match
+    /// came to was known.
+    pub late_failure: Option<Failure>,
 }
 
 /// One place at the table, with a bot on it.
@@ -78,6 +87,16 @@ pub trait Seat {
     /// # Errors
     /// A fault if something of ours failed.
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault>;
+
+    /// Sees to it that nothing of the bot takes a turn from others until it is asked again, unless
+    /// it may think on: before another bot is asked. One that will not stop is killed, and forfeits
+    /// what it is asked next; the time that this takes is charged to nobody.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    fn settle(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// Tells the bot something that owes no answer. Whether it listens does not matter.
     fn tell(&mut self, text: &str);
@@ -115,10 +134,21 @@ pub trait Seat {
     fn close(self: Box<Self>) -> Result<Remains, Fault>;
 }
 
+/// The failure of a bot that was in the kernel when it was to stop, and stayed there.
+fn would_not_stop() -> Failure {
+    let detail = "would not stop: its processes went on in the kernel when it owed nothing";
+    Failure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
+}
+
 /// Closes a jail, and gathers what is left.
 fn remains(jail: Jail, stderr: pipes::Tail, manners: Manners) -> Result<Remains, Fault> {
-    let (cpu, memory) = (jail.cpu(), jail.peak_memory());
-    jail.close()?;
+    let (cpu, memory, is_stuck) = (jail.cpu(), jail.peak_memory(), jail.is_stuck());
+    let lingers = jail.close()?.lingers;
+    let would_not_end = || {
+        let detail = "would not end: its processes went on in the kernel when they were killed";
+        Failure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
+    };
+    let late_failure = if is_stuck { Some(would_not_stop()) } else { lingers.then(would_not_end) };
     let (stderr, stderr_dropped) = stderr.finish();
-    Ok(Remains { stderr, stderr_dropped, cpu, memory, manners })
+    Ok(Remains { stderr, stderr_dropped, cpu, memory, manners, late_failure })
 }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{ClockKind, Forfeit, Micros};
+use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
 use super::cpu::CpuCounter;
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
-use super::{Failure, Manners, Remains, remains};
+use super::{Answer, Failure, Manners, Remains, remains, would_not_stop};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
 
@@ -47,7 +47,7 @@ impl Program {
         let process = match jail.start(argv, Stdin::Pipe) {
             Ok(process) => process,
             Err(NoStart::Bot(reason)) => return Ok(Err((jail, reason))),
-            Err(NoStart::Fault(fault)) => return Err(jail.close_after(fault)),
+            Err(NoStart::Fault(fault)) => return Err(fault),
         };
         let (stderr, buffer, cpu) = (Tail::default(), Buffer::new(), CpuCounter::default());
         Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
@@ -75,19 +75,42 @@ impl Program {
         self.jail.wake()
     }
 
-    /// Lets it rest after an answer that took so long on the wall, or failed: the processor time
-    /// that the answer took.
+    /// Lets it rest after a reply that took so long on the wall: the answer of a bot that is whole,
+    /// and stopped if that had to be waited for.
     ///
     /// # Errors
-    /// A fault if it cannot be stopped.
-    pub(super) fn rest(&mut self, wall: Micros, failed: bool) -> Result<Micros, Fault> {
+    /// A fault if something of ours failed.
+    pub(super) fn rest(
+        &mut self,
+        wall: Micros,
+        reply: Result<Vec<u8>, Failure>,
+    ) -> Result<Answer, Fault> {
         self.jail.rest()?;
         if self.clock == ClockKind::Cpu {
             // Read while it stands, the account is exact.
             self.jail.settle()?;
         }
-        let whole = self.clock == ClockKind::Cpu || failed || wall >= WORTH_MEASURING;
-        Ok(self.measure(whole))
+        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
+        let cpu = self.measure(whole);
+        let reply = match self.stuck() {
+            None => self.whole(reply)?,
+            Some(failure) => Err(failure),
+        };
+        Ok(Answer { reply, spent: Spent { wall, cpu } })
+    }
+
+    /// Waits until it rests, before another bot is asked.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed.
+    pub(super) fn settle(&mut self) -> Result<(), Fault> {
+        self.jail.rest()?;
+        self.jail.settle().map(drop)
+    }
+
+    /// The failure of a bot that would not stop when it was told to.
+    pub(super) fn stuck(&self) -> Option<Failure> {
+        self.jail.is_stuck().then(would_not_stop)
     }
 
     /// Takes in what it wrote to its standard error.
@@ -121,7 +144,7 @@ impl Program {
 
     /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
     /// have answered all the same; but it is not the program any more that its author wrote.
-    pub(super) fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
+    fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
         let Some(cause) = self.jail.lost_a_process()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);
         let detail = Exit::by(&cause, None);

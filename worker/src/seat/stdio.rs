@@ -12,13 +12,14 @@
 //! descriptor, since a child that it left behind may hold the pipe open.
 //!
 //! Between its answers a bot rests: it is stopped, unless it may think on its opponent's time. It
-//! is woken before its request is written, and pays for neither.
+//! is told to stop as soon as it has answered, and seen to stand before another bot is asked. It is
+//! woken before its request is written, and pays for none of that.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
+use arbiter_games::{ClockKind, Forfeit, Micros};
 
 use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Drained, For, Stop, Tail, micros, since};
@@ -217,8 +218,11 @@ impl Conversation {
 
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
         self.answered = true;
+        if let Some(failure) = self.program.stuck() {
+            return Ok(failure.into());
+        }
         if let Err(failure) = self.listen_before()? {
-            return Ok(Answer { reply: Err(failure), spent: Spent::default() });
+            return Ok(failure.into());
         }
         self.program.wake()?;
         let begun = Instant::now();
@@ -226,9 +230,7 @@ impl Conversation {
             Ok(()) => self.listen(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
-        let cpu = self.program.rest(wall, reply.is_err())?;
-        let reply = self.program.whole(reply)?;
-        Ok(Answer { reply, spent: Spent { wall, cpu } })
+        self.program.rest(wall, reply)
     }
 }
 
@@ -237,6 +239,13 @@ impl Seat for StdioSeat {
         match self {
             Self::Running(conversation) => conversation.ask(text, limit),
             Self::Unstartable { reason, .. } => Ok(Answer::failed(Forfeit::Gone, reason.clone())),
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), Fault> {
+        match self {
+            Self::Running(conversation) => conversation.program.settle(),
+            Self::Unstartable { .. } => Ok(()),
         }
     }
 

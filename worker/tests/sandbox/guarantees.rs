@@ -73,7 +73,7 @@ pub(crate) fn all() -> Vec<Test> {
 }
 
 /// A source with these files.
-fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
+pub(crate) fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(directory.path().join(name), text).unwrap();
@@ -82,7 +82,7 @@ fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
     (directory, source)
 }
 
-fn stop() -> (Arc<Stop>, UnixStream) {
+pub(crate) fn stop() -> (Arc<Stop>, UnixStream) {
     let (reader, writer) = UnixStream::pair().unwrap();
     (Arc::new(Stop::new(OwnedFd::from(reader))), writer)
 }

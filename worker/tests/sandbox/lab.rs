@@ -122,6 +122,15 @@ impl Lab {
         self.host.report().state(guarantee) == State::Enforced
     }
 
+    /// Whether there is a freezer of the old kind that the jails do not use.
+    pub(crate) fn has_a_freezer_to_spare(&self) -> bool {
+        let mut findings = self.host.report().findings.iter();
+        let other = findings.any(|finding| {
+            finding.guarantee == Guarantee::Freeze && finding.by == "control group v2"
+        });
+        other && Path::new("/sys/fs/cgroup/freezer/tasks").exists()
+    }
+
     /// The attacks' program `name`, compiled if it is C, in a directory with what it needs.
     pub(crate) fn program(&self, name: &str) -> Source {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");

@@ -7,6 +7,7 @@
 
 mod attacks;
 mod builds;
+mod dying;
 mod guarantees;
 mod lab;
 mod languages;
@@ -30,8 +31,8 @@ fn main() -> ExitCode {
     let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let lab = Lab::open();
     println!("{}", lab.host.report());
-    let tests = [attacks::all(), guarantees::all(), memory::all(), languages::all(), builds::all()];
-    let tests = tests.into_iter().flatten();
+    let tests = [attacks::all(), guarantees::all(), dying::all(), memory::all()];
+    let tests = tests.into_iter().chain([languages::all(), builds::all()]).flatten();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
     let mut failed = Vec::new();
     let mut passed = 0;

@@ -20,6 +20,7 @@ use arbiter_worker::bot::Bot;
 use arbiter_worker::bundle::Bundle;
 use arbiter_worker::client::{Ending, LONGEST_MESSAGE, Worker, WorkerConfig, WorkerError};
 use arbiter_worker::connect::Access;
+use arbiter_worker::metrics::Metrics;
 use arbiter_worker::sandbox::Policy;
 use arbiter_worker::spool::Spool;
 use tempfile::TempDir;
@@ -297,6 +298,7 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
 /// A worker beside a coordinator.
 pub(crate) struct Working {
     pub(crate) ending: watch::Sender<Ending>,
+    pub(crate) metrics: Arc<Metrics>,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
@@ -351,7 +353,8 @@ impl Working {
     pub(crate) fn start(config: WorkerConfig) -> Self {
         let (ending, watched) = watch::channel(Ending::NotYet);
         let worker = Worker::prepare(config).unwrap();
-        Self { ending, task: tokio::spawn(worker.run(watched)) }
+        let metrics = worker.metrics();
+        Self { ending, metrics, task: tokio::spawn(worker.run(watched)) }
     }
 
     /// How it ended.
