@@ -7,10 +7,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -27,6 +27,9 @@ pub(crate) const DEEPEST: usize = 16;
 /// What has a longer path than this, in bytes, is not kept either: with a worker's own directories
 /// in front it may be more than the system takes.
 const LONGEST: usize = 1024;
+
+/// What files take room by, in bytes.
+const PAGE: usize = 4096;
 
 /// No more of what is not kept is named.
 const NAMED: usize = 10;
@@ -72,11 +75,21 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Res
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(found.permissions().mode() & 0o755);
             let open = || rustix::fs::openat(to, &name, flags, mode);
-            let mut file = File::from(sys::acting_as(user, open)?);
-            file.write_all(&bytes)?;
+            write(&File::from(sys::acting_as(user, open)?), &bytes)?;
         }
     }
     Ok(())
+}
+
+/// Writes a new file. Where it has nothing but zeros for a page, it gets a hole: what took no room
+/// takes none when it comes back.
+fn write(file: &File, bytes: &[u8]) -> io::Result<()> {
+    for (page, at) in bytes.chunks(PAGE).zip((0..).step_by(PAGE)) {
+        if page.iter().any(|byte| *byte != 0) {
+            file.write_all_at(page, at)?;
+        }
+    }
+    file.set_len(bytes.len() as u64)
 }
 
 /// Removes what stands in the way of something kept: the bot put it where a file of another kind,
@@ -203,7 +216,9 @@ impl Taking<'_> {
         let mut contents = Vec::new();
         // A file with holes may be longer than all that fits.
         let length = file.take(self.bytes + 1).read_to_end(&mut contents)?;
-        let Some(left) = self.bytes.checked_sub(length as u64) else {
+        // It takes whole pages when it comes back, whatever it is full of.
+        let room = length.next_multiple_of(PAGE) as u64;
+        let Some(left) = self.bytes.checked_sub(room) else {
             self.leave_out(path);
             return Ok(());
         };
@@ -211,7 +226,7 @@ impl Taking<'_> {
             return Ok(());
         }
         (self.bytes, self.files) = (left, self.files - 1);
-        fs::write(target, contents)?;
+        write(&File::create(target)?, &contents)?;
         let mode = if runs { 0o755 } else { 0o644 };
         fs::set_permissions(target, Permissions::from_mode(mode))
     }

@@ -52,12 +52,13 @@ for line in sys.stdin: print('ok', flush=True)
 /// A promise, and the function that tries it.
 type Promise = (&'static str, fn(&Lab));
 
-const PROMISES: [Promise; 12] = [
+const PROMISES: [Promise; 13] = [
     ("a bot rests while it owes nothing", rests),
     ("a bot may think on if that is allowed", thinks_on),
     ("one execution after the other in one jail", executes),
     ("what is left of an execution dies with it", leaves_nothing_running),
     ("files are kept from match to match", keeps_files),
+    ("files with holes come back with holes", keeps_holes),
     ("files are fresh otherwise", forgets_files),
     ("limits are those of the terms", obeys_terms),
     ("a jail runs on its own processors", stays_on_its_cores),
@@ -188,6 +189,36 @@ fn keeps_files(lab: &Lab) {
     let links =
         fs::read_dir(&kept).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_symlink());
     assert!(links.count() == 0 || !lab.holds(Guarantee::Disk));
+    fs::remove_dir_all(kept).unwrap();
+}
+
+/// A bot that leaves files which are larger than the room they take.
+const HOLLOW: &str = "
+import os
+print(sum(os.stat(f'h{n}').st_size for n in range(900) if os.path.exists(f'h{n}')))
+used = sum(os.stat(name).st_blocks * 512 for name in os.listdir('.'))
+for number in range(900):
+    with open(f'h{number}', 'ab') as file:
+        file.truncate(1)
+open('full', 'wb').write(b'x' * (4 << 20))
+print(used)
+";
+
+/// What a bot leaves fits into its next jail, and takes no more room there.
+fn keeps_holes(lab: &Lab) {
+    let (directory, source) = source(&[("bot.py", HOLLOW)]);
+    let kept = directory.path().with_extension("kept");
+    let limits = Limits { disk: Bytes::megabytes(5), ..Limits::OFFICIAL };
+    let terms = Terms { limits, ..Terms::default() };
+    for _ in 0..3 {
+        let home = Home::kept(&source, kept.clone()).unwrap();
+        let mut jail = Jail::open_on(&lab.host, home, &terms).unwrap();
+        let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+        let output = listen(&mut process, Duration::from_secs(10));
+        let told: Vec<u64> = output.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(told[0] <= 900 && told[1] <= limits.disk.0, "{output}");
+        jail.close().unwrap();
+    }
     fs::remove_dir_all(kept).unwrap();
 }
 
