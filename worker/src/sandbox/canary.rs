@@ -111,6 +111,8 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Others, "signal the worker", signal(plan));
     record(Guarantee::Others, "trace the worker", trace(plan.worker));
     record(Guarantee::Others, "see other processes", look_around());
+    record(Guarantee::Others, "count requests of the machine", open(Path::new(REQUESTS)));
+    record(Guarantee::Others, "see which files are in memory", peek());
     for (attack, number, arguments) in CALLS {
         record(Guarantee::Kernel, attack, call(*number, *arguments));
     }
@@ -120,6 +122,22 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Processes, "start processes without end", multiply(plan.processes));
     record(Guarantee::Memory, "use memory without end", devour(plan.memory));
     outcomes
+}
+
+/// A number of the machine that any process can move.
+const REQUESTS: &str = "/proc/sys/fs/aio-nr";
+
+/// Reads of a file that every bot sees what is in memory already.
+fn peek() -> Result<String, String> {
+    let file = File::open("/usr").map_err(|error| error.to_string())?;
+    let flags = rustix::io::ReadWriteFlags::NOWAIT;
+    let mut byte = [0];
+    match rustix::io::preadv2(&file, &mut [io::IoSliceMut::new(&mut byte)], 0, flags) {
+        // That it is a directory is what the kernel would say.
+        Err(rustix::io::Errno::OPNOTSUPP) => Err("not supported".to_owned()),
+        Err(error) => Ok(error.to_string()),
+        Ok(_) => Ok("it succeeded".to_owned()),
+    }
 }
 
 /// A system call that must fail, as its name, number and arguments.
@@ -138,6 +156,12 @@ const CALLS: &[Call] = &[
     ("use a keyring", libc::SYS_keyctl, [0, 0xFFFF_FFFD, 1]),
     ("handle page faults", libc::SYS_userfaultfd, [1, 0, 0]),
     ("count events", libc::SYS_perf_event_open, [0, 0, 0]),
+    ("count requests", libc::SYS_io_setup, [1, 0, 0]),
+    ("look into memory", libc::SYS_mincore, [0, 1, 0]),
+    ("share a core", libc::SYS_prctl, [62, 0, 0]),
+    ("merge pages", libc::SYS_prctl, [67, 1, 0]),
+    ("page out", libc::SYS_madvise, [0, 0, 21]),
+    ("open a socket of the internet", libc::SYS_socket, [2, 1, 0]),
 ];
 
 /// Success as a breach, failure as what was met.

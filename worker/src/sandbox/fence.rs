@@ -66,7 +66,8 @@ impl Fence {
         }
         let rules = rules(home).fault("cannot make Landlock rules")?;
         let rules = rules.ok_or_else(|| Fault::new("cannot make Landlock rules", "no Landlock"))?;
-        let filter = filter::program(Lacks { freezer: true, memory: true, namespaces: true });
+        let filter =
+            filter::program(Lacks { freezer: true, memory: true, namespaces: true, network: true });
         Ok(Self { user, rules, filter })
     }
 

@@ -15,6 +15,8 @@
 //! run it once for every number there is, to find those that need no second look: a linear list
 //! costs 0.45 ms at that, the search a tenth.
 
+mod shared;
+
 use std::collections::BTreeMap;
 use std::io;
 
@@ -22,6 +24,7 @@ use libc::{c_long, sock_filter};
 use serde::{Deserialize, Serialize};
 
 use super::sys;
+use shared::{ABSENT, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS};
 
 /// What a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,9 @@ enum Case {
     /// It has any of these bits.
     Has(u32),
 }
+
+/// The attributes that security modules know a process by.
+const LSM_SET_SELF_ATTR: c_long = 460;
 
 const DENIED: Verdict = Verdict::Refuse(libc::EPERM);
 const MISSING: Verdict = Verdict::Refuse(libc::ENOSYS);
@@ -138,6 +144,7 @@ const REFUSED: &[c_long] = &[
     // Devices, sockets and FIFOs in the file system.
     libc::SYS_mknodat,
     libc::SYS_mq_notify,
+    LSM_SET_SELF_ATTR,
 ];
 
 /// The same, of calls that only this kind of machine has.
@@ -211,18 +218,43 @@ const MADVISE: Question = Question {
     otherwise: Verdict::Allow,
 };
 
+/// Advice that has the kernel work through a whole range before it looks whether it is to stop, or
+/// that reaches pages which bots share. It fails as on a kernel that does not know it, which
+/// runtimes expect.
+const MADVISE: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::MADV_POPULATE_READ.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_POPULATE_WRITE.cast_unsigned()), UNKNOWN),
+        (Case::Is(25), UNKNOWN), // MADV_COLLAPSE
+        (Case::Is(libc::MADV_COLD.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_PAGEOUT.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_MERGEABLE.cast_unsigned()), UNKNOWN),
+        (Case::Is(libc::MADV_WILLNEED.cast_unsigned()), Verdict::Pretend),
+    ],
+    otherwise: Verdict::Allow,
+};
+
 /// Network namespaces do not cover every family of sockets; `AF_VSOCK` reaches the hypervisor.
 const SOCKET: Question = Question {
     argument: 0,
     cases: &[
         (Case::Is(libc::AF_UNIX.cast_unsigned()), Verdict::Allow),
-        (Case::Is(libc::AF_INET.cast_unsigned()), Verdict::Allow),
-        (Case::Is(libc::AF_INET6.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::AF_INET.cast_unsigned()), Verdict::Ask(&STREAM)),
+        (Case::Is(libc::AF_INET6.cast_unsigned()), Verdict::Ask(&STREAM)),
     ],
     otherwise: Verdict::Refuse(libc::EAFNOSUPPORT),
 };
 
-/// Where the network is the machine's.
+/// A network has streams alone: what waits in sockets of datagrams has no bound of its own.
+const STREAM: Question = Question {
+    argument: 1,
+    // Datagrams are kind 2, raw sockets kind 3.
+    cases: &[(Case::Has(2), DENIED)],
+    otherwise: Verdict::Allow,
+};
+
+/// Where the network is the machine's, or has nobody in it.
 const SOCKET_ALONE: Question = Question {
     argument: 0,
     cases: &[(Case::Is(libc::AF_UNIX.cast_unsigned()), Verdict::Allow)],
@@ -252,6 +284,10 @@ const FCNTL: Question = Question {
         (Case::Is(10), DENIED), // F_SETSIG: would wake a bot that is stopped by signals
         (Case::Is(libc::F_SETLEASE.cast_unsigned()), DENIED),
         (Case::Is(libc::F_NOTIFY.cast_unsigned()), DENIED),
+        // Numbers that stay at a file for all who open it.
+        (Case::Is(1036), DENIED), // F_SET_RW_HINT
+        (Case::Is(1038), DENIED), // F_SET_FILE_RW_HINT
+        (Case::Is(1040), DENIED), // F_SETDELEG
         // Pipe buffers are counted per user, and users are shared where there is only one.
         (Case::Is(libc::F_SETPIPE_SZ.cast_unsigned()), DENIED),
     ],
@@ -271,9 +307,20 @@ const PERSONALITY: Question = Question {
 
 const PRCTL: Question = Question {
     argument: 0,
-    cases: &[(Case::Is(libc::PR_SET_PDEATHSIG.cast_unsigned()), Verdict::Pretend)],
+    cases: &[(Case::Is(PR_SCHED_CORE), DENIED), (Case::Is(PR_SET_MEMORY_MERGE), DENIED)],
     otherwise: Verdict::Allow,
 };
+
+/// The same where bots are stopped by signals.
+const PRCTL_ASLEEP: Question = Question {
+    argument: 0,
+    cases: &[(Case::Is(libc::PR_SET_PDEATHSIG.cast_unsigned()), Verdict::Pretend)],
+    otherwise: Verdict::Ask(&PRCTL),
+};
+
+/// Who may share a core with whom, and whether equal pages of different processes become one.
+const PR_SCHED_CORE: u32 = 62;
+const PR_SET_MEMORY_MERGE: u32 = 67;
 
 /// What the machine does not give: some of it the filter makes up for.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -284,6 +331,8 @@ pub(super) struct Lacks {
     pub(super) memory: bool,
     /// Bots see the machine's own network and processes, for want of namespaces.
     pub(super) namespaces: bool,
+    /// There is nobody in the bot's network to talk to.
+    pub(super) network: bool,
 }
 
 /// Every rule: calls that are not in it are allowed.
@@ -296,21 +345,26 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
     for (call, question) in [
         (libc::SYS_clone, &CLONE),
         (libc::SYS_madvise, &MADVISE),
-        (libc::SYS_socket, if lacks.namespaces { &SOCKET_ALONE } else { &SOCKET }),
-        (libc::SYS_socketpair, &SOCKET),
+        (libc::SYS_socket, if lacks.namespaces || lacks.network { &SOCKET_ALONE } else { &SOCKET }),
+        (libc::SYS_socketpair, &SOCKET_ALONE),
+        (libc::SYS_setsockopt, &SETSOCKOPT),
         (libc::SYS_ioctl, &IOCTL),
         (libc::SYS_fcntl, &FCNTL),
         (libc::SYS_prlimit64, &PRLIMIT),
         (libc::SYS_personality, &PERSONALITY),
+        (libc::SYS_prctl, if lacks.freezer { &PRCTL_ASLEEP } else { &PRCTL }),
+        (libc::SYS_preadv2, &VECTOR_FLAGS),
+        (libc::SYS_pwritev2, &VECTOR_FLAGS),
+        (libc::SYS_msync, &MSYNC),
     ] {
         rules.insert(number(&call), Verdict::Ask(question));
     }
-    // Its flags are in memory, where no filter sees them; C libraries fall back to `clone`.
-    rules.insert(number(&libc::SYS_clone3), MISSING);
-    rules.insert(number(&libc::SYS_flock), Verdict::Pretend);
-    // Would make every disk of the machine write.
-    rules.insert(number(&libc::SYS_sync), Verdict::Pretend);
-    rules.insert(number(&libc::SYS_syncfs), Verdict::Pretend);
+    for call in ABSENT {
+        rules.insert(number(call), MISSING);
+    }
+    for call in PRETENDED {
+        rules.insert(number(call), Verdict::Pretend);
+    }
     if lacks.namespaces {
         for call in MEETINGS {
             rules.insert(number(call), DENIED);
@@ -325,7 +379,6 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         for call in WAKES {
             rules.insert(number(call), DENIED);
         }
-        rules.insert(number(&libc::SYS_prctl), Verdict::Ask(&PRCTL));
     }
     rules
 }
@@ -373,9 +426,11 @@ impl Verdict {
                         Case::Is(value) => (JUMP_IF_EQUAL, *value),
                         Case::Has(bits) => (JUMP_IF_SET, *bits),
                     };
-                    // A case's verdict is one instruction.
-                    program.push(instruction(code, 0, 1, value));
-                    verdict.assemble(program);
+                    let mut decided = Vec::new();
+                    verdict.assemble(&mut decided);
+                    let over = u8::try_from(decided.len()).expect("a question is short");
+                    program.push(instruction(code, 0, over, value));
+                    program.append(&mut decided);
                 }
                 otherwise.assemble(program);
             }
@@ -466,7 +521,7 @@ mod tests {
         run(&program(Lacks::default()), MACHINE, u32::try_from(call).unwrap(), arguments)
     }
 
-    const ALL: Lacks = Lacks { freezer: true, memory: true, namespaces: true };
+    const ALL: Lacks = Lacks { freezer: true, memory: true, namespaces: true, network: true };
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
@@ -504,6 +559,13 @@ mod tests {
         let socket = |family: u64| verdict(libc::SYS_socket, [family, 0, 0, 0, 0, 0]);
         assert_eq!([socket(1), socket(2), socket(10)], [ALLOW; 3]);
         assert!([16, 17, 38, 40].iter().all(|family| socket(*family) != ALLOW));
+        let kind = |kind: u64| verdict(libc::SYS_socket, [2, kind, 0, 0, 0, 0]);
+        assert_eq!([kind(0x8_0801), kind(0x8_0802), kind(3)], [ALLOW, EPERM, EPERM]);
+        let option = |level, option| verdict(libc::SYS_setsockopt, [0, level, option, 0, 0, 0]);
+        let pretended = libc::SECCOMP_RET_ERRNO;
+        assert_eq!([option(1, 7), option(1, 26), option(6, 31)], [pretended, EPERM, EPERM]);
+        // Of version 6 of the protocol, whether it is that alone.
+        assert_eq!([option(41, 26), option(6, 7), option(1, 2)], [ALLOW; 3]);
         let clone = |flags: u64| verdict(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
         assert_eq!((clone(0x3D_0F00), clone(0x1000_0011)), (ALLOW, EPERM));
         let told_by = |signal: libc::c_int| clone(u64::try_from(signal).unwrap());

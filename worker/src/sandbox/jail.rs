@@ -203,6 +203,7 @@ impl Jail {
                 freezer: !cgroup.freezes(),
                 memory: !cgroup.limits_memory(),
                 namespaces: false,
+                network: network == Network::None,
             },
             keeps_files: kept.is_some(),
             has_door: network == Network::Door,

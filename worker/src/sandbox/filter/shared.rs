@@ -1,0 +1,93 @@
+//! What bots have in common without being told: pages of the system's files, disks, locks, memory of
+//! the network. These rules keep one bot from moving there what another can see, or what no limit
+//! counts.
+
+use libc::c_long;
+
+use super::{Case, DENIED, Question, Verdict};
+
+/// Calls that do not exist for bots, so that programs fall back: what tells of memory and mounts
+/// that bots share, and requests that the whole machine counts together.
+pub(super) const ABSENT: &[c_long] = &[
+    libc::SYS_io_setup,
+    libc::SYS_io_destroy,
+    libc::SYS_io_submit,
+    libc::SYS_io_cancel,
+    libc::SYS_io_getevents,
+    IO_PGETEVENTS,
+    libc::SYS_mincore,
+    CACHESTAT,
+    STATMOUNT,
+    LISTMOUNT,
+    // Its flags are in memory, where no filter sees them; C libraries fall back to `clone`.
+    libc::SYS_clone3,
+];
+
+/// Calls that are the same everywhere and have no name in `libc`.
+const CACHESTAT: c_long = 451;
+const STATMOUNT: c_long = 457;
+const LISTMOUNT: c_long = 458;
+
+#[cfg(target_arch = "x86_64")]
+const IO_PGETEVENTS: c_long = 333;
+#[cfg(target_arch = "aarch64")]
+const IO_PGETEVENTS: c_long = 292;
+
+/// Calls that seem to succeed. What a bot writes is in memory, and is there as long as the bot is;
+/// what else these would reach are disks, memory and locks that bots share.
+pub(super) const PRETENDED: &[c_long] = &[
+    libc::SYS_flock,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_sync_file_range,
+    libc::SYS_fadvise64,
+    libc::SYS_readahead,
+];
+
+/// A read that fails unless the file is in memory tells what others have read; a write that waits
+/// for the disk makes it work. Without flags these calls are `preadv` and `pwritev`.
+pub(super) const VECTOR_FLAGS: Question = Question {
+    argument: 5,
+    cases: &[(Case::Is(0), Verdict::Allow)],
+    otherwise: Verdict::Refuse(libc::EOPNOTSUPP),
+};
+
+/// Programs check addresses with `msync`; only what would write to a disk seems to succeed.
+pub(super) const MSYNC: Question = Question {
+    argument: 2,
+    cases: &[(Case::Has(libc::MS_SYNC.cast_unsigned()), Verdict::Pretend)],
+    otherwise: Verdict::Allow,
+};
+
+/// Buffers stay as long as they are, and the kernel runs no programs or protocols for a socket.
+pub(super) const SETSOCKOPT: Question = Question {
+    argument: 1,
+    cases: &[
+        (Case::Is(libc::SOL_SOCKET.cast_unsigned()), Verdict::Ask(&SOCKET_OPTION)),
+        (Case::Is(libc::IPPROTO_TCP.cast_unsigned()), Verdict::Ask(&TCP_OPTION)),
+    ],
+    otherwise: Verdict::Allow,
+};
+
+const SOCKET_OPTION: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::SO_SNDBUF.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(libc::SO_RCVBUF.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(libc::SO_SNDBUFFORCE.cast_unsigned()), DENIED),
+        (Case::Is(libc::SO_RCVBUFFORCE.cast_unsigned()), DENIED),
+        (Case::Is(libc::SO_ATTACH_FILTER.cast_unsigned()), DENIED),
+        (Case::Is(libc::SO_ATTACH_BPF.cast_unsigned()), DENIED),
+        (Case::Is(libc::SO_ATTACH_REUSEPORT_CBPF.cast_unsigned()), DENIED),
+        (Case::Is(libc::SO_ATTACH_REUSEPORT_EBPF.cast_unsigned()), DENIED),
+    ],
+    otherwise: Verdict::Allow,
+};
+
+const TCP_OPTION: Question = Question {
+    argument: 2,
+    cases: &[(Case::Is(libc::TCP_ULP.cast_unsigned()), DENIED)],
+    otherwise: Verdict::Allow,
+};
