@@ -34,6 +34,7 @@
 mod bare;
 mod canary;
 mod cgroup;
+mod covers;
 mod doctor;
 mod door;
 pub mod dying;

@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 use super::limits::Limits;
-use super::sys;
+use super::{covers, sys};
 
 /// The working directory of a bot, in its own file system.
 pub(super) const WORK: &str = "/work";
@@ -86,7 +86,7 @@ pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
     rustix::mount::mount_change("/", private).step("cannot make mounts private")?;
     let stage = Path::new("/tmp");
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    let options = CString::new("mode=755,size=1m").expect("no zero byte");
+    let options = CString::new("mode=755,size=4m").expect("no zero byte");
     rustix::mount::mount("root", stage, "tmpfs", flags, options.as_c_str())
         .step("cannot mount a root")?;
     for name in ["dev/shm", "etc/ssl", "proc", "work", "tmp", "store", "box", "empty", "var"] {
@@ -111,6 +111,7 @@ pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
         symlink(target, stage.join(name)).step(name)?;
     }
     symlink("/tmp", stage.join("var/tmp")).step("/var/tmp")?;
+    covers::make(stage).step("cannot cover what /proc tells of the machine")?;
     let source = format!("/proc/self/fd/{}", store.as_raw_fd());
     rustix::mount::mount_bind(source, stage.join("store")).step("cannot show the store")?;
     seal(&stage.join("store"), false)?;
@@ -224,5 +225,6 @@ fn mount_proc() -> io::Result<Option<String>> {
         rustix::mount::mount_bind(EMPTY, "/proc").step("/proc")?;
         return Ok(Some(format!("/proc: {error}; parts of the machine's own are masked")));
     }
+    covers::lay().step("cannot cover what /proc tells of the machine")?;
     Ok(closed.err().map(|error| format!("closing user namespaces: {error}")))
 }
