@@ -37,6 +37,9 @@ const PREFIX: &str = "arbiter-";
 /// Makes names of groups unique within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
+/// What a bot may have in sockets of the internet where that is counted apart, in bytes.
+const NETWORK: u64 = 16 << 20;
+
 /// Which interface a hierarchy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -206,6 +209,11 @@ fn limit_memory(path: &Path, version: Version, most: Bytes) -> io::Result<()> {
     // Not there where the kernel counts no swap; then what is swapped out is not counted.
     if path.join(swap.0).exists() {
         fs::write(path.join(swap.0), swap.1)?;
+    }
+    // The old hierarchy counts what waits in sockets of the internet by itself.
+    let network = path.join("memory.kmem.tcp.limit_in_bytes");
+    if version == Version::One && network.exists() {
+        fs::write(network, NETWORK.to_string())?;
     }
     Ok(())
 }

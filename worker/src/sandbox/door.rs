@@ -9,6 +9,7 @@
 //! With the sandbox off the door is a port of the machine's own loopback. A fence gives no network
 //! at all, so there is no door in it.
 
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -25,6 +26,16 @@ const WAITING: i32 = 16;
 
 /// How much of a connection's bytes may wait to be read: a request, and little more.
 const UNREAD: usize = 64 * 1024;
+
+/// What bounds the bytes on their way in a jail's network: of each connection in either direction,
+/// at the least, at first and at the most; and how many connections may wait for a server that the
+/// bot starts, besides one. What waits there is in no control group: 16 KiB for each descriptor that
+/// a bot may have are less than its memory.
+const BOUNDS: [(&str, &str); 3] = [
+    ("ipv4/tcp_rmem", "4096 8192 8192"),
+    ("ipv4/tcp_wmem", "4096 16384 16384"),
+    ("core/somaxconn", "0"),
+];
 
 /// Whether a jail has a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +68,17 @@ impl Door {
     }
 }
 
-/// Makes the door from within a new network namespace, with all rights over it.
+/// Makes the door from within a new network namespace, with all rights over it, while the machine's
+/// own `/proc` is still to be seen.
 pub(super) fn make() -> io::Result<TcpListener> {
     sys::raise_loopback()?;
-    listen(PORT)
+    let listener = listen(PORT)?;
+    for (name, bound) in BOUNDS {
+        fs::write(format!("/proc/sys/net/{name}"), bound).map_err(|error| {
+            io::Error::other(format!("cannot bound a network's buffers by {name}: {error}"))
+        })?;
+    }
+    Ok(listener)
 }
 
 fn listen(port: u16) -> io::Result<TcpListener> {

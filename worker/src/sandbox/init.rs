@@ -193,8 +193,8 @@ impl Init {
         let builder = if *two_users { BUILDER } else { BOT };
         rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
         rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
-        let furniture = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
         let door = has_door.then(door::make).transpose()?.map(OwnedFd::from);
+        let furniture = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root::WORK)?;
         if !cores.is_empty() {

@@ -287,14 +287,17 @@ impl Visit {
             let Some(door) = &self.door else { break };
             match door.listener.accept() {
                 Ok((stream, _)) => {
-                    self.connections.push((self.visits, Connection::new(stream)?));
                     self.visits += 1;
+                    // One that is broken already is no use, and its client's affair.
+                    let connection = Connection::new(stream).ok();
+                    self.connections.extend(connection.map(|made| (self.visits - 1, made)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It was closed before it was let in.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).fault("cannot let a bot's connection in"),
+                Err(error) if is_the_machines(&error) => {
+                    return Err(error).fault("cannot let a bot's connection in");
+                }
+                // It was closed before it was let in, or an error of its network waited for us.
+                Err(_) => {}
             }
         }
         Ok(())
@@ -409,6 +412,13 @@ impl Visit {
             String::new()
         }
     }
+}
+
+/// Whether an error at a connection's arrival is for want of something that bots do not use up.
+fn is_the_machines(error: &io::Error) -> bool {
+    let codes =
+        [libc::EBADF, libc::EINVAL, libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_none_or(|code| codes.contains(&code))
 }
 
 /// The line of an answer that refuses.

@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use arbiter_proto::tricks::Format;
 
 use super::request::{self, Parsed, Refused, Request};
-use crate::fault::{Context as _, Fault};
 
 /// What a client that waits for it is told before it sends a body.
 const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -26,9 +25,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> Result<Self, Fault> {
-        let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        ready.fault("cannot set up a connection of a bot")?;
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true))?;
         let (inbox, outbox) = (Vec::new(), Vec::new());
         Ok(Self { stream, inbox, outbox, told_to_go_on: false, closing: false, ended: false })
     }
