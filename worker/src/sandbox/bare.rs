@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags};
 
 use super::fence::Fence;
 use super::limits::{ADDRESSES, Terms};
-use super::process::{NoStart, Pipes, Process, Stdin, refusal};
+use super::process::{Pipes, Process, StartError, Stdin};
 use super::{WRITING, search_path, sys};
 use crate::fault::Fault;
 
@@ -79,7 +79,7 @@ impl Children {
         stdin: Stdin,
         procs: &[File],
         restraint: Option<&Restraint>,
-    ) -> Result<Process, NoStart> {
+    ) -> Result<Process, StartError> {
         let process = start(argv, home, stdin, procs, restraint)?;
         self.live.extend(process.pid());
         Ok(process)
@@ -131,7 +131,7 @@ fn start(
     stdin: Stdin,
     procs: &[File],
     restraint: Option<&Restraint>,
-) -> Result<Process, NoStart> {
+) -> Result<Process, StartError> {
     let (program, arguments) = argv.split_first().expect("a manifest's command is never empty");
     let mut command = Command::new(program);
     command.args(arguments).current_dir(home).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -148,7 +148,7 @@ fn start(
         let _no_writing = WRITING.write().unwrap_or_else(PoisonError::into_inner);
         command.spawn()
     };
-    let mut child = spawned.map_err(|error| refusal(program, &error))?;
+    let mut child = spawned.map_err(|error| StartError::refused(program, error))?;
     let pid = libc::pid_t::try_from(child.id()).expect("a process number is a pid_t");
     let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (stdin, Some(stdout), Some(stderr)) = taken else {
@@ -159,7 +159,7 @@ fn start(
     adopt(pid, pipes).map_err(|error| {
         sys::signal_group(pid, libc::SIGKILL);
         sys::wait_for(pid);
-        NoStart::Fault(Fault::new("cannot watch a bot's process", error))
+        StartError::Fault(Fault::new("cannot watch a bot's process", error))
     })
 }
 

@@ -377,6 +377,15 @@ impl Cgroup {
         }
     }
 
+    /// Whether the group has as many processes as it may, where they are counted.
+    pub(super) fn is_full_of_processes(&self) -> Option<bool> {
+        let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+        self.paths.iter().find_map(|path| {
+            let most = number(&path.join("pids.max"))?;
+            Some(number(&path.join("pids.current"))? >= most)
+        })
+    }
+
     /// Kills every process in the group.
     pub(super) fn kill(&self) {
         for path in &self.paths {

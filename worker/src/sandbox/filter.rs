@@ -218,23 +218,6 @@ const MADVISE: Question = Question {
     otherwise: Verdict::Allow,
 };
 
-/// Advice that has the kernel work through a whole range before it looks whether it is to stop, or
-/// that reaches pages which bots share. It fails as on a kernel that does not know it, which
-/// runtimes expect.
-const MADVISE: Question = Question {
-    argument: 2,
-    cases: &[
-        (Case::Is(libc::MADV_POPULATE_READ.cast_unsigned()), UNKNOWN),
-        (Case::Is(libc::MADV_POPULATE_WRITE.cast_unsigned()), UNKNOWN),
-        (Case::Is(25), UNKNOWN), // MADV_COLLAPSE
-        (Case::Is(libc::MADV_COLD.cast_unsigned()), UNKNOWN),
-        (Case::Is(libc::MADV_PAGEOUT.cast_unsigned()), UNKNOWN),
-        (Case::Is(libc::MADV_MERGEABLE.cast_unsigned()), UNKNOWN),
-        (Case::Is(libc::MADV_WILLNEED.cast_unsigned()), Verdict::Pretend),
-    ],
-    otherwise: Verdict::Allow,
-};
-
 /// Network namespaces do not cover every family of sockets; `AF_VSOCK` reaches the hypervisor.
 const SOCKET: Question = Question {
     argument: 0,

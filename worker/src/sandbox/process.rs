@@ -34,6 +34,29 @@ pub enum NoStart {
     Fault(Fault),
 }
 
+/// Why a program did not start, before it is known whose doing that is.
+#[derive(Debug)]
+pub(super) enum StartError {
+    /// The system refused it.
+    Refused {
+        /// What was to be started.
+        program: String,
+        /// Why it was not.
+        error: io::Error,
+    },
+    /// The jail is gone with its first process.
+    Dead,
+    /// Something of ours failed.
+    Fault(Fault),
+}
+
+impl StartError {
+    /// The system refused to start `program`.
+    pub(super) fn refused(program: &str, error: io::Error) -> Self {
+        Self::Refused { program: program.to_owned(), error }
+    }
+}
+
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -237,16 +260,6 @@ impl Notice {
 
     fn into_parts(self) -> (Exit, Micros) {
         (self.exit, self.used)
-    }
-}
-
-/// Tells a program that cannot be run from a machine that cannot run programs.
-pub(super) fn refusal(program: &str, error: &io::Error) -> NoStart {
-    let ours = [libc::EAGAIN, libc::EBUSY, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ETXTBSY];
-    if error.raw_os_error().is_some_and(|code| ours.contains(&code)) {
-        NoStart::Fault(Fault::new(format!("cannot start {program}"), error))
-    } else {
-        NoStart::Bot(format!("{program} could not be started: {error}"))
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
 use super::cgroup::Cgroup;
-use super::process::{NoStart, Pipes, Process, Stdin, refusal};
+use super::process::{Pipes, Process, StartError, Stdin};
 use super::store::Store;
 use super::wire::{self, Answer, Order, Report, Settlement, Task};
 use super::{canary, init, launcher};
@@ -251,24 +251,24 @@ impl Cell {
     }
 
     /// Starts a program.
-    pub(super) fn start(&self, argv: &[String], stdin: Stdin) -> Result<Process, NoStart> {
-        let system = |error| NoStart::Fault(Fault::new("cannot make a pipe for a bot", error));
+    pub(super) fn start(&self, argv: &[String], stdin: Stdin) -> Result<Process, StartError> {
+        let system = |error| StartError::Fault(Fault::new("cannot make a pipe for a bot", error));
         let (pipes, notice, theirs) = pipes(stdin).map_err(system)?;
         let task = Task::Start { argv: argv.to_vec() };
         let beside: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
         match self.ask_with(&task, &beside) {
             Err(Fault::System { cause, .. }) if cause.contains("os error 7") => {
-                Err(refusal(&argv[0], &io::Error::from_raw_os_error(libc::E2BIG)))
+                Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(libc::E2BIG)))
             }
-            Err(fault) => Err(NoStart::Fault(fault)),
+            Err(fault) => Err(StartError::Fault(fault)),
             Ok(Some(Answer::Started(_))) => Process::told(notice, pipes).map_err(system),
             Ok(Some(Answer::NotStarted(number))) => {
-                Err(refusal(&argv[0], &io::Error::from_raw_os_error(number)))
+                Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(number)))
             }
-            Ok(None) => Err(NoStart::Bot("its sandbox was killed before".to_owned())),
+            Ok(None) => Err(StartError::Dead),
             Ok(other) => {
                 let heard = format!("heard {other:?}");
-                Err(NoStart::Fault(Fault::new("cannot start a bot", heard)))
+                Err(StartError::Fault(Fault::new("cannot start a bot", heard)))
             }
         }
     }
