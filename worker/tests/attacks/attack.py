@@ -4,13 +4,20 @@ A program prints a line that begins with `breach` for everything that it got and
 and `done` at its end. What it is to end with stands in its first lines.
 """
 
+import array
 import ctypes
 import os
+import socket
 import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-SECRET, WORKER, PORT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+# One that is executed again and again is told nothing.
+SECRET, WORKER, PORT = (sys.argv[1:4] + ["", "0", "0"])[:3]
+WORKER, PORT = int(WORKER), int(PORT)
+
+# How a program ends that was refused memory.
+REFUSED = 9
 
 
 def say(*words):
@@ -51,6 +58,23 @@ def must_fail(what, number, *arguments):
             say(what, "refused:", error)
         return
     breach(what, "gave", got)
+
+
+def replace_program(contents=None):
+    """Puts a copy, or other contents, in the place of its program, and keeps it open for writing."""
+    if contents is None:
+        with open("program", "rb") as file:
+            contents = file.read()
+    new = os.open("new", os.O_WRONLY | os.O_CREAT, 0o755)
+    os.write(new, contents)
+    os.rename("new", "program")
+    return new
+
+
+def send_descriptors(sender, descriptors, address=None):
+    """Sends descriptors to the reader of `sender`, who need not read them."""
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+    sender.sendmsg([b"x"], [rights], 0, *([address] if address else []))
 
 
 def done():

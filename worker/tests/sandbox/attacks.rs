@@ -3,16 +3,22 @@
 //! How a program is to end stands in its first line. In every case it must not have written a
 //! line that begins with `breach`, and the next match in its place is played as if nothing had
 //! been.
+//!
+//! A program that ends `again` or `as a forfeit` is executed for each of several decisions. What it
+//! leaves behind is its own loss, and never a fault.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use arbiter_games::Micros;
-use arbiter_worker::sandbox::{Exit, Guarantee, Terms};
+use arbiter_games::{Forfeit, Micros};
+use arbiter_worker::sandbox::{Exit, Guarantee, Source, Terms};
+use arbiter_worker::seat::{ExecSeat, Seat};
 
 use super::Test;
-use super::lab::{Lab, PATIENCE, Seen};
+use super::guarantees::stop;
+use super::lab::{Lab, Opening, PATIENCE, Seen};
 
 /// How long a program that never ends is let run.
 const DEADLINE: Duration = Duration::from_millis(600);
@@ -29,7 +35,10 @@ const REFUSED: i32 = 9;
 
 /// Programs that use what a fence does not keep from them: the disk without end, the machine's own
 /// directories and processes by name.
-const NEED_WALLS: [&str; 7] = [
+const NEED_WALLS: [&str; 11] = [
+    "access_times.py",
+    "allocated.py",
+    "attributes.py",
     "inodes.py",
     "locked_out.py",
     "memory_files.py",
@@ -37,7 +46,11 @@ const NEED_WALLS: [&str; 7] = [
     "proc_walk.py",
     "rights.py",
     "sparse.py",
+    "unlinked_files.py",
 ];
+
+/// Programs whose memory is in no map, where only control groups count it.
+const NEED_GROUPS: [&str; 2] = ["buffers_pipes.py", "buffers_unix.py"];
 
 /// Programs that start as many processes as they may.
 const NEED_A_COUNT: [&str; 2] = ["fork_count.py", "zombies.py"];
@@ -45,14 +58,44 @@ const NEED_A_COUNT: [&str; 2] = ["fork_count.py", "zombies.py"];
 /// How much processor time the program that hides it burns at least.
 const LAUNDERED: Micros = Micros::from_millis(180);
 
+/// Attacks whose output, errors, processes and refusals the worker has to deal with.
+const LOUD: [&str; 4] = ["stdout_flood.py", "stderr_flood.py", "zombies.py", "again_text_busy.py"];
+
+/// How often a program is executed that leaves something behind.
+const EXECUTIONS: usize = 3;
+
+/// The longest that one of these executions may take.
+const EXECUTION: Micros = Micros::from_millis(30_000);
+
 pub(crate) fn all() -> Vec<Test> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.filter_map(|name| name.into_string().ok());
     let mut names: Vec<_> = names.filter(|name| !NO_ATTACKS.contains(&&**name)).collect();
     names.sort();
-    assert!(names.len() >= 40, "{}", names.len());
-    names.into_iter().map(|name| (format!("attack {name}"), test(name))).collect()
+    assert!(names.len() >= 110, "{}", names.len());
+    let attacks = names.into_iter().map(|name| -> Test { (format!("attack {name}"), test(name)) });
+    let first: Test = ("memory of the worker before attacks".to_owned(), Box::new(note_memory));
+    let last: Test = ("memory of the worker after attacks".to_owned(), Box::new(compare_memory));
+    [first].into_iter().chain(attacks).chain([last]).collect()
+}
+
+/// Runs the attacks that a worker hears most of, and notes the memory that it has learnt to need.
+fn note_memory(lab: &Lab) {
+    for name in LOUD.into_iter().chain(LOUD) {
+        attack(lab, name);
+    }
+    lab.settled_memory.set(Some(lab.memory()));
+}
+
+fn compare_memory(lab: &Lab) {
+    let Some(before) = lab.settled_memory.get() else {
+        println!("  skipped: it was not noted before");
+        return;
+    };
+    let after = lab.memory();
+    println!("  {before} bytes before, {after} after");
+    assert!(after <= before + before / 10, "{before} bytes before, {after} after");
 }
 
 fn test(name: String) -> Box<dyn Fn(&Lab)> {
@@ -64,30 +107,70 @@ fn attack(lab: &Lab, name: &str) {
     let text = fs::read_to_string(folder.join(name)).unwrap();
     let end = text.lines().next().unwrap();
     let end = end.split_once("ends: ").unwrap().1.trim_end_matches(" */");
-    if end == "of memory" && !lab.holds(Guarantee::Memory) && !lab.holds(Guarantee::Disk) {
-        println!("  skipped: the memory of a whole tree is not looked at here");
-        return;
-    }
-    if NEED_A_COUNT.contains(&name) && !lab.holds(Guarantee::Processes) {
-        println!("  skipped: processes are not counted here");
-        return;
-    }
-    if NEED_WALLS.contains(&name) && !lab.holds(Guarantee::Disk) {
-        println!("  skipped: there are no walls here");
+    let (end, opening) = match end.strip_suffix(", with a door") {
+        Some(end) => (end, Opening::Door),
+        None => (end, Opening::None),
+    };
+    if let Some(why) = missing(lab, name, end, opening) {
+        println!("  skipped: {why}");
         return;
     }
     let source = lab.program(name);
+    let before = lab.settled_census();
+    if matches!(end, "again" | "as a forfeit") {
+        execute(lab, &source, name, end == "as a forfeit");
+        return lab.assert_unharmed(&before);
+    }
     let compiled = name.strip_suffix(".c").map(|stem| format!("./{stem}"));
     let argv = compiled.as_ref().map_or_else(|| vec!["python3", name], |program| vec![program]);
-    let before = lab.settled_census();
     let deadline = if end == "at the deadline" { DEADLINE } else { PATIENCE };
-    let seen = lab.run(&source, &argv, &Terms::default(), deadline);
+    let seen = lab.run_with(&source, &argv, &Terms::default(), deadline, opening);
     assert!(!seen.output.lines().any(|line| line.starts_with("breach")), "{}", tail(&seen));
     check_end(lab, end, &seen);
     assert!(seen.closing < CLOSING, "{:?}", seen.closing);
-    lab.assert_nothing_left(&before);
-    lab.next_match();
-    lab.assert_nothing_left(&before);
+    lab.assert_unharmed(&before);
+}
+
+/// What this machine does not have and the attack needs.
+fn missing(lab: &Lab, name: &str, end: &str, opening: Opening) -> Option<&'static str> {
+    let has_walls = lab.holds(Guarantee::Disk);
+    let counts_memory = lab.holds(Guarantee::Memory);
+    if !has_walls && (opening == Opening::Door || NEED_WALLS.contains(&name)) {
+        Some("there are no walls here")
+    } else if NEED_A_COUNT.contains(&name) && !lab.holds(Guarantee::Processes) {
+        Some("processes are not counted here")
+    } else if NEED_GROUPS.contains(&name) && !counts_memory {
+        Some("no control group counts memory here")
+    } else if end == "of memory" && !counts_memory && !has_walls {
+        Some("the memory of a whole tree is not looked at here")
+    } else {
+        None
+    }
+}
+
+/// Executes a script for several decisions: each is answered or forfeited, and those after the
+/// first are forfeited if it `loses`.
+fn execute(lab: &Lab, source: &Source, name: &str, loses: bool) {
+    let Source::Directory(directory) = source else { unreachable!("a lab's program has one") };
+    let script = fs::read_to_string(directory.join(name)).unwrap();
+    let program = directory.join("program");
+    fs::write(&program, format!("#!/usr/bin/python3\n{script}")).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let (stop, _writer) = stop();
+    let argv = vec!["./program".to_owned()];
+    let mut seat = ExecSeat::new(lab.jail(source, &Terms::default()), argv, stop);
+    for execution in 0..EXECUTIONS {
+        let answer = seat.ask("0", EXECUTION).unwrap();
+        let errors = String::from_utf8_lossy(seat.stderr()).into_owned();
+        println!("  {:?}", answer.reply);
+        match answer.reply {
+            Ok(reply) if execution == 0 => assert_eq!(reply, b"left", "{errors}"),
+            Err(failure) if execution == 0 => panic!("{failure:?} {errors}"),
+            Ok(reply) => assert!(!loses, "{}", String::from_utf8_lossy(&reply)),
+            Err(failure) => assert_eq!(failure.forfeit, Forfeit::Gone, "{failure:?}"),
+        }
+    }
+    Box::new(seat).close().unwrap();
 }
 
 fn check_end(lab: &Lab, end: &str, seen: &Seen) {

@@ -1,6 +1,7 @@
 //! A machine with jails on it, things in it that bots must not reach, and a count of all that a
 //! jail could leave behind.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -55,6 +56,17 @@ pub(crate) struct Lab {
     _abstract_socket: UnixListener,
     /// A bot that sits in another jail all the time, with things that others look for.
     rival: Mutex<Option<(Jail, Process)>>,
+    /// The worker's memory once it has done everything before, in bytes.
+    pub(crate) settled_memory: Cell<Option<u64>>,
+}
+
+/// What of the world a jail lets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// Nothing.
+    None,
+    /// The door of a bot that speaks HTTP.
+    Door,
 }
 
 /// What became of a program.
@@ -102,6 +114,7 @@ impl Lab {
             listener,
             _abstract_socket: abstract_socket,
             rival,
+            settled_memory: Cell::new(None),
         };
         let source = lab.program("rival.py");
         let mut jail = lab.jail(&source, &Terms::default());
@@ -162,7 +175,26 @@ impl Lab {
         terms: &Terms,
         deadline: Duration,
     ) -> Seen {
-        let mut jail = self.jail(source, terms);
+        self.run_with(source, argv, terms, deadline, Opening::None)
+    }
+
+    /// The same in a jail with this opening; nobody is behind it.
+    pub(crate) fn run_with(
+        &self,
+        source: &Source,
+        argv: &[&str],
+        terms: &Terms,
+        deadline: Duration,
+        opening: Opening,
+    ) -> Seen {
+        let (mut jail, _door) = match opening {
+            Opening::None => (self.jail(source, terms), None),
+            Opening::Door => {
+                let home = Home::fresh(source).unwrap();
+                let (jail, door) = Jail::open_with_door(&self.host, home, terms).unwrap();
+                (jail, Some(door))
+            }
+        };
         let targets = [
             self.secret.display().to_string(),
             std::process::id().to_string(),
@@ -238,6 +270,25 @@ impl Lab {
             named || line.contains(&own)
         };
         text.lines().filter(ours).count()
+    }
+
+    /// The memory that this worker and its launcher have to themselves, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let own = std::process::id();
+        let launcher = parents().into_iter().find(|(_, parent)| *parent == own);
+        let anonymous = |pid: u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+            line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+        };
+        anonymous(own) + launcher.map_or(0, |(pid, _)| anonymous(pid))
+    }
+
+    /// Waits until nothing is left, and plays the next match.
+    pub(crate) fn assert_unharmed(&self, before: &Census) {
+        self.assert_nothing_left(before);
+        self.next_match();
+        self.assert_nothing_left(before);
     }
 
     /// Waits until the machine is as it was: what the kernel takes down it takes down in time.

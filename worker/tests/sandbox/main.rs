@@ -7,6 +7,7 @@
 
 mod attacks;
 mod builds;
+mod channel;
 mod dying;
 mod guarantees;
 mod lab;
@@ -31,9 +32,18 @@ fn main() -> ExitCode {
     let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let lab = Lab::open();
     println!("{}", lab.host.report());
-    let tests = [attacks::all(), guarantees::all(), dying::all(), memory::all()];
-    let tests = tests.into_iter().chain([languages::all(), builds::all()]).flatten();
-    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
+    let tests = [
+        attacks::all(),
+        guarantees::all(),
+        dying::all(),
+        memory::all(),
+        languages::all(),
+        builds::all(),
+        channel::all(),
+    ];
+    let tests = tests.into_iter().flatten();
+    let is_named = |name: &str| wanted.iter().any(|word| name.contains(word));
+    let chosen = |name: &str| is_named(name) || wanted.is_empty() && !name.starts_with("measure ");
     let mut failed = Vec::new();
     let mut passed = 0;
     for (name, test) in tests.filter(|(name, _)| chosen(name)) {

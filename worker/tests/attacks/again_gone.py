@@ -1,0 +1,5 @@
+# ends: as a forfeit
+# Removes its own program.
+import os
+os.unlink("program")
+print("left")

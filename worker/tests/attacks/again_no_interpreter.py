@@ -1,0 +1,6 @@
+# ends: as a forfeit
+# Makes its program a script of an interpreter that is a directory.
+import os
+from attack import replace_program
+os.close(replace_program(b"#!/usr\n"))
+print("left")

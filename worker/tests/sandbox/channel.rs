@@ -1,0 +1,86 @@
+//! How much two bots at one table can tell each other by what no wall divides: a measurement, and
+//! no test. It is made when its name is given:
+//! `cargo test -p arbiter-worker --test sandbox -- measure`.
+
+use std::path::Path;
+
+use arbiter_games::{ClockKind, Micros};
+use arbiter_worker::sandbox::{Source, Terms};
+use arbiter_worker::seat::{Framing, Seat, StdioSeat};
+
+use super::Test;
+use super::guarantees::stop;
+use super::lab::{Lab, command};
+
+/// Longer than any turn takes.
+const TURN: Micros = Micros::from_millis(20_000);
+
+/// How many turns are measured.
+const TURNS: u64 = 200;
+
+pub(crate) fn all() -> Vec<Test> {
+    vec![
+        ("measure what caches tell".to_owned(), Box::new(|lab| measure(lab, "cache", 128))),
+        ("measure what numbers tell".to_owned(), Box::new(|lab| measure(lab, "numbers", 1))),
+    ]
+}
+
+/// Lets one bot send `bytes` each turn to another that shares its processor and is stopped
+/// meanwhile, and prints what of it arrives.
+fn measure(lab: &Lab, way: &str, bytes: usize) {
+    if !cfg!(target_arch = "x86_64") {
+        println!("  skipped: it is written for another machine");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let program = directory.path().join("signaller");
+    let compiled =
+        command("cc").arg("-O1").arg("-o").arg(&program).arg(folder.join("signaller.c")).status();
+    assert!(compiled.unwrap().success());
+    let source = Source::Directory(directory.path().to_owned());
+    let (stop, _writer) = stop();
+    let terms = Terms { cores: vec![0], ..Terms::default() };
+    let [mut sender, mut receiver] = [(); 2].map(|()| {
+        let argv = ["./signaller", way].map(str::to_owned);
+        let jail = lab.jail(&source, &terms);
+        StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop.clone()).unwrap()
+    });
+    let ask = |seat: &mut StdioSeat, text: &str| {
+        let reply = seat.ask(text, TURN).unwrap().reply.unwrap();
+        String::from_utf8(reply).unwrap()
+    };
+    let mut wrong = 0;
+    for turn in 0..TURNS {
+        let sent = pattern(turn, bytes);
+        ask(&mut receiver, &format!("receive {bytes}"));
+        ask(&mut sender, &format!("send {sent}"));
+        let found = ask(&mut receiver, &format!("receive {bytes}"));
+        let digits = sent.chars().zip(found.chars());
+        let differ = digits.map(|(a, b)| a.to_digit(16).unwrap() ^ b.to_digit(16).unwrap());
+        wrong += differ.map(u32::count_ones).sum::<u32>();
+    }
+    for seat in [sender, receiver] {
+        Box::new(seat).close().unwrap();
+    }
+    let bits = 8.0 * bytes as f64;
+    let error = f64::from(wrong) / (bits * TURNS as f64);
+    println!("  {bits} bits a turn, {error:.4} of them wrong: {:.1} arrive", bits * told(error));
+}
+
+/// Bits of no pattern, as hexadecimal digits, by the generator of Numerical Recipes.
+fn pattern(turn: u64, bytes: usize) -> String {
+    let mut state = turn;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:02x}", state >> 56)
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// The part of a bit that arrives where this part of bits is wrong.
+fn told(error: f64) -> f64 {
+    let loss = |part: f64| if part > 0.0 { -part * part.log2() } else { 0.0 };
+    1.0 - loss(error) - loss(1.0 - error)
+}
