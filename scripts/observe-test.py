@@ -163,8 +163,10 @@ class Site:
         where = (self.data / "postgres").rglob("postmaster.pid")
         lines = next(where).read_text().splitlines()
         psql = (sorted(glob.glob("/usr/lib/postgresql/*/bin/psql")) or ["psql"])[-1]
-        done = subprocess.run([psql, "-h", lines[4], "-p", lines[3], "-U", "postgres", "-Atc",
-                               statement, "postgres"], capture_output=True, text=True, check=True)
+        password = (self.data / "postgres" / "postgres.password").read_text().strip()
+        done = subprocess.run([psql, "-h", lines[4], "-p", lines[3], "-U", "arbiter", "-Atc",
+                               statement, "postgres"], capture_output=True, text=True, check=True,
+                              env=dict(os.environ, PGPASSWORD=password))
         return float(done.stdout)
 
     def stop(self):

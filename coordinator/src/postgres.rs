@@ -1,8 +1,8 @@
 //! A private Postgres: a cluster of our own on a Unix socket, from the system's binaries.
 //!
 //! `initdb` makes the cluster the first time; later it is started where it was. It serves nobody
-//! but us: no TCP port, and a directory that only its user (and root) can enter, so it trusts
-//! whoever reaches its socket. Postgres refuses to run as root; there it runs as `postgres`, or as
+//! but us: no TCP port, a directory that only its user (and root) can enter, and one role, with a
+//! password that is kept in a file beside the cluster (see `role.rs`). Postgres refuses to run as root; there it runs as `postgres`, or as
 //! `nobody` where there is no such user.
 //!
 //! The server dies with this process, however that ends: the kernel signals it when the *thread*
@@ -23,9 +23,11 @@ use thiserror::Error;
 
 mod binaries;
 mod place;
+mod role;
 
 use binaries::Binaries;
 use place::{Place, Start};
+use role::{Entrance, ROLE};
 
 /// How long a start may take: recovery after a kill included, and the end of a server that is
 /// still stopping where we start again.
@@ -34,7 +36,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// How often a start looks whether the server is ready.
 const LOOK: Duration = Duration::from_millis(5);
-/// The user that owns everything in the cluster.
+/// The superuser of the cluster, which nobody can log in as.
 const SUPERUSER: &str = "postgres";
 
 /// Whether what is committed survives a power cut.
@@ -136,6 +138,7 @@ pub struct Postgres {
     ended: Mutex<Receiver<io::Result<ExitStatus>>>,
     stopped: bool,
     socket: PathBuf,
+    entrance: Entrance,
     /// The directory of the socket, where the data's path is too long for one.
     _short: Option<tempfile::TempDir>,
 }
@@ -151,8 +154,9 @@ impl Postgres {
         if !place.cluster.exists() {
             place.create(&binaries)?;
         }
+        let entrance = Entrance::prepare(&place, &binaries, durability)?;
         let (socket, short) = place.socket()?;
-        let (pid, ended) = launch(&place, &binaries, &socket, durability)?;
+        let (pid, ended) = launch(&place, &binaries, &socket, &entrance, durability)?;
         Ok(Self {
             directory: directory.to_owned(),
             durability,
@@ -160,6 +164,7 @@ impl Postgres {
             ended: Mutex::new(ended),
             stopped: false,
             socket,
+            entrance,
             _short: short,
         })
     }
@@ -176,7 +181,8 @@ impl Postgres {
         }
         let place = Place::prepare(&self.directory)?;
         let binaries = Binaries::find(&place.cluster)?;
-        let (pid, ended) = launch(&place, &binaries, &self.socket, self.durability)?;
+        let launched = launch(&place, &binaries, &self.socket, &self.entrance, self.durability);
+        let (pid, ended) = launched?;
         self.pid = pid;
         self.ended = Mutex::new(ended);
         Ok(true)
@@ -186,13 +192,15 @@ impl Postgres {
     pub fn options(&self, database: &str) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .socket(&self.socket)
-            .username(SUPERUSER)
+            .username(ROLE)
+            .password(self.entrance.password.text())
             .database(database)
     }
 
-    /// The address of a database of this cluster, for other programs.
+    /// The address of a database of this cluster, for other programs; with the password.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{SUPERUSER}@localhost/{database}?host={}", self.socket.display())
+        let (password, socket) = (self.entrance.password.text(), self.socket.display());
+        format!("postgres://{ROLE}:{password}@localhost/{database}?host={socket}")
     }
 
     /// The process id of the server.
@@ -229,11 +237,12 @@ fn launch(
     place: &Place,
     binaries: &Binaries,
     socket: &Path,
+    entrance: &Entrance,
     durability: Durability,
 ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        let (pid, ended) = place.spawn(binaries, socket, durability)?;
+        let (pid, ended) = place.spawn(binaries, socket, entrance, durability)?;
         match place.wait_ready(pid, &ended, deadline)? {
             Start::Ready => return Ok((pid, ended)),
             // A server that was killed with our predecessor may take a moment to go.

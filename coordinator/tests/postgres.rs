@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use arbiter_coordinator::postgres::{Durability, Postgres, PostgresError};
@@ -28,6 +30,110 @@ async fn it_goes_on_where_it_was() {
     assert!(sqlx::query("SELECT 1").execute(&mut connection).await.is_err());
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
     assert_eq!(ask(&postgres, "SELECT number FROM kept").await, 7);
+}
+
+/// Whoever reaches the socket gets nowhere without the password, and with it not beyond the
+/// database: bots at sandbox level C run as the server's user.
+#[tokio::test]
+async fn the_socket_alone_lets_nobody_in() {
+    let data = tempfile::tempdir().unwrap();
+    let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
+    let kept = data.path().join("postgres.password");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let options = postgres.options("postgres");
+    for user in ["postgres", "arbiter", "root", "nobody"] {
+        for password in ["", "postgres", "arbiter"] {
+            let stranger = options.clone().username(user).password(password);
+            assert!(PgConnection::connect_with(&stranger).await.is_err(), "{user} {password:?}");
+        }
+    }
+    let password = fs::read_to_string(&kept).unwrap();
+    let superuser = options.clone().username("postgres").password(password.trim());
+    assert!(PgConnection::connect_with(&superuser).await.is_err(), "the superuser is kept out");
+    for statement in [
+        "COPY (SELECT 1) TO PROGRAM 'cat'",
+        "COPY (SELECT 1) TO '/tmp/arbiter-copied'",
+        "CREATE TABLE read (line text); COPY read FROM '/etc/passwd'",
+        "SELECT pg_read_file('/etc/passwd')",
+        "SELECT lo_import('/etc/passwd')",
+        "CREATE FUNCTION run() RETURNS int LANGUAGE c AS 'libc.so.6', 'system'",
+        "ALTER SYSTEM SET archive_command = 'cat'",
+        "ALTER ROLE arbiter SUPERUSER",
+        "GRANT pg_execute_server_program TO arbiter",
+        "SET ROLE postgres",
+    ] {
+        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        let refused = sqlx::raw_sql(statement).execute(&mut connection).await.unwrap_err();
+        let code = refused.as_database_error().and_then(|error| error.code()).unwrap();
+        assert_eq!(code, "42501", "{statement}: {refused}");
+    }
+}
+
+/// A cluster of an earlier version trusts its socket, and all in it is the superuser's.
+#[tokio::test]
+async fn a_cluster_that_trusted_its_socket_is_taken_over() {
+    let data = tempfile::tempdir().unwrap();
+    Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
+    let (cluster, kept) = (data.path().join("postgres"), data.path().join("postgres.password"));
+    let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
+    let options = postgres.options("postgres");
+    let mut connection = PgConnection::connect_with(&options).await.unwrap();
+    let tables = "CREATE TABLE parts (id serial, at int, also int GENERATED ALWAYS AS IDENTITY)
+                      PARTITION BY RANGE (at);
+                  CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+                  CREATE SEQUENCE loose; CREATE VIEW seen AS SELECT at FROM parts;
+                  CREATE TYPE kind AS ENUM ('a'); CREATE TYPE pair AS (a int, b int);
+                  CREATE DOMAIN small AS int CHECK (VALUE < 10);
+                  CREATE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1;
+                  INSERT INTO parts (at) VALUES (7)";
+    sqlx::raw_sql(tables).execute(&mut connection).await.unwrap();
+    drop(connection);
+    postgres.stop();
+    // As such a version left it: everything belongs to the superuser, who alone is there.
+    let script =
+        "REASSIGN OWNED BY arbiter TO postgres\nDROP OWNED BY arbiter\nDROP ROLE arbiter\n";
+    alone(data.path(), script);
+    fs::write(cluster.join("pg_hba.conf"), "local all all trust\n").unwrap();
+    fs::remove_file(&kept).unwrap();
+
+    let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
+    let superuser = postgres.options("postgres").username("postgres");
+    assert!(PgConnection::connect_with(&superuser).await.is_err());
+    assert_eq!(ask(&postgres, "SELECT at FROM seen").await, 7);
+    let options = postgres.options("postgres");
+    let mut connection = PgConnection::connect_with(&options).await.unwrap();
+    let change = "ALTER TABLE parts ADD more int; ALTER TABLE parts_1 RENAME TO parts_2;
+                  DROP SEQUENCE loose; DROP TYPE kind, pair; DROP DOMAIN small; DROP FUNCTION one;
+                  INSERT INTO parts (at, more) VALUES (1, 1); DROP TABLE parts CASCADE";
+    sqlx::raw_sql(change).execute(&mut connection).await.unwrap();
+    postgres.stop();
+    // The password stays the same from then on.
+    let before = fs::read(&kept).unwrap();
+    Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
+    assert_eq!(fs::read(&kept).unwrap(), before);
+}
+
+/// Runs statements as the superuser of a cluster whose server is down.
+fn alone(data: &Path, statements: &str) {
+    let binaries = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = fs::read_to_string(data.join("postgres/PG_VERSION")).unwrap();
+    let installed = binaries.map(|entry| entry.path()).find(|path| path.ends_with(version.trim()));
+    let program = std::env::var_os("PG_BIN")
+        .map_or_else(|| installed.expect("PostgreSQL is installed").join("bin"), Into::into)
+        .join("postgres");
+    #[expect(clippy::disallowed_methods, reason = "the server's own program, not a bot")]
+    let mut command = std::process::Command::new(program);
+    let mut script = tempfile::tempfile().unwrap();
+    script.write_all(statements.as_bytes()).unwrap();
+    script.rewind().unwrap();
+    command.current_dir("/").args(["--single", "-c", "exit_on_error=on", "-D"]);
+    command.arg(data.join("postgres")).arg("postgres").stdin(script);
+    let owner = fs::metadata(data.join("postgres")).unwrap();
+    if rustix::process::geteuid().is_root() {
+        command.uid(owner.uid()).gid(owner.gid());
+    }
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "a step between fork and exec asks the kernel for the last signal")]
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,6 +18,7 @@ use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 use super::binaries::Binaries;
+use super::role::{self, Entrance};
 use super::{Durability, LOOK, PostgresError, SUPERUSER, file, run};
 
 /// The longest path of a socket (`sun_path` in unix(7), without its final zero).
@@ -41,7 +43,8 @@ const SETTINGS: [&str; 8] = [
     "max_connections=200",
 ];
 /// What tests add: nothing waits for a disk.
-const FLEETING: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+pub(super) const FLEETING: [&str; 3] =
+    ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 /// The unprivileged user that the server runs as, where we are root.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +102,7 @@ pub(super) enum Start {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) cluster: PathBuf,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     log: PathBuf,
     user: Option<User>,
 }
@@ -136,12 +139,21 @@ impl Place {
         }
         self.own_directory(&fresh)?;
         let mut initdb = self.command(&binaries.path("initdb"));
-        initdb.args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums"]);
+        // Who may connect is told at each start: see `role.rs`.
+        initdb.args(["--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]);
         initdb.args(["--no-sync", "--username", SUPERUSER, "--pgdata"]).arg(&fresh);
         let output = initdb.output().map_err(file("run", &binaries.path("initdb")))?;
         if !output.status.success() {
             let said = last_words(&String::from_utf8_lossy(&output.stderr));
             return Err(PostgresError::Failed { program: "initdb", status: output.status, said });
+        }
+        // A password is that of the cluster beside it.
+        let password = role::password_file(&self.directory);
+        match fs::remove_file(&password) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                return Err(file("remove", &password)(cause));
+            }
+            _ => {}
         }
         // Whatever initdb wrote must be on disk before the cluster has its name.
         rustix::fs::sync();
@@ -166,6 +178,7 @@ impl Place {
         &self,
         binaries: &Binaries,
         socket: &Path,
+        entrance: &Entrance,
         durability: Durability,
     ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
         let program = binaries.path("postgres");
@@ -178,6 +191,9 @@ impl Place {
             .arg(&self.cluster)
             .arg("-k")
             .arg(socket);
+        let mut rules = OsString::from("hba_file=");
+        rules.push(&entrance.rules);
+        command.arg("-c").arg(rules);
         let fleeting: &[&str] = if durability == Durability::Fleeting { &FLEETING } else { &[] };
         for setting in SETTINGS.iter().chain(fleeting) {
             command.arg("-c").arg(setting);
@@ -238,8 +254,7 @@ impl Place {
     /// Judges a server that ended before it was ready.
     fn ended_early(&self, status: ExitStatus, deadline: Instant) -> Result<Start, PostgresError> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let occupied = log.contains("postmaster.pid") || log.contains("still in use");
-        if occupied && Instant::now() < deadline {
+        if is_occupied(&log) && Instant::now() < deadline {
             return Ok(Start::Occupied);
         }
         let said = format!("{} (all of it: {})", last_words(&log), self.log.display());
@@ -247,7 +262,7 @@ impl Place {
     }
 
     /// A program run as the cluster's user, from a directory that it can enter.
-    fn command(&self, program: &Path) -> Command {
+    pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = run(program);
         command.current_dir("/").stdin(Stdio::null()).env_remove("PGDATA").env("LC_ALL", "C");
         // A signal typed at the terminal is for us: we then stop the server in order.
@@ -277,8 +292,13 @@ impl Place {
     }
 }
 
+/// Whether a server says that another one has the data.
+pub(super) fn is_occupied(said: &str) -> bool {
+    said.contains("postmaster.pid") || said.contains("still in use")
+}
+
 /// The last lines that a program said, in one.
-fn last_words(text: &str) -> String {
+pub(super) fn last_words(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(LAST_WORDS)..].join("; ")
 }

@@ -1,0 +1,176 @@
+//! The role that a cluster is used by: it has a password, owns its database and is no superuser.
+//!
+//! Programs that run as the same user as the server reach its socket: bots at sandbox level C are
+//! such. So the socket alone lets nobody in. The superuser has no password and is not let in at
+//! all: what only that one may do is done while the server is down, by its programs' single-user
+//! mode. So whoever finds out the password can still start no program through the server
+//! (`COPY … TO PROGRAM`) and read no file of its user's.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+
+use super::binaries::Binaries;
+use super::place::{FLEETING, Place, is_occupied, last_words};
+use super::{Durability, LOOK, PostgresError, START_LIMIT, file};
+use crate::access::Secret;
+
+/// The role.
+pub(super) const ROLE: &str = "arbiter";
+/// The database that every cluster has.
+const DATABASE: &str = "postgres";
+
+/// Who may connect, and how: in place of what the cluster says (`pg_hba.conf` in PostgreSQL's
+/// documentation).
+const RULES: &str = "# Written by arbiter at each start.\nlocal all arbiter scram-sha-256\n";
+
+/// What makes the role, whether it is there or not. Single-user mode reads a statement a line.
+const MAKE: &str = "DO $$ BEGIN \
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arbiter') THEN CREATE ROLE arbiter; \
+    END IF; \
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_checkpoint') THEN \
+        GRANT pg_checkpoint TO arbiter; \
+    END IF; END $$";
+
+/// Gives the role the database and what is in it: clusters of earlier versions belong to the
+/// superuser.
+const GIVE: [&str; 4] = [
+    "ALTER DATABASE postgres OWNER TO arbiter",
+    "ALTER SCHEMA public OWNER TO arbiter",
+    "GRANT EXECUTE ON FUNCTION pg_switch_wal() TO arbiter",
+    "DO $$ DECLARE statement text; BEGIN FOR statement IN \
+     SELECT format('ALTER %s %s OWNER TO arbiter', CASE relkind WHEN 'S' THEN 'SEQUENCE' \
+            WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, oid::regclass) \
+       FROM pg_class WHERE relnamespace = 'public'::regnamespace \
+        AND relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT EXISTS (SELECT FROM pg_depend \
+            WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND relkind = 'S' \
+              AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i')) \
+     UNION ALL SELECT format('ALTER ROUTINE %s OWNER TO arbiter', oid::regprocedure) \
+       FROM pg_proc WHERE pronamespace = 'public'::regnamespace \
+     UNION ALL SELECT format('ALTER TYPE %s OWNER TO arbiter', oid::regtype) \
+       FROM pg_type WHERE typnamespace = 'public'::regnamespace AND (typtype IN ('d', 'e', 'r') \
+         OR EXISTS (SELECT FROM pg_class WHERE pg_class.oid = typrelid AND relkind = 'c')) \
+     LOOP EXECUTE statement; END LOOP; END $$",
+];
+
+/// How the server is entered.
+#[derive(Clone, Debug)]
+pub(super) struct Entrance {
+    /// The password of [`ROLE`].
+    pub(super) password: Secret,
+    /// The file with [`RULES`].
+    pub(super) rules: PathBuf,
+}
+
+impl Entrance {
+    /// The entrance of a cluster whose server does not run, made if it has none.
+    ///
+    /// # Errors
+    /// If a file cannot be used, or the server's program fails.
+    pub(super) fn prepare(
+        place: &Place,
+        binaries: &Binaries,
+        durability: Durability,
+    ) -> Result<Self, PostgresError> {
+        let rules = place.directory.join("pg_hba.conf");
+        replace(&rules, RULES, 0o644).map_err(file("write", &rules))?;
+        let path = password_file(&place.directory);
+        let password = match fs::read_to_string(&path) {
+            Ok(text) => Secret::from(text.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let password = Secret::draw().map_err(file("draw a password for", &path))?;
+                make_role(place, binaries, durability, &password)?;
+                // It is there when the role has it.
+                let text = format!("{}\n", password.text());
+                replace(&path, &text, 0o600).map_err(file("write", &path))?;
+                password
+            }
+            Err(error) => return Err(file("read", &path)(error)),
+        };
+        Ok(Self { password, rules })
+    }
+}
+
+/// The file with the password, for our user alone.
+pub(super) fn password_file(directory: &Path) -> PathBuf {
+    directory.join("postgres.password")
+}
+
+/// Writes a file that appears whole, or not at all.
+fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut written = options.write(true).create_new(true).mode(mode).open(&fresh)?;
+    // Whatever this process takes from the modes of its files.
+    written.set_permissions(fs::Permissions::from_mode(mode))?;
+    written.write_all(text.as_bytes())?;
+    written.sync_all()?;
+    fs::rename(&fresh, path)
+}
+
+/// Makes the role, with this password, in a cluster whose server does not run.
+fn make_role(
+    place: &Place,
+    binaries: &Binaries,
+    durability: Durability,
+    password: &Secret,
+) -> Result<(), PostgresError> {
+    let role = format!(
+        "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER NOCREATEROLE NOREPLICATION PASSWORD '{}'",
+        password.text()
+    );
+    let statements = [&[MAKE, &*role], &GIVE[..]].concat().join("\n");
+    let deadline = Instant::now() + START_LIMIT;
+    while !run_alone(place, binaries, durability, &statements, deadline)? {
+        // A server that was killed with our predecessor may take a moment to go.
+        thread::sleep(LOOK * 10);
+    }
+    Ok(())
+}
+
+/// Runs statements as the superuser, a line each; not if a server still has the data.
+fn run_alone(
+    place: &Place,
+    binaries: &Binaries,
+    durability: Durability,
+    statements: &str,
+    deadline: Instant,
+) -> Result<bool, PostgresError> {
+    let program = binaries.path("postgres");
+    let mut command = place.command(&program);
+    // Statements hold a password: none of them is to be in a log.
+    let fixed = ["exit_on_error=on", "log_min_error_statement=panic", "log_statement=none"];
+    let scram = "password_encryption=scram-sha-256";
+    command.arg("--single").arg("-D").arg(&place.cluster);
+    let fleeting: &[&str] = if durability == Durability::Fleeting { &FLEETING } else { &[] };
+    for setting in fixed.iter().chain([&scram]).chain(fleeting) {
+        command.arg("-c").arg(setting);
+    }
+    let output = script(statements)
+        .and_then(|script| command.arg(DATABASE).stdin(script).output())
+        .map_err(file("run", &program))?;
+    if output.status.success() {
+        return Ok(true);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    if is_occupied(&said) && Instant::now() < deadline {
+        return Ok(false);
+    }
+    let (status, said) = (output.status, last_words(&said));
+    Err(PostgresError::Failed { program: "postgres --single", status, said })
+}
+
+/// A file without a name that holds statements.
+fn script(statements: &str) -> io::Result<File> {
+    let mut script = tempfile::tempfile()?;
+    writeln!(script, "{statements}")?;
+    script.rewind()?;
+    Ok(script)
+}
