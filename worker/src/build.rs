@@ -16,7 +16,7 @@ use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
     Closed, DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source,
-    Stdin, Terms,
+    Stdin, Terms, remove_tree,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -203,24 +203,15 @@ fn merge(from: &Path, to: &Path) -> io::Result<()> {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let there = fs::symlink_metadata(&target).ok();
         if entry.file_type()?.is_dir() {
-            if !there.as_ref().is_some_and(fs::Metadata::is_dir) {
-                clear(&target, there.as_ref())?;
+            if !there.is_some_and(|there| there.is_dir()) {
+                remove_tree(&target)?;
                 fs::create_dir(&target)?;
             }
             merge(&source, &target)?;
         } else {
-            clear(&target, there.as_ref())?;
+            remove_tree(&target)?;
             fs::rename(&source, &target)?;
         }
     }
     Ok(())
-}
-
-/// Removes what is at `path`, if something is.
-fn clear(path: &PathBuf, there: Option<&fs::Metadata>) -> io::Result<()> {
-    match there {
-        Some(there) if there.is_dir() => fs::remove_dir_all(path),
-        Some(_) => fs::remove_file(path),
-        None => Ok(()),
-    }
 }

@@ -26,7 +26,7 @@ use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::client::Callers;
 use crate::client::backoff::{self, Backoff};
-use crate::sandbox::{Host, Source};
+use crate::sandbox::{Host, Source, remove_tree};
 use crate::seat::Stop;
 use crate::slot::Supplies;
 use crate::spool::{self, SpoolError};
@@ -196,10 +196,7 @@ impl Kept {
 
 /// Makes a directory that is there and empty.
 pub(crate) fn empty(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_tree(directory)?;
     fs::create_dir_all(directory)
 }
 

@@ -2,13 +2,19 @@
 
 #![expect(unsafe_code, reason = "attacks are system calls that no library offers")]
 
-use std::fs::{self, File};
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
+use rustix::event::Timespec;
+use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
 
 use super::report::Guarantee;
@@ -31,6 +37,10 @@ const BLOCK: usize = 256 << 10;
 pub(super) struct Plan {
     /// A file of the worker.
     pub(super) secret: PathBuf,
+    /// A socket in the file system on which the worker listens.
+    pub(super) stream: PathBuf,
+    /// The same for datagrams.
+    pub(super) datagrams: PathBuf,
     /// The worker's number.
     pub(super) worker: i32,
     /// The process namespace in which it has that number, where that can be told.
@@ -106,10 +116,18 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Files, "read the system's passwords", open(Path::new("/etc/shadow")));
     record(Guarantee::Files, "write into the system", create(Path::new("/usr/canary")));
     record(Guarantee::Files, "write into the root", create(Path::new("/canary")));
+    record(Guarantee::Files, "change a file's mode", breach(mode(&plan.secret)));
+    record(Guarantee::Files, "change a file's owner", breach(lchown(&plan.secret, None, None)));
+    record(Guarantee::Files, "change a file's times", breach(times(&plan.secret)));
+    record(Guarantee::Files, "cut a file off", breach(cut(&plan.secret)));
+    record(Guarantee::Network, "connect to a path", breach(UnixStream::connect(&plan.stream)));
+    record(Guarantee::Network, "send to a path", breach(send_to_path(&plan.datagrams)));
     record(Guarantee::Network, "connect to the worker", connect(plan.port));
     record(Guarantee::Network, "send into the world", send());
     record(Guarantee::Others, "signal the worker", signal(plan));
     record(Guarantee::Others, "trace the worker", trace(plan.worker));
+    record(Guarantee::Others, "renice the worker", renice(plan));
+    record(Guarantee::Others, "inspect the worker", inspect(plan));
     record(Guarantee::Others, "see other processes", look_around());
     record(Guarantee::Others, "count requests of the machine", open(Path::new(REQUESTS)));
     record(Guarantee::Others, "see which files are in memory", peek());
@@ -186,20 +204,61 @@ fn send() -> Result<String, String> {
     breach(UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"?", "192.0.2.1:9")))
 }
 
+fn mode(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+}
+
+fn times(path: &Path) -> io::Result<()> {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())?)
+}
+
+fn cut(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the string outlives the call.
+    sys::check(unsafe { libc::truncate(path.as_ptr(), 0) }).map(drop)
+}
+
+/// Sends from a pair of sockets, which may be had where single ones are refused.
+fn send_to_path(path: &Path) -> io::Result<()> {
+    let (socket, _other) = UnixDatagram::pair()?;
+    socket.send_to(b"?", path).map(drop)
+}
+
 /// The process namespace of this process, as the kernel names it.
 pub(super) fn namespace() -> Option<PathBuf> {
     fs::read_link("/proc/self/ns/pid").ok()
 }
 
-/// Signals the worker by its number. Where processes are counted anew the number is another's: that
-/// of a worker in a container is small, and so are the canary's own.
-fn signal(plan: &Plan) -> Result<String, String> {
+/// The worker's number. Where processes are counted anew the number is another's: that of a worker
+/// in a container is small, and so are the canary's own.
+fn worker(plan: &Plan) -> Result<libc::pid_t, String> {
     let (own, theirs) = (namespace(), &plan.namespace);
     if own.is_some() && theirs.is_some() && own != *theirs {
         return Err("its number is not its own here".to_owned());
     }
+    Ok(plan.worker)
+}
+
+fn signal(plan: &Plan) -> Result<String, String> {
+    let worker = worker(plan)?;
     // SAFETY: no pointer; the signal is none.
-    breach(sys::check(unsafe { libc::kill(plan.worker, 0) }))
+    breach(sys::check(unsafe { libc::kill(worker, 0) }))
+}
+
+/// Asks for the priority that the worker has already.
+fn renice(plan: &Plan) -> Result<String, String> {
+    let worker = worker(plan)?.cast_unsigned();
+    // SAFETY: no pointers.
+    breach(sys::check(unsafe {
+        let priority = libc::getpriority(libc::PRIO_PROCESS, worker);
+        libc::setpriority(libc::PRIO_PROCESS, worker, priority)
+    }))
+}
+
+fn inspect(plan: &Plan) -> Result<String, String> {
+    open(&Path::new("/proc").join(worker(plan)?.to_string()).join("status"))
 }
 
 fn trace(worker: i32) -> Result<String, String> {

@@ -26,15 +26,15 @@ const KNOWN: ABI = ABI::V6;
 /// What every program may read and run.
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu"];
 
-/// What every program may read besides.
-const SETTINGS: [&str; 7] = [
+/// What every program may read besides. Nothing of `/proc`: what is opened here is this process's,
+/// and a rule about `/proc/self` would show the worker to its bots.
+const SETTINGS: [&str; 6] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
     "/etc/localtime",
     "/etc/ssl/certs",
-    "/proc/self",
 ];
 
 /// Devices that do no harm.
@@ -66,8 +66,14 @@ impl Fence {
         }
         let rules = rules(home).fault("cannot make Landlock rules")?;
         let rules = rules.ok_or_else(|| Fault::new("cannot make Landlock rules", "no Landlock"))?;
-        let filter =
-            filter::program(Lacks { freezer: true, memory: true, namespaces: true, network: true });
+        let lacks = Lacks {
+            freezer: true,
+            memory: true,
+            namespaces: true,
+            network: true,
+            users: user.is_none(),
+        };
+        let filter = filter::program(lacks);
         Ok(Self { user, rules, filter })
     }
 

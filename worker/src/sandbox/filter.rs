@@ -38,6 +38,8 @@ enum Verdict {
     Pretend,
     /// It depends on an argument.
     Ask(&'static Question),
+    /// It depends on the upper half of an argument, which pointers have.
+    AskUpper(&'static Question),
 }
 
 /// A decision by the lower half of one argument.
@@ -165,9 +167,87 @@ const REFUSED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[c_long] = &[libc::SYS_kexec_file_load];
 
-/// What processes of the whole machine meet by, where there are no namespaces.
-const MEETINGS: &[c_long] =
-    &[libc::SYS_shmget, libc::SYS_semget, libc::SYS_msgget, libc::SYS_mq_open];
+/// What processes of the whole machine meet by, where there are no namespaces: to have the number
+/// of a segment is to have it, without `shmget`.
+const MEETINGS: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// `fchmodat2`, which has the same number everywhere.
+const FCHMODAT2: c_long = 452;
+
+/// What changes a file that is named by a path, and Landlock does not mediate, and what changes the
+/// priority of any process: refused where bots are the worker's user. Through a descriptor a bot
+/// changes what it could open, its own files.
+const REACHES: &[c_long] = &[
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_truncate,
+    libc::SYS_setpriority,
+];
+
+/// The same, of calls that only this kind of machine has.
+#[cfg(target_arch = "x86_64")]
+const REACHES_HERE: &[c_long] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REACHES_HERE: &[c_long] = &[];
+
+/// The times of an open file alone: the path must be a null pointer, in both halves.
+const UTIMENSAT: Question = Question {
+    argument: 1,
+    cases: &[(Case::Has(u32::MAX), DENIED)],
+    otherwise: Verdict::Ask(&Question {
+        argument: 1,
+        cases: &[(Case::Is(0), Verdict::Allow)],
+        otherwise: DENIED,
+    }),
+};
+
+/// What an owner needs to read a directory, in order to remove what is in it.
+const READABLE: u32 = 0o400;
+
+/// Modes with which a directory can still be removed by its owner, and no program gains rights.
+const FCHMOD: Question = Question {
+    argument: 1,
+    cases: &[(Case::Has(0o6000), DENIED), (Case::Has(READABLE), Verdict::Allow)],
+    otherwise: DENIED,
+};
+
+/// The same of a new directory.
+#[cfg(target_arch = "x86_64")]
+const MKDIR: Question =
+    Question { argument: 1, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
+const MKDIRAT: Question =
+    Question { argument: 2, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
+
+/// The same of all that is made from then on.
+const UMASK: Question =
+    Question { argument: 0, cases: &[(Case::Has(READABLE), DENIED)], otherwise: Verdict::Allow };
 
 /// Signals by the clock or by a parent's death would wake a bot that is stopped by signals.
 const WAKES: &[c_long] = &[libc::SYS_timer_create];
@@ -244,6 +324,19 @@ const SOCKET_ALONE: Question = Question {
     otherwise: Verdict::Refuse(libc::EAFNOSUPPORT),
 };
 
+/// Where sockets in the file system and abstract ones are the machine's, pairs are left: of kinds
+/// that stay connected to each other. One for datagrams can be connected to any path afterwards
+/// (bits 1 and 3 are in the numbers of all such kinds).
+const PAIR_ALONE: Question = Question {
+    argument: 1,
+    cases: &[(Case::Has(0b1010), DENIED)],
+    otherwise: Verdict::Ask(&Question {
+        argument: 0,
+        cases: &[(Case::Is(libc::AF_UNIX.cast_unsigned()), Verdict::Allow)],
+        otherwise: Verdict::Refuse(libc::EAFNOSUPPORT),
+    }),
+};
+
 /// Putting words into a terminal's input.
 const IOCTL: Question = Question {
     argument: 1,
@@ -316,6 +409,8 @@ pub(super) struct Lacks {
     pub(super) namespaces: bool,
     /// There is nobody in the bot's network to talk to.
     pub(super) network: bool,
+    /// Bots are the worker's own user.
+    pub(super) users: bool,
 }
 
 /// Every rule: calls that are not in it are allowed.
@@ -328,8 +423,8 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
     for (call, question) in [
         (libc::SYS_clone, &CLONE),
         (libc::SYS_madvise, &MADVISE),
-        (libc::SYS_socket, if lacks.namespaces || lacks.network { &SOCKET_ALONE } else { &SOCKET }),
-        (libc::SYS_socketpair, &SOCKET_ALONE),
+        (libc::SYS_socket, if lacks.network { &SOCKET_ALONE } else { &SOCKET }),
+        (libc::SYS_socketpair, if lacks.namespaces { &PAIR_ALONE } else { &SOCKET_ALONE }),
         (libc::SYS_setsockopt, &SETSOCKOPT),
         (libc::SYS_ioctl, &IOCTL),
         (libc::SYS_fcntl, &FCNTL),
@@ -352,6 +447,22 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         for call in MEETINGS {
             rules.insert(number(call), DENIED);
         }
+        // The network is the machine's, and Landlock before version 9 lets any bot connect to a
+        // socket in the file system.
+        rules.insert(number(&libc::SYS_socket), Verdict::Refuse(libc::EAFNOSUPPORT));
+    }
+    if lacks.users {
+        for call in REACHES.iter().chain(REACHES_HERE) {
+            rules.insert(number(call), DENIED);
+        }
+        for (call, question) in
+            [(libc::SYS_fchmod, &FCHMOD), (libc::SYS_mkdirat, &MKDIRAT), (libc::SYS_umask, &UMASK)]
+        {
+            rules.insert(number(&call), Verdict::Ask(question));
+        }
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(number(&libc::SYS_mkdir), Verdict::Ask(&MKDIR));
+        rules.insert(number(&libc::SYS_utimensat), Verdict::AskUpper(&UTIMENSAT));
     }
     if lacks.memory {
         for call in STORES {
@@ -402,8 +513,10 @@ impl Verdict {
                 program.push(give(libc::SECCOMP_RET_ERRNO | error.cast_unsigned()));
             }
             Self::Pretend => program.push(give(libc::SECCOMP_RET_ERRNO)),
-            Self::Ask(Question { argument, cases, otherwise }) => {
-                program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8 * argument));
+            Self::Ask(question) | Self::AskUpper(question) => {
+                let Question { argument, cases, otherwise } = question;
+                let half = if matches!(self, Self::Ask(_)) { 0 } else { 4 };
+                program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8 * argument + half));
                 for (case, verdict) in *cases {
                     let (code, value) = match case {
                         Case::Is(value) => (JUMP_IF_EQUAL, *value),
@@ -486,7 +599,8 @@ mod tests {
                         ARCHITECTURE => machine,
                         _ => {
                             let index = usize::try_from((k - ARGUMENTS) / 8).unwrap();
-                            u32::try_from(arguments[index] & u64::from(u32::MAX)).unwrap()
+                            let half = arguments[index] >> ((k - ARGUMENTS) % 8 * 8);
+                            u32::try_from(half & u64::from(u32::MAX)).unwrap()
                         }
                     };
                 }
@@ -504,7 +618,8 @@ mod tests {
         run(&program(Lacks::default()), MACHINE, u32::try_from(call).unwrap(), arguments)
     }
 
-    const ALL: Lacks = Lacks { freezer: true, memory: true, namespaces: true, network: true };
+    const ALL: Lacks =
+        Lacks { freezer: true, memory: true, namespaces: true, network: true, users: true };
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
@@ -519,7 +634,7 @@ mod tests {
                     assert_eq!(found, libc::SECCOMP_RET_ERRNO | error.cast_unsigned());
                 }
                 Verdict::Pretend => assert_eq!(found, libc::SECCOMP_RET_ERRNO),
-                Verdict::Ask(_) => {}
+                Verdict::Ask(_) | Verdict::AskUpper(_) => {}
             }
         }
         let rules = rules(Lacks::default());
@@ -561,6 +676,40 @@ mod tests {
         // The upper half of an argument is nothing to the kernel, so it is nothing here.
         let ioctl = |request: u64| verdict(libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
         assert_eq!((ioctl(0x5401), ioctl(0xF_0000_5412)), (ALLOW, EPERM));
+    }
+
+    #[test]
+    fn without_namespaces_no_socket_reaches_another_process() {
+        let call = |call: c_long, arguments: [u64; 6]| {
+            run(&program(ALL), MACHINE, u32::try_from(call).unwrap(), arguments)
+        };
+        for family in 0..46 {
+            assert_ne!(call(libc::SYS_socket, [family, 1, 0, 0, 0, 0]), ALLOW);
+        }
+        let pair = |family: u64, kind: u64| call(libc::SYS_socketpair, [family, kind, 0, 0, 0, 0]);
+        for flags in [0, 0o4000, 0o200_0000, 0o200_4000] {
+            assert_eq!([pair(1, 1 | flags), pair(1, 5 | flags)], [ALLOW; 2]);
+            // Datagrams, raw (which is the same there), and packets.
+            assert!([2, 3, 6, 10].iter().all(|kind| pair(1, kind | flags) != ALLOW));
+            assert!([2, 30, 42].iter().all(|family| pair(*family, 1 | flags) != ALLOW));
+        }
+    }
+
+    #[test]
+    fn as_the_workers_user_only_open_files_are_changed() {
+        let call = |call: c_long, arguments: [u64; 6]| {
+            run(&program(ALL), MACHINE, u32::try_from(call).unwrap(), arguments)
+        };
+        let times = |path: u64| call(libc::SYS_utimensat, [3, path, 0, 0, 0, 0]);
+        assert_eq!(times(0), ALLOW);
+        assert_eq!([times(0x7000), times(1 << 32), times(u64::MAX << 32)], [EPERM; 3]);
+        let mode = |mode: u64| call(libc::SYS_fchmod, [3, mode, 0, 0, 0, 0]);
+        assert_eq!([mode(0o755), mode(0o644), mode(0o400)], [ALLOW; 3]);
+        assert_eq!([mode(0), mode(0o300), mode(0o4755), mode(0o2755)], [EPERM; 4]);
+        let make = |mode: u64| call(libc::SYS_mkdirat, [3, 0x7000, mode, 0, 0, 0]);
+        assert_eq!([make(0o777), make(0o300)], [ALLOW, EPERM]);
+        let mask = |mask: u64| call(libc::SYS_umask, [mask, 0, 0, 0, 0, 0]);
+        assert_eq!([mask(0o077), mask(0o400), mask(0o777)], [ALLOW, EPERM, EPERM]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::TcpListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,6 +64,18 @@ pub enum Refused {
         /// What is lost, or why.
         lost: String,
     },
+    /// No namespaces, which were asked for.
+    #[error(
+        "sandbox: this machine isolates at level {level} only, where bots run as the user of their \
+         worker: {why}; `arbiter doctor` tells the remedy; to run all the same say --sandbox \
+         landlock, or with programs you trust --sandbox off"
+    )]
+    NoNamespaces {
+        /// What it gives.
+        level: Level,
+        /// Why it gives no more.
+        why: String,
+    },
     /// Nothing at all.
     #[error(
         "sandbox: this machine isolates nothing: {0}; run programs you trust with --sandbox off"
@@ -100,19 +113,25 @@ impl Host {
     /// # Errors
     /// [`Refused`] if `policy` asks for more.
     pub fn prepare_with(policy: Policy, hierarchies: Hierarchies) -> Result<Self, Refused> {
+        // This kills what is left in groups of workers that are gone, which could still write into
+        // the directories that are removed next.
+        let groups = Groups::find(hierarchies);
         Scratch::sweep();
         if policy == Policy::Off {
             return Ok(Self::unguarded());
         }
         make_room();
         let mut warnings = Vec::new();
-        let groups = Groups::find(hierarchies);
         let host = Self::walled(&groups, &mut warnings)
             .or_else(|| Self::fenced(&groups, &mut warnings))
             .ok_or_else(|| Refused::Nothing(warnings.join("; ")))?;
         if policy == Policy::Strict && !host.level().is_strict() {
             let lost = [&host.report.losses()[..], &[]].concat().join("; ");
             return Err(Refused::NotStrict { level: host.level(), lost });
+        }
+        if policy == Policy::Namespaces && host.level() > Level::B {
+            let why = host.report.warnings.join("; ");
+            return Err(Refused::NoNamespaces { level: host.level(), why });
         }
         Ok(host)
     }
@@ -263,10 +282,17 @@ fn with_plan<T>(act: impl FnOnce(Plan) -> Result<T, Fault>) -> Result<T, Fault> 
     let scratch = Scratch::new().fault("cannot make a secret")?;
     let secret = scratch.path().join("secret");
     fs::write(&secret, "secret").fault("cannot make a secret")?;
+    let (stream, datagrams) = (scratch.path().join("stream"), scratch.path().join("datagrams"));
+    let _sockets = (
+        UnixListener::bind(&stream).fault("cannot listen")?,
+        UnixDatagram::bind(&datagrams).fault("cannot listen")?,
+    );
     let listener = TcpListener::bind(("127.0.0.1", 0)).fault("cannot listen")?;
     let port = listener.local_addr().fault("cannot listen")?.port();
     act(Plan {
         secret,
+        stream,
+        datagrams,
         worker: i32::try_from(std::process::id()).expect("the kernel counts processes in a pid_t"),
         namespace: canary::namespace(),
         port,

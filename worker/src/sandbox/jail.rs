@@ -207,6 +207,7 @@ impl Jail {
                 memory: !cgroup.limits_memory(),
                 namespaces: false,
                 network: network == Network::None,
+                users: false,
             },
             keeps_files: kept.is_some(),
             has_door: network == Network::Door,

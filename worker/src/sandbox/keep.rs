@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::home::Source;
 use super::limits::Limits;
+use super::removal::{self, remove_tree};
 use super::sys;
 use crate::fault::{Context as _, Fault};
 
@@ -98,10 +99,7 @@ fn make_way(to: &OwnedFd, name: &OsStr, user: Option<u32>, directory: bool) -> i
     let Ok(found) = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Directory if directory => Ok(()),
-        FileType::Directory => {
-            let place = format!("/proc/self/fd/{}", to.as_raw_fd());
-            fs::remove_dir_all(Path::new(&place).join(name))
-        }
+        FileType::Directory => removal::remove_at(to.as_fd(), name).map(drop),
         _ => Ok(sys::acting_as(user, || rustix::fs::unlinkat(to, name, AtFlags::empty()))?),
     }
 }
@@ -116,27 +114,20 @@ pub(super) fn take_out(
 ) -> Result<LeftOut, Fault> {
     let take = || {
         let fresh = to.with_extension("new");
-        remove(&fresh)?;
+        remove_tree(&fresh)?;
         fs::create_dir(&fresh)?;
         let (bytes, files) = (limits.disk.0, limits.files);
         let mut taking = Taking { among, bytes, files, left_out: LeftOut::default() };
         taking.copy(from.as_fd(), Path::new(""), &fresh, DEEPEST)?;
         // Between these two steps nothing is kept; a worker that dies there loses a state, and
         // never mixes two.
-        remove(to)?;
+        remove_tree(to)?;
         fs::rename(&fresh, to)?;
         taking.left_out.named.sort();
         Ok(taking.left_out)
     };
     let taken: io::Result<_> = take();
     taken.fault("cannot keep a bot's files")
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// What is being taken out, and what may still be kept.
@@ -189,11 +180,14 @@ impl Taking<'_> {
                     }
                 }
                 FileType::RegularFile => {
-                    let Ok(file) = open(OFlags::RDONLY) else {
+                    let file = open(OFlags::RDONLY).map(File::from).map_err(io::Error::from);
+                    // Something else may have taken its place.
+                    let is_file = |file: &File| file.metadata().is_ok_and(|it| it.is_file());
+                    let Some(file) = file.ok().filter(is_file) else {
                         self.leave_out(&path);
                         continue;
                     };
-                    self.file(File::from(file), &path, &target, found.st_mode & 0o111 != 0)?;
+                    self.file(file, &path, &target, found.st_mode & 0o111 != 0)?;
                 }
                 // It stands for something that was removed from under it.
                 FileType::CharacterDevice if found.st_rdev == 0 => {}
@@ -227,6 +221,8 @@ impl Taking<'_> {
         }
         (self.bytes, self.files) = (left, self.files - 1);
         write(&File::create(target)?, &contents)?;
+        // At level C linkers may not make a program what it is.
+        let runs = runs || self.among.is_some() && is_program(&contents);
         let mode = if runs { 0o755 } else { 0o644 };
         fs::set_permissions(target, Permissions::from_mode(mode))
     }
@@ -238,6 +234,11 @@ impl Taking<'_> {
             Source::File(own) => (own.file_name() == Some(path.as_os_str())).then(|| own.clone()),
         }
     }
+}
+
+/// Whether the kernel could execute a file with these contents.
+fn is_program(contents: &[u8]) -> bool {
+    contents.starts_with(b"\x7FELF") || contents.starts_with(b"#!")
 }
 
 /// Whether `path` is a regular file with these contents, which may be executed or not.

@@ -51,6 +51,7 @@ mod pause;
 mod placement;
 mod places;
 mod process;
+mod removal;
 mod report;
 mod root;
 mod scratch;
@@ -78,6 +79,7 @@ pub use keep::LeftOut;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
 pub use placement::{Precedence, cores_of};
 pub use process::{Exit, NoStart, Process, Stdin};
+pub(crate) use removal::remove_tree;
 pub use report::{Finding, Guarantee, Level, SandboxReport, State};
 pub use scratch::Scratch;
 pub(crate) use scratch::hold;
@@ -128,24 +130,39 @@ pub enum Policy {
     Auto,
     /// Everything, or nothing is run.
     Strict,
+    /// Level B or better: namespaces, or nothing is run.
+    Namespaces,
+    /// Level C or better, said on purpose: the same as [`Policy::Auto`].
+    Landlock,
     /// None: for programs one trusts.
     Off,
 }
 
+impl Policy {
+    const ALL: [Self; 5] = [Self::Auto, Self::Strict, Self::Namespaces, Self::Landlock, Self::Off];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Strict => "strict",
+            Self::Namespaces => "namespaces",
+            Self::Landlock => "landlock",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A word that is no policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a sandbox policy; use auto, strict or off")]
+#[error("`{0}` is not a sandbox policy; use auto, strict or off, or what is needed: namespaces or landlock")]
 pub struct UnknownPolicy(String);
 
 impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "strict" => Ok(Self::Strict),
-            "off" => Ok(Self::Off),
-            other => Err(UnknownPolicy(other.to_owned())),
-        }
+        let found = Self::ALL.into_iter().find(|policy| policy.as_str() == text);
+        found.ok_or_else(|| UnknownPolicy(text.to_owned()))
     }
 }

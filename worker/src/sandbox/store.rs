@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::home::Source;
+use super::removal::remove_tree;
 use super::scratch::Scratch;
 use crate::fault::{Context as _, Fault};
 
@@ -62,7 +63,7 @@ impl Store {
             let copied = copy();
             if copied.is_err() {
                 // The first failure is the one that matters.
-                drop(fs::remove_dir_all(&unfinished));
+                drop(remove_tree(&unfinished));
             }
             copied.fault("cannot copy a bot's files")?;
         }
@@ -75,7 +76,7 @@ impl Store {
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, name)) = copies.remove(source.path()) {
             // What cannot be removed now goes with the whole store.
-            drop(fs::remove_dir_all(self.path().join(name)));
+            drop(remove_tree(&self.path().join(name)));
         }
     }
 

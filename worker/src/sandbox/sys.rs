@@ -131,6 +131,19 @@ pub(super) fn acting_as<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
     done
 }
 
+/// `fchmodat2`, which has the same number everywhere.
+const FCHMODAT2: libc::c_long = 452;
+
+/// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name.
+///
+/// # Errors
+/// Before Linux 6.6 there is no such call.
+pub(super) fn change_mode(place: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
+    let (place, flags) = (place.as_raw_fd(), libc::AT_EMPTY_PATH);
+    // SAFETY: the name is an empty string that lives as long as the program.
+    check(unsafe { libc::syscall(FCHMODAT2, place, c"".as_ptr(), mode, flags) }).map(drop)
+}
+
 /// The processor time of children that ended and were waited for, and of theirs.
 pub(super) fn used_by_ended_children() -> Micros {
     // SAFETY: an all-zero rusage is a valid value of that plain structure, and the call fills it.

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -54,6 +54,7 @@ pub(crate) struct Lab {
     pub(crate) secret: PathBuf,
     listener: TcpListener,
     _abstract_socket: UnixListener,
+    _path_sockets: (UnixListener, UnixDatagram),
     /// A bot that sits in another jail all the time, with things that others look for.
     rival: Mutex<Option<(Jail, Process)>>,
     /// The worker's memory once it has done everything before, in bytes.
@@ -95,6 +96,10 @@ impl Lab {
         // Another run of this test may have it; any listener will do.
         let fallback = || UnixListener::bind(directory.path().join("socket")).unwrap();
         let abstract_socket = socket.unwrap_or_else(|_| fallback());
+        let path_sockets = (
+            UnixListener::bind(directory.path().join("stream")).unwrap(),
+            UnixDatagram::bind(directory.path().join("datagrams")).unwrap(),
+        );
         let fence = std::env::var_os(FENCE).is_some();
         let groups = std::env::var(GROUPS).ok();
         let hierarchies = match groups.as_deref() {
@@ -113,6 +118,7 @@ impl Lab {
             secret,
             listener,
             _abstract_socket: abstract_socket,
+            _path_sockets: path_sockets,
             rival,
             settled_memory: Cell::new(None),
         };

@@ -1,0 +1,30 @@
+# ends: by itself
+# Talks to sockets that other programs have in the file system, from sockets of every kind.
+import os, socket
+from attack import SECRET, done, refused
+FOLDER = os.path.dirname(SECRET)
+STREAM, DATAGRAMS = f"{FOLDER}/stream", f"{FOLDER}/datagrams"
+KINDS = {"stream": socket.SOCK_STREAM, "packets": socket.SOCK_SEQPACKET,
+         "datagrams": socket.SOCK_DGRAM, "raw": socket.SOCK_RAW}
+def connect(kind, path):
+    socket.socket(socket.AF_UNIX, kind).connect(path)
+def connect_pair(kind, path):
+    socket.socketpair(socket.AF_UNIX, kind)[0].connect(path)
+def send_from_pair(kind, path):
+    socket.socketpair(socket.AF_UNIX, kind)[0].sendto(b"breach", path)
+def send_with_rights(kind, path):
+    one = socket.socketpair(socket.AF_UNIX, kind)[0]
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, (0).to_bytes(4, "little"))
+    one.sendmsg([b"breach"], [rights], 0, path)
+for name, kind in KINDS.items():
+    for path in (STREAM, DATAGRAMS):
+        refused(f"connect {name} to {path}", connect, kind, path)
+        refused(f"connect a pair of {name} to {path}", connect_pair, kind, path)
+        if kind not in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+            refused(f"send {name} to {path}", send_from_pair, kind, path)
+            refused(f"send rights by {name} to {path}", send_with_rights, kind, path)
+# A pair that lost its other end is no socket that can be connected anew.
+one, other = socket.socketpair()
+other.close()
+refused("connect what is left of a pair", one.connect, STREAM)
+done()
