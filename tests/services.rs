@@ -5,16 +5,19 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use arbiter_coordinator::postgres::Durability;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use sqlx::{Connection as _, PgConnection};
 use support::service::{Database, Service, done, free_address, wait_until};
+use support::up::Up;
 use support::{Bots, arbiter};
 
 /// Expects exit code `code` and a short message that says all of `says`.
@@ -232,6 +235,51 @@ fn a_worker_waits_for_its_coordinator() {
     worker.hear("connected");
     worker.signal(Signal::INT);
     assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+}
+
+/// Where an `up` has its worker, that dies and is started again.
+#[test]
+fn the_coordinator_outlives_its_worker() {
+    let up = Up::start(1);
+    up.create_cup("");
+    let mut workers = vec![up.worker()];
+    let mut kill = |workers: &mut Vec<Pid>| {
+        kill_process(workers[workers.len() - 1], Signal::KILL).unwrap();
+        wait_until("another worker is started", || !workers.contains(&up.worker()));
+        workers.push(up.worker());
+    };
+    kill(&mut workers);
+    up.tell("tournament start cup");
+    // This one is killed while it plays.
+    wait_until("it plays", || up.newest("cup")["counted"].as_u64() > Some(0));
+    kill(&mut workers);
+    up.wait_for("cup", 1);
+    assert_eq!(up.json("ranking cup").len(), 3, "the leaderboard is whole");
+    up.tell("tournament check cup");
+    up.close();
+}
+
+#[test]
+fn the_worker_ends_with_up_however_that_ends() {
+    let mut up = Up::start(1);
+    let worker = pidfd_open(up.worker(), PidfdFlags::empty()).unwrap();
+    up.kill();
+    let soon = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let ended = poll(&mut [PollFd::new(&worker, PollFlags::IN)], Some(&soon)).unwrap();
+    assert_eq!(ended, 1, "the worker has ended");
+}
+
+#[test]
+fn a_worker_that_cannot_begin_ends_up() {
+    let data = tempfile::tempdir().unwrap();
+    fs::set_permissions(data.path(), Permissions::from_mode(0o755)).unwrap();
+    for name in ["lock", "spool"] {
+        fs::write(data.path().join(name), "").unwrap();
+    }
+    let mut command = arbiter();
+    command.args(["up", "--grpc", &free_address().to_string(), "--http", "127.0.0.1:0"]);
+    command.args(["--slots", "1", "--sandbox", "off", "--data"]).arg(data.path());
+    ends(&mut command, 3, &["spool"]);
 }
 
 /// A tournament of gomoku with house bots.

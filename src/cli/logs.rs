@@ -2,6 +2,7 @@
 //! terminal, as JSON for machines otherwise.
 
 use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -21,7 +22,17 @@ pub(crate) fn start_quietly() {
     begin(LevelFilter::ERROR);
 }
 
+/// How much the log tells, if `RUST_LOG` does not say.
+static USUAL: OnceLock<LevelFilter> = OnceLock::new();
+
+/// How much the log tells if `RUST_LOG` does not say: for a process that we start.
+pub(crate) fn usual() -> LevelFilter {
+    USUAL.get().copied().unwrap_or(LevelFilter::INFO)
+}
+
 fn begin(usual: LevelFilter) {
+    // The first start counts, as for the log itself.
+    drop(USUAL.set(usual));
     let filter = EnvFilter::builder().with_default_directive(usual.into()).from_env_lossy();
     // The database's notices are not about us.
     let quiet = "sqlx=warn".parse().expect("it is well formed");

@@ -12,7 +12,7 @@ pub(crate) mod coordinator;
 mod demo;
 mod doctor;
 mod follow;
-mod logs;
+pub(crate) mod logs;
 mod match_;
 mod moments;
 mod observe;
@@ -109,7 +109,16 @@ impl Failure {
         }
     }
 
-    fn code(&self) -> u8 {
+    /// The failure that another process of this program ended with.
+    pub(crate) fn with_code(code: u8, message: String) -> Self {
+        match code {
+            2 => Self::Usage(message),
+            3 => Self::Refused(message),
+            _ => Self::Negative(message),
+        }
+    }
+
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Unread => 0,
             Self::Negative(_) => 1,

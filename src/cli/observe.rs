@@ -28,9 +28,12 @@ impl ObserveArgs {
             Some(address) => Some(listen(address, "--metrics").await?),
             None => None,
         };
-        // What the variable says in vain is as if it were not there.
-        let otlp = self.otlp.as_deref().filter(|url| !url.is_empty());
-        let traces = otlp.map(|url| traces::start(url, service)).transpose()?;
+        let traces = self.otlp().map(|url| traces::start(url, service)).transpose()?;
         Ok(Observing { listener, traces })
+    }
+
+    /// Where traces go. What the variable says in vain is as if it were not there.
+    pub(super) fn otlp(&self) -> Option<&str> {
+        self.otlp.as_deref().filter(|url| !url.is_empty())
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Play {
     /// Write a record of each match into this directory.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// How bots are isolated: auto, strict or off.
+    /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: String,
     /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.

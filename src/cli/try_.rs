@@ -61,7 +61,7 @@ pub(super) struct Try {
     /// Keep a record of each match in this directory.
     #[arg(long, value_name = "DIR", conflicts_with = "console")]
     record: Option<PathBuf>,
-    /// How bots are isolated: auto, strict or off.
+    /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: String,
     /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.

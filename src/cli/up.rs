@@ -26,6 +26,7 @@ a second one gives them back; the next start goes on where this one stopped.
 Examples:
   arbiter up                          # then open http://127.0.0.1:8080
   arbiter up --data tournaments --slots 4
+  arbiter up --sandbox landlock       # where namespaces are not to be had; see docs/security.md
   arbiter up --http 0.0.0.0:80        # pages for everybody
   arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700"
 )]
@@ -59,7 +60,9 @@ pub(super) struct SlotArgs {
     /// How many matches are played at a time; by default one for each processor but one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     slots: Option<u16>,
-    /// How bots are isolated: auto, strict or off.
+    /// How bots are isolated: auto (as well as this machine can, with namespaces), strict (all of
+    /// it), landlock (also where there are no namespaces, and bots are users of this program's
+    /// account) or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: String,
     /// How long matches under way may take to end when everything stops.
@@ -77,7 +80,7 @@ impl SlotArgs {
         leases: &LeaseArgs,
         records: Records,
     ) -> Result<Plan, Failure> {
-        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
+        let policy = self.sandbox.parse().map_err(Failure::usage)?;
         Ok(Plan {
             grpc,
             http,
@@ -87,6 +90,7 @@ impl SlotArgs {
             slots: self.slots.map_or_else(default_slots, usize::from),
             policy,
             drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
+            otlp: None,
         })
     }
 }
@@ -95,7 +99,12 @@ impl Up {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
         let (url, records) = (self.database_url.clone(), self.records.records()?);
-        let plan = self.slots.plan(self.grpc, self.http, url, &self.leases, records)?;
+        let mut plan = self.slots.plan(self.grpc, self.http, url, &self.leases, records)?;
+        plan.otlp = self.observe.otlp().map(str::to_owned);
+        if plan.policy == Policy::Auto {
+            // Submitted bots run on the machine of the database.
+            plan.policy = Policy::Namespaces;
+        }
         let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
         super::runtime()?.block_on(async {
             let mut signals = signals::Endings::watch()?;

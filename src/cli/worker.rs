@@ -15,7 +15,8 @@ use tokio::sync::watch;
 use super::observe::ObserveArgs;
 use super::signals::Endings;
 use super::{Failure, logs};
-use crate::observe::Sources;
+use crate::observe::{Sources, WorkerSource};
+use crate::up::worker::ParentLine;
 
 /// Play lots of matches for a coordinator until told to stop.
 ///
@@ -43,7 +44,7 @@ pub(super) struct Worker {
     /// What the worker is called; by default after the machine, and always the same for a spool.
     #[arg(long, value_name = "NAME", env = "ARBITER_NAME")]
     name: Option<String>,
-    /// How bots are isolated: auto, strict or off.
+    /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto", env = "ARBITER_SANDBOX")]
     sandbox: String,
     /// The token that lets the worker in.
@@ -61,6 +62,12 @@ pub(super) struct Worker {
     /// How long lots under way may take to end when the worker is to stop.
     #[arg(long, value_name = "TIME", default_value = "30s", env = "ARBITER_DRAIN")]
     drain: String,
+    /// Where bots are kept, which may be deleted between runs.
+    #[arg(long, value_name = "DIR", hide = true)]
+    cache: Option<PathBuf>,
+    /// Be the worker of `arbiter up`, with which standard input is a socket.
+    #[arg(long, hide = true)]
+    supervised: bool,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -70,22 +77,34 @@ const MOST_SLOTS: usize = 1024;
 
 impl Worker {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let observe = self.observe.clone();
+        let (observe, supervised) = (self.observe.clone(), self.supervised);
         let config = self.config()?;
         logs::start();
+        let (ask, ending) = watch::channel(Ending::NotYet);
+        let parent = supervised.then(|| ParentLine::take(ask.clone())).transpose()?;
         super::runtime()?.block_on(async {
-            let observing = observe.begin("arbiter-worker").await?;
-            let worker = prepare(config).await?;
-            let sources = Sources { coordinator: None, worker: Some(worker.metrics()) };
-            let observing = observing.of(sources);
-            let (ask, ending) = watch::channel(Ending::NotYet);
             let mut signals = Endings::watch()?;
+            let observing = observe.begin("arbiter-worker").await?;
+            let prepared = prepare(config).await;
+            if let Some(parent) = &parent {
+                parent.tell(&prepared);
+            }
+            let worker = match prepared {
+                // The parent says so.
+                Err(_) if supervised => return Err(Failure::Unread),
+                prepared => prepared?,
+            };
+            let metrics = WorkerSource::Here(worker.metrics());
+            let observing = observing.of(Sources { coordinator: None, worker: Some(metrics) });
             let working = worker.run(ending);
             tokio::pin!(working);
             let done = loop {
                 tokio::select! {
                     done = &mut working => break done.map_err(failure),
-                    () = signals.next() => ask.send_modify(|ending| *ending = ending.sooner()),
+                    // A parent gets the same signals, and says what is to be done.
+                    () = signals.next() => if !supervised {
+                        ask.send_modify(|ending| *ending = ending.sooner());
+                    },
                 }
             };
             observing.end().await;
@@ -94,8 +113,8 @@ impl Worker {
     }
 
     fn config(self) -> Result<WorkerConfig, Failure> {
-        let Self { coordinator, slots, spool, name, sandbox, token, ca, cert, key, drain, .. } =
-            self;
+        let Self { coordinator, slots, spool, cache, name, sandbox, token, .. } = self;
+        let Self { ca, cert, key, drain, .. } = self;
         let slots = slots.unwrap_or_else(default_slots);
         if !(1..=MOST_SLOTS).contains(&slots) {
             let cause = format!("--slots {slots}: ask for 1 to {MOST_SLOTS}");
@@ -109,7 +128,7 @@ impl Worker {
             access: Access { server: coordinator, token, ca, cert, key },
             name,
             slots,
-            cache: spool.join("cache"),
+            cache: cache.unwrap_or_else(|| spool.join("cache")),
             spool,
             policy: sandbox.parse::<Policy>().map_err(Failure::usage)?,
             drain: Duration::from_micros(u64::try_from(drain.0).unwrap_or(0)),
@@ -118,9 +137,7 @@ impl Worker {
 }
 
 /// Finds out what the machine isolates, which takes a while.
-pub(crate) async fn prepare(
-    config: WorkerConfig,
-) -> Result<arbiter_worker::client::Worker, Failure> {
+async fn prepare(config: WorkerConfig) -> Result<arbiter_worker::client::Worker, Failure> {
     let prepare = || arbiter_worker::client::Worker::prepare(config);
     match tokio::task::spawn_blocking(prepare).await {
         Ok(prepared) => prepared.map_err(failure),
@@ -146,7 +163,7 @@ fn default_spool() -> Result<PathBuf, Failure> {
 }
 
 /// The exit code of a worker that cannot go on.
-pub(crate) fn failure(error: WorkerError) -> Failure {
+fn failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Access(ConnectError::Malformed { .. }) => Failure::usage(error),
         error => Failure::Refused(error.to_string()),

@@ -11,6 +11,7 @@ use arbiter_worker::metrics::Metrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::up::worker::{FigureSource, Figures};
 use traces::Traces;
 
 /// What of this process can be observed.
@@ -19,7 +20,25 @@ pub(crate) struct Sources {
     /// The coordinator, if there is one.
     pub(crate) coordinator: Option<Observer>,
     /// The worker, if there is one.
-    pub(crate) worker: Option<Arc<Metrics>>,
+    pub(crate) worker: Option<WorkerSource>,
+}
+
+/// A worker that can be observed.
+#[derive(Clone, Debug)]
+pub(crate) enum WorkerSource {
+    /// It runs in this process.
+    Here(Arc<Metrics>),
+    /// It is a process of its own.
+    Process(FigureSource),
+}
+
+impl WorkerSource {
+    async fn figures(&self) -> Figures {
+        match self {
+            Self::Here(metrics) => Figures::of(metrics),
+            Self::Process(process) => process.figures().await,
+        }
+    }
 }
 
 /// Ready to be observed, before there is anything to be seen.

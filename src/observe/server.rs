@@ -39,7 +39,7 @@ async fn figures(sources: &Sources) -> Result<String, fmt::Error> {
         coordinator.figures(&mut text).await?;
     }
     if let Some(worker) = &sources.worker {
-        worker.figures(&mut text)?;
+        text.push_str(&worker.figures().await.text);
     }
     encode_eof(&mut text)?;
     Ok(text)
@@ -53,7 +53,9 @@ async fn ready(State(sources): State<Sources>) -> Response {
     {
         return unready("the database does not answer\n");
     }
-    if sources.worker.as_ref().is_some_and(|worker| !worker.is_connected()) {
+    if let Some(worker) = &sources.worker
+        && !worker.figures().await.connected
+    {
         return unready("no coordinator\n");
     }
     "ok\n".into_response()

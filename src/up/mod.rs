@@ -1,4 +1,5 @@
-//! Everything on one machine, in one process: a private Postgres, a coordinator and a worker.
+//! Everything on one machine, with one command: a private Postgres, a coordinator and a worker.
 
 pub(crate) mod data;
 pub(crate) mod services;
+pub(crate) mod worker;

@@ -3,26 +3,24 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_coordinator::access::{Role, Secret};
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
-use arbiter_worker::client::{Ending, WorkerConfig};
+use arbiter_worker::client::WorkerConfig;
 use arbiter_worker::connect::Access;
-use arbiter_worker::metrics::Metrics;
 use arbiter_worker::sandbox::Policy;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::cli::Failure;
 use crate::cli::coordinator::{listen, unusable};
-use crate::cli::worker::{failure, prepare};
-use crate::observe::Sources;
+use crate::observe::{Sources, WorkerSource};
 use crate::up::data::DataDirectory;
+use crate::up::worker::{WorkerPlan, WorkerProcess};
 
 /// The database that ours is kept in.
 const DATABASE: &str = "postgres";
@@ -52,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) policy: Policy,
     /// How long matches under way may take to end when everything stops.
     pub(crate) drain: Duration,
+    /// Where the worker's traces go.
+    pub(crate) otlp: Option<String>,
 }
 
 /// What runs.
@@ -65,8 +65,7 @@ pub(crate) struct Services {
     pub(crate) sources: Sources,
     keeper: Option<Keeper>,
     coordinator: JoinHandle<Result<(), Failure>>,
-    worker: JoinHandle<Result<(), Failure>>,
-    worker_stops: watch::Sender<Ending>,
+    worker: WorkerProcess,
     coordinator_stops: watch::Sender<bool>,
 }
 
@@ -109,35 +108,23 @@ impl Services {
             let served = coordinator.run(listener, stop).await;
             served.map_err(|error| Failure::Negative(error.to_string()))
         });
-        let (worker_stops, stopped) = watch::channel(Ending::NotYet);
-        let (worker, metrics) = start_worker(data, &plan, access(pass), stopped).await?;
+        let worker = WorkerProcess::start(worker_plan(data, &plan, access(pass))).await?;
+        let metrics = WorkerSource::Process(worker.figures.clone());
         let sources = Sources { coordinator: Some(observer), worker: Some(metrics) };
         let keeper = postgres.map(Keeper::new);
         let access = access(admin);
-        Ok(Self {
-            access,
-            pages,
-            sources,
-            keeper,
-            coordinator,
-            worker,
-            worker_stops,
-            coordinator_stops,
-        })
+        Ok(Self { access, pages, sources, keeper, coordinator, worker, coordinator_stops })
     }
 }
 
 impl Services {
-    /// Waits until something ends that should not, and says what.
+    /// Waits until the coordinator ends, which it should not, and says why. A worker that ends is
+    /// started again.
     pub(crate) async fn broken(&mut self) -> Failure {
-        let (what, ended) = tokio::select! {
-            ended = &mut self.coordinator => ("coordinator", ended),
-            ended = &mut self.worker => ("worker", ended),
-        };
-        match ended {
+        match (&mut self.coordinator).await {
             Ok(Err(failure)) => failure,
-            Ok(Ok(())) => Failure::Negative(format!("the {what} ended by itself")),
-            Err(panicked) => Failure::Negative(format!("the {what} failed: {panicked}")),
+            Ok(Ok(())) => Failure::Negative("the coordinator ended by itself".to_owned()),
+            Err(panicked) => Failure::Negative(format!("the coordinator failed: {panicked}")),
         }
     }
 
@@ -147,25 +134,18 @@ impl Services {
     /// # Errors
     /// If something does not end well.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
-        let Self { keeper, coordinator, mut worker, worker_stops, coordinator_stops, .. } = self;
-        worker_stops.send_replace(Ending::Drain);
-        let drained = tokio::select! {
-            drained = &mut worker => drained,
-            () = hurry => {
-                worker_stops.send_replace(Ending::Now);
-                worker.await
-            }
-        };
+        let Self { keeper, coordinator, worker, coordinator_stops, .. } = self;
+        let drained = worker.stop(hurry).await;
         coordinator_stops.send_replace(true);
         let served = coordinator.await;
         if let Some(keeper) = keeper {
             keeper.stop().await;
         }
-        let ended = |ended: Result<Result<(), Failure>, JoinError>| match ended {
-            Ok(ended) => ended,
-            Err(panicked) => Err(Failure::Negative(format!("something failed: {panicked}"))),
+        let served = match served {
+            Ok(served) => served,
+            Err(panicked) => Err(Failure::Negative(format!("the coordinator failed: {panicked}"))),
         };
-        ended(drained).and(ended(served))
+        drained.and(served)
     }
 }
 
@@ -191,13 +171,8 @@ async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
     }
 }
 
-/// Starts the worker.
-async fn start_worker(
-    data: &DataDirectory,
-    plan: &Plan,
-    access: Access,
-    ending: watch::Receiver<Ending>,
-) -> Result<(JoinHandle<Result<(), Failure>>, Arc<Metrics>), Failure> {
+/// What the worker is told.
+fn worker_plan(data: &DataDirectory, plan: &Plan, access: Access) -> WorkerPlan {
     let config = WorkerConfig {
         access,
         name: None,
@@ -207,10 +182,7 @@ async fn start_worker(
         policy: plan.policy,
         drain: plan.drain,
     };
-    let worker = prepare(config).await?;
-    let metrics = worker.metrics();
-    let working = tokio::spawn(async move { worker.run(ending).await.map_err(failure) });
-    Ok((working, metrics))
+    WorkerPlan { config, otlp: plan.otlp.clone() }
 }
 
 /// Keeps a private Postgres running until it is told to stop it.

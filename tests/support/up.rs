@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
 
+use rustix::process::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -120,6 +121,20 @@ impl Up {
         let before = self.newest(tournament)["edition"].as_u64().unwrap_or(0);
         self.tell(&format!("tournament start {tournament}"));
         self.wait_for(tournament, before + 1);
+    }
+
+    /// The process of its worker, the last one that was started.
+    pub(crate) fn worker(&self) -> Pid {
+        let said = self.running.said();
+        let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
+        let last = processes.last().expect("it says which process its worker is");
+        Pid::from_raw(last.try_into().unwrap()).unwrap()
+    }
+
+    /// Kills it without a warning.
+    pub(crate) fn kill(&mut self) {
+        self.running.kill();
     }
 
     /// Ends it, well.
