@@ -6,13 +6,12 @@
 //! A record is read as lines of JSON ([docs/records.md]) and never held as a whole, only what is
 //! shown is, and that compressed.
 
-use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::io::{self, BufRead as _, Read as _, Write};
 
+use arbiter_replay::LONGEST_LINE;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// The longest line of a record, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 /// How hard what is shown is compressed: it is thrown away after it was sent.
 const EFFORT: i32 = 1;
 
@@ -33,7 +32,7 @@ pub enum RedactError {
 /// # Errors
 /// If it is none.
 pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
-    let mut lines = BufReader::new(zstd::Decoder::with_buffer(packed)?);
+    let mut lines = arbiter_replay::unpack(packed)?;
     let mut shown = zstd::Encoder::new(Vec::new(), EFFORT)?;
     let mut seal = blake3::Hasher::new();
     let mut text = String::new();

@@ -5,15 +5,14 @@
 //! came of it is kept. The first answer of a program that stands by includes its start, which the
 //! clock does not charge either: it is left out, as in trials.
 
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 
 use arbiter_proto::protocol::Protocol;
 use arbiter_proto::trial::Replies;
+use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The longest line of a record, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 /// So many answers are enough: records are not read on behind them.
 const ENOUGH: usize = 20_000;
 
@@ -67,7 +66,7 @@ impl Reading {
     /// # Errors
     /// If it is no record.
     pub fn read(&mut self, packed: &[u8], seat: usize) -> io::Result<()> {
-        let mut lines = BufReader::new(zstd::Decoder::with_buffer(packed)?);
+        let mut lines = arbiter_replay::unpack(packed)?;
         let mut text = String::new();
         let mut line = |text: &mut String| {
             text.clear();

@@ -10,6 +10,7 @@
 
 mod draw;
 mod line;
+mod packed;
 mod render;
 mod steps;
 mod transcript;
@@ -18,6 +19,7 @@ mod write;
 
 pub use draw::{Key, Picture, draw, draw_for, key};
 pub use line::{Header, Line, Over, RECORD_VERSION, SeatLine};
+pub use packed::{LARGEST_RECORD, LONGEST_LINE, WINDOW, unpack};
 pub use render::STYLE;
 pub use steps::{Clock, Stderr, Step, Steps, steps};
 pub use transcript::{Transcript, TranscriptHash};

@@ -13,11 +13,8 @@ use arbiter_proto::protocol::Protocol;
 use thiserror::Error;
 
 use crate::line::{Header, Line, Over, RECORD_VERSION};
+use crate::packed::LONGEST_LINE;
 use crate::transcript::{Transcript, TranscriptHash};
-
-/// No line of a record is as long as this, in bytes: an answer or an end of standard error has at
-/// most 64 KiB, and a byte takes at most six characters of JSON.
-const LONGEST_LINE: u64 = 1 << 20;
 
 /// What a record that is right tells.
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ pub(crate) fn usual() -> LevelFilter {
 
 fn begin(usual: LevelFilter) {
     // The first start counts, as for the log itself.
-    drop(USUAL.set(usual));
+    let _first = USUAL.set(usual);
     let filter = EnvFilter::builder().with_default_directive(usual.into()).from_env_lossy();
     // The database's notices are not about us.
     let quiet = "sqlx=warn".parse().expect("it is well formed");

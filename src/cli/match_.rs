@@ -1,10 +1,11 @@
 //! `arbiter match ID`: one match, planned or played, and its record.
 
-use std::io::{self, BufRead as _, Seek as _};
+use std::io::{self, BufRead as _, Read as _, Seek as _};
 use std::path::Path;
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
+use arbiter_replay::LONGEST_LINE;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -74,8 +75,14 @@ impl Match {
         })?;
         file.rewind().map_err(failed)?;
         let mut out = Output::new();
-        for line in io::BufReader::new(file).lines() {
-            let line: Value = serde_json::from_str(&line.map_err(failed)?).unwrap_or_default();
+        let (mut lines, mut text) = (io::BufReader::new(file), Vec::new());
+        loop {
+            text.clear();
+            let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text);
+            if read.map_err(failed)? == 0 {
+                break;
+            }
+            let line: Value = serde_json::from_slice(&text).unwrap_or_default();
             let (Some(text), Some(seat)) = (line["stderr"].as_str(), line["seat"].as_u64()) else {
                 continue;
             };

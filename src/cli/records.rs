@@ -7,6 +7,7 @@ use std::path::Path;
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
+use arbiter_replay::{LARGEST_RECORD, WINDOW};
 use tonic::{Code, Status, Streaming};
 use zstd::stream::write::Decoder;
 
@@ -35,6 +36,24 @@ pub(super) async fn ask(server: &Server, id: MatchId) -> Result<Result<Record, S
     }
 }
 
+/// Writes as much as a record may hold, and no more.
+struct Bounded<W> {
+    out: W,
+    left: u64,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.left = self.left.checked_sub(count as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 impl Record {
     /// Writes it to `out`.
     ///
@@ -45,7 +64,8 @@ impl Record {
             io::ErrorKind::BrokenPipe => Failure::Unread,
             _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
         };
-        let mut decoder = Decoder::new(out).map_err(failed)?;
+        let mut decoder = Decoder::new(Bounded { out, left: LARGEST_RECORD }).map_err(failed)?;
+        decoder.window_log_max(WINDOW).map_err(failed)?;
         while let Some(piece) = self.pieces.message().await? {
             decoder.write_all(&piece.bytes).map_err(failed)?;
         }

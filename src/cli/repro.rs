@@ -1,14 +1,16 @@
 //! `arbiter repro MATCH --seat K --bot PATH`: a bot hears again what a seat heard in a match.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arbiter_games::{ClockKind, ClockRules, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
+use arbiter_replay::LONGEST_LINE;
 use arbiter_worker::bot::Bot;
+use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
 use arbiter_worker::rehearsal::{Ply, Rehearsal, RehearsalError, Timed};
 use arbiter_worker::sandbox::{Host, Policy, Terms};
@@ -101,7 +103,7 @@ impl Repro {
     fn part(&self) -> Result<(BufReader<File>, Terms), Failure> {
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
-            return Ok((BufReader::new(File::open(path).map_err(failed)?), Terms::default()));
+            return Ok((BufReader::new(open_regular(path).map_err(failed)?), Terms::default()));
         }
         let id = self.id.expect("clap asks for one of the two");
         let failed = |error| Failure::Negative(format!("cannot keep the record: {error}"));
@@ -141,7 +143,11 @@ async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
 fn header(record: &mut BufReader<File>) -> Result<Header, Failure> {
     let failed = |error: String| Failure::Negative(format!("the record: line 1: {error}"));
     let mut line = String::new();
-    record.read_line(&mut line).map_err(|error| failed(error.to_string()))?;
+    record
+        .by_ref()
+        .take(LONGEST_LINE)
+        .read_line(&mut line)
+        .map_err(|error| failed(error.to_string()))?;
     record.rewind().map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&line).map_err(|error| failed(format!("not that of a record: {error}")))
 }

@@ -314,7 +314,7 @@ impl Supervisor {
                 }
                 () = sleep_until(last), if deadline.is_some() => {
                     // One that has ended is not there to be killed.
-                    drop(pidfd_send_signal(&pidfd, Signal::KILL));
+                    let _killed = pidfd_send_signal(&pidfd, Signal::KILL);
                     deadline = None;
                     continue;
                 }
@@ -414,7 +414,9 @@ fn command(plan: &WorkerPlan, socket: UnixStream) -> Command {
     command.args(["--slots", &slots.to_string(), "--sandbox", policy.as_str()]);
     command.args(["--drain", &format!("{}us", drain.as_micros())]);
     command.arg("--spool").arg(spool).arg("--cache").arg(cache);
-    FOREIGN.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in FOREIGN {
+        command.env_remove(name);
+    }
     command.env("ARBITER_TOKEN", access.token.as_deref().unwrap_or_default());
     match &plan.otlp {
         Some(url) => command.env(TRACES, url),

@@ -6,7 +6,7 @@
 pub(crate) mod manifest;
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use arbiter_games::{BotName, GameName};
 use thiserror::Error;
 
+use crate::bounded_read::open_regular;
 use crate::sandbox::{Source, search_path};
 
 pub use arbiter_proto::protocol::Protocol;
@@ -190,8 +191,10 @@ impl Bot {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let name = stem.parse().map_err(|error| BotError::new(&path, format!("{error}")))?;
         let run = vec![format!("./{file}")];
-        let contents = fs::read(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
-        let digest = blake3::hash(&contents).to_string();
+        let mut hasher = blake3::Hasher::new();
+        let hashed = open_regular(&path).and_then(|file| io::copy(&mut &file, &mut hasher));
+        hashed.map_err(|error| BotError::new(&path, error.to_string()))?;
+        let digest = hasher.finalize().to_string();
         let source = Source::File(path);
         Ok(Self { name, source, run, protocol: None, stderr: false, digest })
     }
@@ -333,21 +336,24 @@ fn digest(directory: &Path) -> io::Result<String> {
     list(directory, &mut files)?;
     files.sort();
     let mut hasher = blake3::Hasher::new();
-    let mut part = |bytes: &[u8]| {
+    let part = |hasher: &mut blake3::Hasher, bytes: &[u8]| {
         hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
         hasher.update(bytes);
     };
-    for file in files {
-        let name = file.strip_prefix(directory).unwrap_or(&file);
-        part(name.as_os_str().as_encoded_bytes());
-        let executable = if file.is_symlink() {
-            part(fs::read_link(&file)?.as_os_str().as_encoded_bytes());
+    for path in files {
+        let name = path.strip_prefix(directory).unwrap_or(&path);
+        part(&mut hasher, name.as_os_str().as_encoded_bytes());
+        let executable = if path.is_symlink() {
+            part(&mut hasher, fs::read_link(&path)?.as_os_str().as_encoded_bytes());
             2
         } else {
-            part(&fs::read(&file)?);
-            u8::from(fs::metadata(&file)?.permissions().mode() & 0o111 != 0)
+            let file = open_regular(&path)?;
+            let found = file.metadata()?;
+            hasher.update(&found.len().to_le_bytes());
+            io::copy(&mut file.take(found.len()), &mut hasher)?;
+            u8::from(found.permissions().mode() & 0o111 != 0)
         };
-        part(&[executable]);
+        part(&mut hasher, &[executable]);
     }
     Ok(hasher.finalize().to_string())
 }

@@ -24,7 +24,7 @@ use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
 use crate::library;
 use crate::sandbox::Source;
-use archive::{Caps, Content, Item};
+use archive::{Caps, Content, Data, Item};
 
 pub use left::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
 pub use source::Submission;
@@ -94,11 +94,12 @@ impl Bundle {
             Source::File(path) => single(bot, path)?,
         };
         for Item { path, content } in &mut items {
-            if let Content::File { bytes, .. } = content
+            if let Content::File { data, .. } = content
                 && path == Path::new(BOT_TOML)
-                && let Some(text) = manifest::once_built(bytes)
             {
-                *bytes = text.into();
+                let read = data.read_at_most(manifest::MOST_MANIFEST);
+                let text = read.map_err(BundleError::system(path))?;
+                *data = Data::Bytes(manifest::once_built(&text).map_or(text, Into::into));
             }
         }
         Self::pack(&items)
@@ -143,13 +144,14 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
     let manifest =
         Manifest { name: name_of_it, run, build: None, protocol: None, stderr: bot.stderr };
     let manifest = manifest.to_toml();
-    let program = fs::read(path).map_err(BundleError::system(path))?;
+    let size = fs::metadata(path).map_err(BundleError::system(path))?.len();
+    let program = Data::At(path.to_owned(), size);
     let mut items = vec![
         Item {
             path: BOT_TOML.into(),
-            content: Content::File { bytes: manifest.into(), runs: false },
+            content: Content::File { data: Data::Bytes(manifest.into()), runs: false },
         },
-        Item { path: name, content: Content::File { bytes: program, runs: true } },
+        Item { path: name, content: Content::File { data: program, runs: true } },
     ];
     items.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(items)

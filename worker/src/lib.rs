@@ -5,6 +5,7 @@
 //! back. It knows no game by name, except where a protocol's frame depends on it.
 
 pub mod bot;
+pub mod bounded_read;
 pub mod build;
 pub mod bundle;
 pub mod client;

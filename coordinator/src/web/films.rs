@@ -7,7 +7,7 @@
 //! for every request. What was not asked for longest is forgotten first.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader};
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -199,8 +199,7 @@ impl Shelf {
 fn drawn(record: &[u8], from: usize, end: usize) -> Result<(Arc<Head>, Parts), Difference> {
     let begin = from - from % REACH;
     let end = end.checked_next_multiple_of(REACH).unwrap_or(usize::MAX);
-    let text = zstd::Decoder::new(record)?;
-    let found = arbiter_replay::steps(BufReader::new(text), begin..end)?;
+    let found = arbiter_replay::steps(arbiter_replay::unpack(record)?, begin..end)?;
     let names = found.names();
     let Steps { total, chapters, stderr, drawn, .. } = found;
     let steps: Vec<String> = drawn.iter().map(|step| step.render(&names).into_string()).collect();

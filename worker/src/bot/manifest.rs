@@ -1,6 +1,5 @@
 //! The two forms of a bot's manifest.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use arbiter_games::BotName;
 use serde::{Deserialize, Serialize};
 
 use super::{BotError, Protocol};
+use crate::bounded_read::{read_text_at_most, within};
 
 /// Our own form.
 pub(crate) const BOT_TOML: &str = "bot.toml";
@@ -15,6 +15,9 @@ pub(crate) const BOT_TOML: &str = "bot.toml";
 /// The form of the KotH challenges: four lines, name, command, arguments, and `0` or `1` for
 /// standard error.
 const META: &str = "meta";
+
+/// The largest manifest, in bytes. Parsing TOML takes many times the memory of its text.
+pub(crate) const MOST_MANIFEST: u64 = 64 << 10;
 
 /// What a manifest says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,10 +50,17 @@ pub(crate) fn once_built(text: &[u8]) -> Option<String> {
 
 /// Reads the manifest of the bot in `directory`; its commands are not empty.
 pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
-    let text = |name: &str| match fs::read_to_string(directory.join(name)) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(BotError::new(&directory.join(name), error.to_string())),
+    let text = |name: &str| {
+        let read = within(directory, name).and_then(|path| read_text_at_most(&path, MOST_MANIFEST));
+        match read {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let remedy = "keep only the bot's name and its commands in it";
+                Err(BotError::new(&directory.join(name), format!("{error}; {remedy}")))
+            }
+            Err(error) => Err(BotError::new(&directory.join(name), error.to_string())),
+        }
     };
     let (name, parsed) = if let Some(text) = text(BOT_TOML)? {
         (BOT_TOML, parse_toml(&text))
@@ -125,5 +135,33 @@ mod tests {
         let error = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"smtp\"\n").unwrap_err();
         assert!(error.starts_with("line 3: ") && error.contains("smtp"), "{error}");
         assert!(parse_toml("name = \"x\"\nruns = []\n").unwrap_err().contains("runs"));
+    }
+
+    #[test]
+    fn hostile_toml_is_refused() {
+        let length = usize::try_from(MOST_MANIFEST).unwrap();
+        let repeated = |part: &str| part.repeat(length / part.len());
+        let keys: String = (0..length / 8).map(|number| format!("k{number:x}=1\n")).collect();
+        let tables: String = (0..length / 8).map(|number| format!("[t{number:x}]\n")).collect();
+        let deep = format!("[{}a]\n", "a.".repeat(60));
+        let texts = [
+            repeated("["),
+            format!("a={}", repeated("[")),
+            format!("a={}", repeated("{a=")),
+            format!("{}a=1", repeated("a.")),
+            format!("[{}a]", repeated("a.")),
+            format!("a=[{}]", repeated("[],")),
+            format!("a=[{}]", repeated("{},")),
+            deep.repeat(length / deep.len()),
+            repeated("[[a.b.c]]\n"),
+            format!("a='{}", repeated("'")),
+            keys,
+            tables,
+        ];
+        for text in texts {
+            let begin = text.chars().take(20).collect::<String>();
+            let error = parse_toml(&text).expect_err(&begin);
+            assert!(error.len() < 1000, "{begin}: {} bytes of error", error.len());
+        }
     }
 }

@@ -1,13 +1,15 @@
 //! Canonical archives: the same files give the same bytes.
 
+use std::cell::Cell;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use tar::{Builder, EntryType, Header};
 
 use super::BundleError;
+use crate::bounded_read::{open_regular, read_at_most};
 
 /// The longest path of an entry, and of what a link says, in bytes.
 pub(super) const LONGEST_PATH: usize = 1024;
@@ -87,8 +89,42 @@ pub(super) struct Item {
 #[derive(Debug)]
 pub(super) enum Content {
     Directory,
-    File { bytes: Vec<u8>, runs: bool },
+    File { data: Data, runs: bool },
     Link(PathBuf),
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub(super) enum Data {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// What is in the file at this path, of so many bytes. It is read when it is packed, so that no
+    /// more than a piece of it is in memory.
+    At(PathBuf, u64),
+}
+
+impl Data {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::At(_, size) => *size,
+        }
+    }
+
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Self::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Self::At(path, _) => Box::new(open_regular(path)?),
+        })
+    }
+
+    /// All of it, if it is no more than so many bytes.
+    pub(super) fn read_at_most(&self, most: u64) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.clone()),
+            Self::At(path, _) => read_at_most(path, most),
+        }
+    }
 }
 
 /// Everything below `root` in the order of names, a directory before what is in it. Sockets,
@@ -139,8 +175,8 @@ impl Gatherer<'_> {
                     return Err(self.caps.too_large());
                 }
                 let runs = found.permissions().mode() & 0o111 != 0;
-                let bytes = fs::read(&place).map_err(failed())?;
-                self.push(&place, Content::File { bytes, runs })?;
+                let data = Data::At(place.clone(), found.len());
+                self.push(&place, Content::File { data, runs })?;
             } else if kind.is_symlink() && self.caps.links {
                 let target = fs::read_link(&place).map_err(failed())?;
                 self.push(&place, Content::Link(target))?;
@@ -191,55 +227,124 @@ pub(super) fn leads_out(path: &Path) -> BundleError {
     ))
 }
 
-/// The compressed archive of `items`.
+/// Takes so many bytes and no more. There is no room left once there were more.
+struct Capped<'a, W> {
+    inner: W,
+    room: &'a Cell<Option<u64>>,
+}
+
+impl<W: Write> Write for Capped<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.room.get().and_then(|room| room.checked_sub(bytes.len() as u64));
+        self.room.set(left);
+        left.ok_or(io::ErrorKind::FileTooLarge)?;
+        self.inner.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The compressed archive of `items`. No more than that is in memory, and a piece of one file.
 pub(super) fn write(items: &[Item], effort: i32, caps: &Caps) -> Result<Vec<u8>, BundleError> {
-    let tar = to_tar(items).map_err(BundleError::system(Path::new("cannot make an archive")))?;
-    if tar.len() as u64 > caps.unpacked {
+    let packed = Cell::new(Some(caps.packed as u64));
+    let unpacked = Cell::new(Some(caps.unpacked));
+    let written = compress(items, effort, &packed, &unpacked);
+    if unpacked.get().is_none() {
         return Err(caps.too_large());
     }
-    let compress = || {
-        let mut encoder = zstd::Encoder::new(Vec::new(), effort)?;
-        encoder.write_all(&tar)?;
-        encoder.finish()
-    };
-    let bytes: Vec<u8> =
-        compress().map_err(BundleError::system(Path::new("cannot compress an archive")))?;
-    if bytes.len() > caps.packed {
+    if packed.get().is_none() {
         return Err(caps.too_large_packed());
     }
-    if tar.len() as u64 > caps.room(bytes.len()) {
+    let bytes = written?;
+    if caps.unpacked - unpacked.get().unwrap_or_default() > caps.room(bytes.len()) {
         return Err(caps.too_large_for(bytes.len()));
     }
     Ok(bytes)
 }
 
-fn to_tar(items: &[Item]) -> io::Result<Vec<u8>> {
-    let mut builder = Builder::new(Vec::new());
-    for Item { path, content } in items {
-        let mut header = Header::new_gnu();
-        header.set_mtime(0);
-        header.set_uid(0);
-        header.set_gid(0);
-        match content {
-            Content::Directory => {
-                header.set_entry_type(EntryType::Directory);
-                header.set_mode(0o755);
-                header.set_size(0);
-                builder.append_data(&mut header, path, io::empty())?;
-            }
-            Content::File { bytes, runs } => {
-                header.set_entry_type(EntryType::Regular);
-                header.set_mode(if *runs { 0o755 } else { 0o644 });
-                header.set_size(bytes.len() as u64);
-                builder.append_data(&mut header, path, &bytes[..])?;
-            }
-            Content::Link(target) => {
-                header.set_entry_type(EntryType::Symlink);
-                header.set_mode(0o777);
-                header.set_size(0);
-                builder.append_link(&mut header, path, target)?;
+fn compress(
+    items: &[Item],
+    effort: i32,
+    packed: &Cell<Option<u64>>,
+    unpacked: &Cell<Option<u64>>,
+) -> Result<Vec<u8>, BundleError> {
+    let failed = || BundleError::system(Path::new("cannot make an archive"));
+    let bytes = Capped { inner: Vec::new(), room: packed };
+    let encoder = zstd::Encoder::new(bytes, effort).map_err(failed())?;
+    let mut builder = Builder::new(Capped { inner: encoder, room: unpacked });
+    for item in items {
+        append(&mut builder, item).map_err(BundleError::system(&item.path))?;
+    }
+    let encoder = builder.into_inner().map_err(failed())?.inner;
+    Ok(encoder.finish().map_err(failed())?.inner)
+}
+
+fn append(builder: &mut Builder<impl Write>, Item { path, content }: &Item) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    match content {
+        Content::Directory => {
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            header.set_size(0);
+            builder.append_data(&mut header, path, io::empty())
+        }
+        Content::File { data, runs } => {
+            header.set_entry_type(EntryType::Regular);
+            header.set_mode(if *runs { 0o755 } else { 0o644 });
+            header.set_size(data.size());
+            let mut contents = data.reader()?.take(data.size());
+            builder.append_data(&mut header, path, &mut contents)?;
+            match contents.limit() {
+                0 => Ok(()),
+                _ => Err(io::Error::other("it became shorter while it was read; try again")),
             }
         }
+        Content::Link(target) => {
+            header.set_entry_type(EntryType::Symlink);
+            header.set_mode(0o777);
+            header.set_size(0);
+            builder.append_link(&mut header, path, target)
+        }
     }
-    builder.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_in_pieces_is_the_same_as_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        let noise = arbiter_games::Seed::of_text("noise");
+        let noise: Vec<_> = (0..200).map(|part| noise.derive(&format!("{part}"))).collect();
+        let noise = format!("{noise:?}").repeat(40).into_bytes();
+        let mut whole = Builder::new(Vec::new());
+        let mut items = Vec::new();
+        for (name, bytes) in
+            [("a", &noise[..]), ("b", &[0; 700_000]), ("c", &noise[9..]), ("d", b"")]
+        {
+            fs::write(place.path().join(name), bytes).unwrap();
+            let data = Data::At(place.path().join(name), bytes.len() as u64);
+            let item = Item { path: name.into(), content: Content::File { data, runs: false } };
+            append(&mut whole, &item).unwrap();
+            items.push(item);
+        }
+        let whole = whole.into_inner().unwrap();
+        let caps = Caps { packed: 64 << 20, unpacked: 64 << 20, entries: 9, links: false };
+        for effort in [3, 9] {
+            let mut encoder = zstd::Encoder::new(Vec::new(), effort).unwrap();
+            encoder.write_all(&whole).unwrap();
+            assert_eq!(write(&items, effort, &caps).unwrap(), encoder.finish().unwrap());
+        }
+        let small = Caps { unpacked: 1 << 20, ..caps };
+        assert!(write(&items, 3, &small).unwrap_err().to_string().contains("larger than 1 MiB"));
+        let small = Caps { packed: 1000, ..caps };
+        assert!(write(&items, 3, &small).unwrap_err().to_string().contains("compressed"));
+    }
 }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use tar::{Archive, Entry, EntryType};
+use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::BundleError;
 use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
@@ -22,6 +22,9 @@ use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
 /// The logarithm of the most memory that reading may take, in bytes: we ourselves never ask for
 /// more.
 pub(super) const WINDOW: u32 = 25;
+
+/// The largest PAX header of an entry, in bytes: a path, a link and some attributes.
+const LONGEST_PAX: u64 = 64 << 10;
 
 /// How much is copied at a time, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -36,7 +39,7 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
     let room = Cell::new(Some(caps.room(bytes.len())));
     let mut archive = Archive::new(Capped { inner: decoder, room: &room });
     let mut unpacking = Unpacking::new(to, caps, bytes.len(), &room);
-    let done = unpacking.all(&mut archive);
+    let done = unpacking.tar(&mut archive, false);
     if room.get().is_none() {
         return Err(caps.too_large_for(bytes.len()));
     }
@@ -86,6 +89,44 @@ pub(super) enum Kind {
     Other,
 }
 
+/// What headers before an entry say about it.
+#[derive(Debug, Default)]
+struct Extended {
+    path: Option<Vec<u8>>,
+    /// What it links to.
+    target: Option<Vec<u8>>,
+    /// Its size in bytes.
+    size: Option<u64>,
+}
+
+impl Extended {
+    /// Reads a PAX header.
+    fn pax(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), BundleError> {
+        if entry.size() > LONGEST_PAX {
+            let most = LONGEST_PAX >> 10;
+            return Err(BundleError::unfit(format!(
+                "a header of it is larger than {most} KiB; pack it without extended attributes"
+            )));
+        }
+        let mut header = Vec::new();
+        entry.read_to_end(&mut header).map_err(no_archive)?;
+        for extension in PaxExtensions::new(&header) {
+            let extension = extension.map_err(no_archive)?;
+            let value = extension.value_bytes();
+            match extension.key_bytes() {
+                b"path" => self.path = Some(value.to_vec()),
+                b"linkpath" => self.target = Some(value.to_vec()),
+                b"size" => {
+                    let size = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                    self.size = Some(size.unwrap_or(u64::MAX));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An archive being unpacked.
 pub(super) struct Unpacking<'a> {
     to: &'a Path,
@@ -117,32 +158,41 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Unpacks an archive of our own form.
-    fn all<R: Read>(&mut self, archive: &mut Archive<R>) -> Result<(), BundleError> {
-        let (mut long_path, mut long_target) = (None, None);
+    /// Unpacks a tar archive: one of our own form, or one of those that others write, which may
+    /// have PAX headers too.
+    ///
+    /// The headers that extend an entry are read here and not by the library, which reads them
+    /// whole however long they are.
+    pub(super) fn tar<R: Read>(
+        &mut self,
+        archive: &mut Archive<R>,
+        pax: bool,
+    ) -> Result<(), BundleError> {
+        let mut extended = Extended::default();
         for entry in archive.entries().map_err(no_archive)?.raw(true) {
             let mut entry = entry.map_err(no_archive)?;
             match entry.header().entry_type() {
-                EntryType::GNULongName => long_path = Some(self.long(&mut entry)?),
-                EntryType::GNULongLink => long_target = Some(self.long(&mut entry)?),
-                _ => {
-                    let path = long_path.take().unwrap_or_else(|| entry.path_bytes().into_owned());
-                    let target = long_target.take();
-                    self.tar_entry(path, target, &mut entry)?;
+                EntryType::GNULongName => extended.path = Some(self.long(&mut entry)?),
+                EntryType::GNULongLink => extended.target = Some(self.long(&mut entry)?),
+                // What version control says about the archive as a whole.
+                EntryType::XGlobalHeader if pax => self.check_room(entry.size())?,
+                EntryType::XHeader if pax => {
+                    self.check_room(entry.size())?;
+                    extended.pax(&mut entry)?;
                 }
+                _ => self.tar_entry(std::mem::take(&mut extended), &mut entry)?,
             }
         }
         Ok(())
     }
 
-    /// Unpacks one entry of a tar archive, with this path; `target` is what it links to, if that
-    /// is not in the entry itself.
-    pub(super) fn tar_entry<R: Read>(
+    /// Unpacks one entry of a tar archive.
+    fn tar_entry<R: Read>(
         &mut self,
-        path: Vec<u8>,
-        target: Option<Vec<u8>>,
+        extended: Extended,
         entry: &mut Entry<'_, R>,
     ) -> Result<(), BundleError> {
+        let path = extended.path.unwrap_or_else(|| entry.path_bytes().into_owned());
         let kind = match entry.header().entry_type() {
             EntryType::Directory => Kind::Directory,
             EntryType::Regular => {
@@ -151,11 +201,14 @@ impl<'a> Unpacking<'a> {
             }
             EntryType::Symlink => {
                 let own = || entry.link_name_bytes().map(std::borrow::Cow::into_owned);
-                Kind::Link(target.or_else(own).unwrap_or_default())
+                Kind::Link(extended.target.or_else(own).unwrap_or_default())
             }
             _ => Kind::Other,
         };
         self.check_room(entry.size())?;
+        if extended.size.is_some_and(|size| size != entry.size()) {
+            return Err(BundleError::unfit("an entry of it has two sizes; pack it anew"));
+        }
         self.one(path, kind, entry)
     }
 

@@ -6,8 +6,8 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::{self, Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
@@ -18,8 +18,9 @@ use zip::ZipArchive;
 
 use super::archive::LONGEST_PATH;
 use super::extract::{Capped, Kind, Unpacking, WINDOW, no_archive};
-use super::{Bundle, BundleError, CAPS};
+use super::{Bundle, BundleError, CAPS, MOST_UNPACKED};
 use crate::bot::{Bot, BotError, manifest};
+use crate::bounded_read::read_at_most;
 
 /// The file type in a Unix mode, and that of a symbolic link.
 const TYPE: u32 = 0o170_000;
@@ -29,16 +30,28 @@ const LINK: u32 = 0o120_000;
 /// most, in bytes.
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_LENGTH: usize = 22;
-const LONGEST_END: u64 = 22 + 65_535;
+const LONGEST_END: usize = 22 + 65_535;
 
-/// How each entry begins in the list at the end of a zip archive.
+/// How many such records there may be: a program that was packed may hold zip archives itself.
+const MOST_ENDS: usize = 1000;
+
+/// How the record begins that precedes it in an archive of the zip64 form, and how long it is.
+const LOCATOR_MARK: &[u8] = b"PK\x06\x07";
+const LOCATOR_LENGTH: usize = 20;
+
+/// How each entry begins in the list at the end of a zip archive, and where it has the lengths of
+/// its name, its extra fields and its comment, two bytes each.
 const ENTRY_MARK: &[u8] = b"PK\x01\x02";
+const ENTRY_LENGTHS: usize = 28;
+
+/// What these may be together, in bytes.
+const LONGEST_ENTRY: u32 = 8 << 10;
+
+/// The largest archive that is read from a file, in bytes: it may be compressed better afterwards.
+const MOST_ARCHIVE: u64 = MOST_UNPACKED + (1 << 20);
 
 /// What stands in the first header of a tar archive, and where.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
-
-/// How much of an archive is looked through at a time, in bytes.
-const CHUNK: usize = 64 << 10;
 
 /// A bot as its author has it, ready to go.
 #[derive(Clone, Debug)]
@@ -104,7 +117,7 @@ pub(super) fn pack_anew(bytes: &[u8], form: Form, scratch: &Path) -> Result<Bund
         return Err(CAPS.too_large_packed());
     }
     let to = tempfile::tempdir_in(scratch).map_err(BundleError::system(scratch))?;
-    unpack(&mut Cursor::new(bytes), bytes.len(), form, to.path())?;
+    unpack(bytes, form, to.path())?;
     Bundle::of_source(&top(to.path()).map_err(BundleError::system(to.path()))?)
 }
 
@@ -156,32 +169,27 @@ pub(super) fn top(to: &Path) -> io::Result<PathBuf> {
 
 /// Unpacks the archive at `path` into the empty directory `to`.
 fn unpack_file(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
-    let failed = || BundleError::system(path);
-    let mut file = File::open(path).map_err(failed())?;
-    let packed = usize::try_from(file.metadata().map_err(failed())?.len()).unwrap_or(usize::MAX);
-    unpack(&mut file, packed, form, to)
+    let bytes = read_at_most(path, MOST_ARCHIVE).map_err(BundleError::system(path))?;
+    unpack(&bytes, form, to)
 }
 
-/// Unpacks an archive of so many bytes into the empty directory `to`.
-fn unpack(
-    file: &mut (impl Read + Seek),
-    packed: usize,
-    form: Form,
-    to: &Path,
-) -> Result<(), BundleError> {
+/// Unpacks an archive into the empty directory `to`.
+fn unpack(bytes: &[u8], form: Form, to: &Path) -> Result<(), BundleError> {
+    let packed = bytes.len();
     let room = Cell::new(Some(CAPS.room(packed)));
     let mut unpacking = Unpacking::new(to, &CAPS, packed, &room);
     let done = match form {
-        Form::Tar => tar(Capped { inner: file, room: &room }, &mut unpacking),
+        Form::Tar => unpacking.tar(&mut Archive::new(Capped { inner: bytes, room: &room }), true),
         Form::TarGz => {
-            tar(Capped { inner: MultiGzDecoder::new(file), room: &room }, &mut unpacking)
+            let inner = MultiGzDecoder::new(bytes);
+            unpacking.tar(&mut Archive::new(Capped { inner, room: &room }), true)
         }
         Form::TarZst => {
-            let mut decoder = zstd::Decoder::new(file).map_err(no_archive)?;
+            let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
             decoder.window_log_max(WINDOW).map_err(no_archive)?;
-            tar(Capped { inner: decoder, room: &room }, &mut unpacking)
+            unpacking.tar(&mut Archive::new(Capped { inner: decoder, room: &room }), true)
         }
-        Form::Zip => zip(file, &room, &mut unpacking),
+        Form::Zip => zip(bytes, &room, &mut unpacking),
     };
     if room.get().is_none() {
         return Err(CAPS.too_large_for(packed));
@@ -190,33 +198,16 @@ fn unpack(
     unpacking.link()
 }
 
-/// Unpacks a tar archive, whoever made it.
-fn tar(from: impl Read, unpacking: &mut Unpacking<'_>) -> Result<(), BundleError> {
-    for entry in Archive::new(from).entries().map_err(no_archive)? {
-        let mut entry = entry.map_err(no_archive)?;
-        let kind = entry.header().entry_type();
-        if kind.is_pax_global_extensions() {
-            // What version control says about the archive as a whole.
-            continue;
-        }
-        let path = entry.path_bytes().into_owned();
-        unpacking.tar_entry(path, None, &mut entry)?;
-    }
-    Ok(())
-}
-
 /// Unpacks a zip archive.
 fn zip(
-    file: &mut (impl Read + Seek),
+    bytes: &[u8],
     room: &Cell<Option<u64>>,
     unpacking: &mut Unpacking<'_>,
 ) -> Result<(), BundleError> {
-    if too_many_entries(file).map_err(no_archive)? {
-        return Err(CAPS.too_many());
-    }
-    let promised = entries_of_zip(file).map_err(no_archive)?;
+    check_directory(bytes)?;
+    let promised = entries_of_zip(bytes);
     let broken = |error: zip::result::ZipError| no_archive(error.into());
-    let mut archive = ZipArchive::new(file).map_err(broken)?;
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     if promised.is_some_and(|promised| promised != archive.len()) {
         return Err(BundleError::unfit("some of its files are in there twice"));
     }
@@ -241,41 +232,43 @@ fn zip(
     Ok(())
 }
 
-/// Whether a zip archive has more entries than a bundle may have, whatever it says: each takes
-/// memory as soon as it is opened.
-fn too_many_entries(file: &mut (impl Read + Seek)) -> io::Result<bool> {
-    let (mut marks, mut matched) = (0, 0);
-    let mut buffer = vec![0; CHUNK];
-    file.rewind()?;
-    loop {
-        let read = file.read(&mut buffer)?;
-        for byte in &buffer[..read] {
-            // The mark repeats nothing of its beginning, but for its first byte.
-            matched = if *byte == ENTRY_MARK[matched] {
-                matched + 1
-            } else {
-                usize::from(*byte == ENTRY_MARK[0])
-            };
-            if matched == ENTRY_MARK.len() {
-                (marks, matched) = (marks + 1, 0);
+/// Refuses a zip archive whose directory would take much memory or time, before it is opened: the
+/// library reads all of it at once, and makes room for as many entries as it promises.
+fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
+    let (mut entries, mut ends) = (0, 0);
+    for at in (0..bytes.len()).filter(|at| bytes[*at] == ENTRY_MARK[0]) {
+        let rest = &bytes[at..];
+        if rest.starts_with(ENTRY_MARK) {
+            entries += 1;
+            let lengths = rest.get(ENTRY_LENGTHS..ENTRY_LENGTHS + 6).unwrap_or_default();
+            let lengths =
+                lengths.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 8);
+            if lengths.sum::<u32>() > LONGEST_ENTRY {
+                return Err(BundleError::unfit(
+                    "one of its files has a name or a comment that is too long; shorten it",
+                ));
+            }
+        } else if rest.starts_with(END_MARK) {
+            ends += 1;
+            let locator = at.checked_sub(LOCATOR_LENGTH).map(|before| &bytes[before..]);
+            if locator.is_some_and(|before| before.starts_with(LOCATOR_MARK)) {
+                return Err(BundleError::unfit(
+                    "it is in the zip64 form, for more than a bundle can hold; pack it without",
+                ));
             }
         }
-        if read == 0 || marks > CAPS.entries {
-            file.rewind()?;
-            return Ok(marks > CAPS.entries);
+        if entries > CAPS.entries || ends > MOST_ENDS {
+            return Err(CAPS.too_many());
         }
     }
+    Ok(())
 }
 
 /// How many entries a zip archive says it has, where it says so in the usual way: whoever reads it
 /// by its names finds only the last of those that have the same.
-fn entries_of_zip(file: &mut (impl Read + Seek)) -> io::Result<Option<usize>> {
-    let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_END)))?;
-    let mut end = Vec::new();
-    file.read_to_end(&mut end)?;
-    file.rewind()?;
-    let begins = end.windows(END_LENGTH).rposition(|window| window.starts_with(END_MARK));
-    let count = begins.map(|begins| u16::from_le_bytes([end[begins + 10], end[begins + 11]]));
-    Ok(count.filter(|count| *count != u16::MAX).map(usize::from))
+fn entries_of_zip(bytes: &[u8]) -> Option<usize> {
+    let end = &bytes[bytes.len().saturating_sub(LONGEST_END)..];
+    let begins = end.windows(END_LENGTH).rposition(|window| window.starts_with(END_MARK))?;
+    let count = u16::from_le_bytes([end[begins + 10], end[begins + 11]]);
+    (count != u16::MAX).then_some(count.into())
 }

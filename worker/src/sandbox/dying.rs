@@ -1,11 +1,10 @@
-//! What dies slowly. Most jails are empty a moment after they were killed. A process that is inside a
-//! long call of the kernel, which no signal interrupts, takes as long as that call does; it does so
-//! beside play, and a thread of its own removes what is left.
+//! What dies slowly. Most jails are empty a moment after they were killed. A process that is inside
+//! a long call of the kernel, which no signal interrupts, takes as long as that call does. It does
+//! so beside play, and another thread removes what is left.
 //!
 //! What dies may use every processor, where it comes after everybody else. A slot that left it does
-//! not play meanwhile. Which slot that is tells the thread: a jail is opened, used and closed by one.
+//! not play meanwhile. The thread tells which slot that is: one opens, uses and closes a jail.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +16,7 @@ use tracing::{error, info, warn};
 use super::bare::Children;
 use super::cgroup::Cgroup;
 use super::home::Home;
+use super::removal::remove_tree;
 use super::walls::Cell;
 
 /// Between two looks at what is dying.
@@ -66,10 +66,7 @@ impl Remains {
             home.remove()?;
             self.home = None;
         }
-        match self.directory.as_ref().map_or(Ok(()), fs::remove_dir_all) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        self.directory.as_deref().map_or(Ok(false), remove_tree).map(drop)
     }
 }
 

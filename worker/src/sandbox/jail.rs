@@ -56,7 +56,7 @@ enum Motion {
 }
 
 /// What closing a jail came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Closed {
     /// What of the files that were to be kept could not be.
     pub left_out: LeftOut,

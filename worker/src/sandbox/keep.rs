@@ -7,8 +7,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use super::home::Source;
 use super::limits::Limits;
 use super::removal::{self, remove_tree};
 use super::sys;
+use crate::bounded_read::open_regular;
 use crate::fault::{Context as _, Fault};
 
 /// Directories further down than this are not kept.
@@ -31,6 +32,9 @@ const LONGEST: usize = 1024;
 
 /// What files take room by, in bytes.
 const PAGE: usize = 4096;
+
+/// How much of a file is in memory at a time, in bytes: whole pages.
+const PIECE: usize = 16 * PAGE;
 
 /// No more of what is not kept is named.
 const NAMED: usize = 10;
@@ -72,25 +76,31 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Res
             let inner = rustix::fs::openat(to, &name, flags, Mode::empty())?;
             put(&entry.path(), &inner, user, limits)?;
         } else if found.is_file() && found.len() <= limits.disk.0 {
-            let bytes = fs::read(entry.path())?;
+            let kept = open_regular(&entry.path())?;
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(found.permissions().mode() & 0o755);
             let open = || rustix::fs::openat(to, &name, flags, mode);
-            write(&File::from(sys::acting_as(user, open)?), &bytes)?;
+            copy(&mut kept.take(found.len()), &File::from(sys::acting_as(user, open)?))?;
         }
     }
     Ok(())
 }
 
-/// Writes a new file. Where it has nothing but zeros for a page, it gets a hole: what took no room
-/// takes none when it comes back.
-fn write(file: &File, bytes: &[u8]) -> io::Result<()> {
-    for (page, at) in bytes.chunks(PAGE).zip((0..).step_by(PAGE)) {
-        if page.iter().any(|byte| *byte != 0) {
-            file.write_all_at(page, at)?;
+/// Copies what is left to read into a new file, and tells its length. Where there is nothing but
+/// zeros for a page, it gets a hole: what took no room takes none when it comes back.
+fn copy(from: &mut impl Read, to: &File) -> io::Result<u64> {
+    let (mut length, mut piece) = (0, Vec::with_capacity(PIECE));
+    while from.by_ref().take(PIECE as u64).read_to_end(&mut piece)? > 0 {
+        for (page, at) in piece.chunks(PAGE).zip((length..).step_by(PAGE)) {
+            if page.iter().any(|byte| *byte != 0) {
+                to.write_all_at(page, at)?;
+            }
         }
+        length += piece.len() as u64;
+        piece.clear();
     }
-    file.set_len(bytes.len() as u64)
+    to.set_len(length)?;
+    Ok(length)
 }
 
 /// Removes what stands in the way of something kept: the bot put it where a file of another kind,
@@ -206,25 +216,28 @@ impl Taking<'_> {
         }
     }
 
-    fn file(&mut self, file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
-        let mut contents = Vec::new();
+    fn file(&mut self, mut file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
         // A file with holes may be longer than all that fits.
-        let length = file.take(self.bytes + 1).read_to_end(&mut contents)?;
-        // It takes whole pages when it comes back, whatever it is full of.
-        let room = length.next_multiple_of(PAGE) as u64;
-        let Some(left) = self.bytes.checked_sub(room) else {
+        if file.metadata()?.len() > self.bytes {
             self.leave_out(path);
             return Ok(());
-        };
-        if self.original(path).is_some_and(|own| is(&own, &contents, runs)) {
+        }
+        if self.original(path).is_some_and(|own| is(&own, &file, runs)) {
             return Ok(());
         }
+        file.rewind()?;
+        let kept = File::create(target)?;
+        let length = copy(&mut (&file).take(self.bytes + 1), &kept)?;
+        // It takes whole pages when it comes back, whatever it is full of.
+        let Some(left) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
+            self.leave_out(path);
+            return fs::remove_file(target);
+        };
         (self.bytes, self.files) = (left, self.files - 1);
-        write(&File::create(target)?, &contents)?;
         // At level C linkers may not make a program what it is.
-        let runs = runs || self.among.is_some() && is_program(&contents);
+        let runs = runs || self.among.is_some() && is_program(&file)?;
         let mode = if runs { 0o755 } else { 0o644 };
-        fs::set_permissions(target, Permissions::from_mode(mode))
+        kept.set_permissions(Permissions::from_mode(mode))
     }
 
     /// Where the bot's own file of this path would be.
@@ -236,16 +249,32 @@ impl Taking<'_> {
     }
 }
 
-/// Whether the kernel could execute a file with these contents.
-fn is_program(contents: &[u8]) -> bool {
-    contents.starts_with(b"\x7FELF") || contents.starts_with(b"#!")
+/// Whether the kernel could execute this file.
+fn is_program(file: &File) -> io::Result<bool> {
+    let mut magic = [0; 4];
+    let read = file.read_at(&mut magic, 0)?;
+    Ok(magic[..read].starts_with(b"\x7FELF") || magic[..read].starts_with(b"#!"))
 }
 
-/// Whether `path` is a regular file with these contents, which may be executed or not.
-fn is(path: &Path, contents: &[u8], runs: bool) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| {
-        let same = found.is_file() && found.len() == contents.len() as u64;
-        let executable = found.permissions().mode() & 0o111 != 0;
-        same && executable == runs && fs::read(path).is_ok_and(|bytes| bytes == contents)
-    })
+/// Whether `path` is a regular file with the contents of `file`, which may be executed or not.
+fn is(path: &Path, file: &File, runs: bool) -> bool {
+    let Ok(found) = fs::symlink_metadata(path) else { return false };
+    let executable = found.permissions().mode() & 0o111 != 0;
+    let same_length = file.metadata().is_ok_and(|other| other.len() == found.len());
+    found.is_file() && executable == runs && same_length && is_same(path, file).unwrap_or(false)
+}
+
+/// Whether what is at `path` is what is left to read of `file`. A piece of each is in memory.
+fn is_same(path: &Path, file: &File) -> io::Result<bool> {
+    let mut own = BufReader::with_capacity(PIECE, open_regular(path)?);
+    let mut other = BufReader::with_capacity(PIECE, file);
+    loop {
+        let (one, two) = (own.fill_buf()?, other.fill_buf()?);
+        let length = one.len().min(two.len());
+        if length == 0 || one[..length] != two[..length] {
+            return Ok(one.is_empty() && two.is_empty());
+        }
+        own.consume(length);
+        other.consume(length);
+    }
 }

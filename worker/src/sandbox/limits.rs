@@ -4,13 +4,13 @@ use std::time::Duration;
 
 pub use arbiter_proto::limits::{Bytes, BytesError, Limits, Ponder};
 
-/// How long what a bot runs may take to stop or to die before that is the bot's fault: it then was in
-/// the kernel all the time. Sixty threads on one processor that all have to take their turn once
+/// How long what a bot runs may take to stop or to die before that is the bot's fault: it then was
+/// in the kernel all the time. Sixty threads on one processor that all have to take their turn once
 /// more need a tenth of it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// The addresses that one process may map, in bytes: room for two memories of WebAssembly, each of
-/// which reserves ten gigabytes, and more than any other runtime asks for.
+/// The addresses that one process may map, in bytes: room for two memories of WebAssembly, each
+/// of which reserves ten gigabytes, and more than any other runtime asks for.
 ///
 /// What is mapped is walked through by calls of the kernel that nothing interrupts, not even a kill:
 /// `/proc/self/smaps` needs 75 ns a page. Memory alone does not bound that, since one page can be

@@ -155,7 +155,9 @@ impl Policy {
 
 /// A word that is no policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a sandbox policy; use auto, strict or off, or what is needed: namespaces or landlock")]
+#[error(
+    "`{0}` is not a sandbox policy; use auto, strict or off, or what is needed: namespaces or landlock"
+)]
 pub struct UnknownPolicy(String);
 
 impl FromStr for Policy {

@@ -74,8 +74,8 @@ impl Watch {
         self.all().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
     }
 
-    /// Whether no thread of any process has its turn, or waits for one: each has stopped or ended, or
-    /// sleeps where only the kernel wakes it, on its way to where it stops.
+    /// Whether no thread of any process has its turn, or waits for one: each has stopped or ended,
+    /// or sleeps where only the kernel wakes it, on its way to where it stops.
     pub(super) fn stand(&self) -> bool {
         self.all().into_iter().all(|pid| {
             let threads = self.numbers(&format!("{pid}/task"));

@@ -1,12 +1,15 @@
 //! What led to a forfeit, for the bot's author.
 
-use std::fs;
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use arbiter_games::{Forfeit, GameName};
+use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 
 use super::Failing;
+use crate::bounded_read::open_regular;
 use crate::seat::Framing;
 use crate::table::{SeatReport, framing};
 
@@ -37,13 +40,11 @@ pub(super) fn failing(
     record: &Path,
 ) -> Failing {
     let detail = report.detail.clone().unwrap_or_else(|| forfeit.to_string());
-    let turns = conversation(record, seat);
-    let answer = turns.iter().filter(|turn| turn.starts_with('<')).count();
+    let Conversation { turns, answers } = conversation(record, seat);
     let verdict = format!("{place}: it forfeits, {detail}");
-    let mut evidence = vec![format!("{place}, after {answer} answers: {detail}")];
-    let shown = &turns[turns.len().saturating_sub(TURNS)..];
-    evidence.extend(shown.iter().map(|turn| format!("  {turn}")));
-    evidence.extend(expected(game, forfeit, &detail, answer).map(str::to_owned));
+    let mut evidence = vec![format!("{place}, after {answers} answers: {detail}")];
+    evidence.extend(turns.iter().map(|turn| format!("  {turn}")));
+    evidence.extend(expected(game, forfeit, &detail, answers).map(str::to_owned));
     let stderr = String::from_utf8_lossy(&report.remains.stderr);
     let lines: Vec<_> = stderr.lines().collect();
     if !lines.is_empty() {
@@ -54,16 +55,36 @@ pub(super) fn failing(
     Failing { verdict, evidence: evidence.join("\n") }
 }
 
-/// What was said to the bot, `>`, and what it answered, `<`, in order.
-fn conversation(record: &Path, seat: usize) -> Vec<String> {
+/// The end of a conversation.
+#[derive(Debug, Default)]
+struct Conversation {
+    /// The last turns, in order: what was said to the bot, `>`, and what it answered, `<`.
+    turns: VecDeque<String>,
+    /// How many answers there were in all.
+    answers: usize,
+}
+
+/// What was said to the bot and what it answered, read line by line: a record may be long.
+fn conversation(record: &Path, seat: usize) -> Conversation {
+    let mut found = Conversation::default();
     // Without a record there is less to show.
-    let text = fs::read_to_string(record).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    let turns = lines.filter(|line| line.seat == Some(seat)).filter_map(|line| {
-        let said = line.send.map(|text| format!("> {}", cut(&text)));
-        said.or_else(|| line.reply.map(|text| format!("< {}", cut(&text))))
-    });
-    turns.collect()
+    let Ok(file) = open_regular(record) else { return found };
+    let (mut lines, mut text) = (BufReader::new(file), Vec::new());
+    while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text).is_ok_and(|read| read > 0)
+    {
+        if let Ok(line) = serde_json::from_slice::<Line>(&text)
+            && line.seat == Some(seat)
+        {
+            found.answers += usize::from(line.send.is_none() && line.reply.is_some());
+            let said = line.send.map(|text| format!("> {}", cut(&text)));
+            found.turns.extend(said.or_else(|| line.reply.map(|text| format!("< {}", cut(&text)))));
+            if found.turns.len() > TURNS {
+                found.turns.pop_front();
+            }
+        }
+        text.clear();
+    }
+    found
 }
 
 /// The beginning of a text, in one line.

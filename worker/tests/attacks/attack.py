@@ -13,7 +13,7 @@ import sys
 libc = ctypes.CDLL(None, use_errno=True)
 
 # One that is executed again and again is told nothing.
-SECRET, WORKER, PORT = (sys.argv[1:4] + ["", "0", "0"])[:3]
+SECRET, WORKER, PORT = sys.argv[1:4] if len(sys.argv) > 3 else ("", 0, 0)
 WORKER, PORT = int(WORKER), int(PORT)
 
 # How a program ends that was refused memory.

@@ -1,5 +1,6 @@
 /* ends: by itself */
 /* Changes a file that is not its own by bare calls, also with a path whose lower half is zero. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

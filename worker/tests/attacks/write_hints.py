@@ -2,7 +2,7 @@
 # Leaves a number at a file that all bots share: hints, flags, attributes, names, times.
 import ctypes, fcntl, os
 from attack import done, refused
-for path in ("/usr/bin/env", "/dev/null", "/etc/passwd"):
+for path in ("/usr/bin/env", "/dev/null", "/etc/ld.so.cache"):
     file = os.open(path, os.O_RDONLY)
     hint = ctypes.c_uint64(3)
     for command in (1036, 1038):

@@ -95,6 +95,10 @@ fn compare_memory(lab: &Lab) {
     };
     let after = lab.memory();
     println!("  {before} bytes before, {after} after");
+    if !lab.holds(Guarantee::Disk) {
+        println!("  not compared: without walls the worker itself copies and removes bots' files");
+        return;
+    }
     assert!(after <= before + before / 10, "{before} bytes before, {after} after");
 }
 

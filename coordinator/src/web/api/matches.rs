@@ -1,7 +1,6 @@
 //! Matches: played, planned, and step by step.
 
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
-use std::io::BufReader;
 
 use arbiter_games::{Forfeit, Seat};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
@@ -327,8 +326,8 @@ impl Question for GetSteps {
         let record = replay::record_of(&asker.shared, &asker.session, &name).await?;
         let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
         let steps = move || {
-            let text = zstd::Decoder::new(&record[..]).map_err(Difference::Unreadable)?;
-            arbiter_replay::steps(BufReader::new(text), from..from.saturating_add(count))
+            let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
+            arbiter_replay::steps(text, from..from.saturating_add(count))
         };
         let found: Steps = replay::replayed(&asker.shared, &asker.session, steps).await?;
         let seats = found.names().iter().map(ToString::to_string).collect();

@@ -88,7 +88,7 @@ fn piece(text: &mut impl Read) -> io::Result<Bytes> {
 fn unpacked(packed: Bytes) -> Body {
     let (pieces, sent) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
-        let mut decoder = zstd::Decoder::new(&packed[..]);
+        let mut decoder = arbiter_replay::unpack(&packed);
         loop {
             let piece = match &mut decoder {
                 Ok(decoder) => piece(decoder),

@@ -1,0 +1,134 @@
+//! Reads files that strangers wrote, with a limit on the bytes.
+//!
+//! A file in a bundle, a bot's directory or a build's output may be a FIFO that never delivers, a
+//! device that never ends, or longer than the memory of this machine. Every file of that kind which
+//! our own processes read goes through here: only regular files are opened, and no more bytes than
+//! the caller's limit are read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use arbiter_proto::limits::Bytes;
+use rustix::fs::OFlags;
+
+/// Opens a regular file for reading. Links are followed.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] if it is a FIFO, a socket, a device or a directory, none of
+/// which is opened or waited for; else what the system says.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let irregular =
+        || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file; put a file there");
+    // Opening a device may already do something.
+    if !fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    // A FIFO that took its place meanwhile does not block.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+/// [`io::ErrorKind::FileTooLarge`] if it is longer, whatever its length says; and what
+/// [`open_regular`] refuses.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let too_large = || {
+        let error = format!("larger than {}, the most that is read of it", Bytes(most));
+        io::Error::new(io::ErrorKind::FileTooLarge, error)
+    };
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Reads a regular file of at most `most` bytes that holds text.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] if it is not UTF-8; and what [`read_at_most`] refuses.
+pub fn read_text_at_most(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_at_most(path, most)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// The path of `name` in `directory`, which must not lead out of it through links.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] if it is not there, [`io::ErrorKind::InvalidInput`] if it leads out.
+pub fn within(directory: &Path, name: &str) -> io::Result<PathBuf> {
+    // A link to nowhere is there, and is no file.
+    let found = fs::symlink_metadata(directory.join(name))?;
+    let leads_out = || {
+        let error = "a link that leads nowhere in the bot's directory; put the file there";
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    };
+    let real = fs::canonicalize(directory.join(name));
+    if !found.is_symlink() {
+        return real;
+    }
+    let top = fs::canonicalize(directory)?;
+    real.ok().filter(|real| real.starts_with(top)).ok_or_else(leads_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn files_are_read_up_to_the_limit() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        fs::write(&path, [b'x'; 100]).unwrap();
+        assert_eq!(read_text_at_most(&path, 100).unwrap().len(), 100);
+        let error = read_at_most(&path, 64).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(error.to_string().contains("64 B"), "{error}");
+        fs::write(&path, b"\xff").unwrap();
+        let error = read_text_at_most(&path, 64).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn what_never_ends_is_not_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let fifo = place.path().join("fifo");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for path in [&fifo, Path::new("/dev/zero"), Path::new("/dev/tty"), place.path()] {
+            let error = read_at_most(path, 64).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}: {error}", path.display());
+        }
+        // The length of these is said to be 0.
+        assert!(read_at_most(Path::new("/proc/self/smaps"), 64).is_err());
+    }
+
+    #[test]
+    fn links_stay_within() {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        fs::create_dir(&inside).unwrap();
+        fs::write(inside.join("file"), "").unwrap();
+        fs::write(place.path().join("outside"), "").unwrap();
+        symlink("file", inside.join("link")).unwrap();
+        assert!(within(&inside, "link").unwrap().ends_with("inside/file"));
+        assert_eq!(within(&inside, "gone").unwrap_err().kind(), io::ErrorKind::NotFound);
+        for target in ["../outside", "/etc/passwd", "gone", "loop"] {
+            symlink(target, inside.join("loop")).unwrap();
+            let error = within(&inside, "loop").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{target}: {error}");
+            fs::remove_file(inside.join("loop")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Bundles that are small and ask for much memory: each is refused, or unpacked, by a process that
+//! may have little. They are unpacked in a child of this program, which runs itself under a limit
+//! on its address space: a blow-up ends the child.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+use std::env;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use arbiter_worker::bot::Bot;
+use arbiter_worker::bundle;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tar::{Builder, EntryType, Header};
+
+/// What the child may have of address space, in KiB. It begins with a third of it.
+const MOST_MEMORY: u32 = 448 << 10;
+
+/// Names the archive to the child.
+const ARCHIVE: &str = "ARBITER_TEST_ARCHIVE";
+
+/// How long contents are that are too long for the child, in MiB.
+const MUCH: usize = 200;
+
+const MANIFEST: &[u8] = b"name = \"small\"\nrun = [\"./run\"]\n";
+
+/// What the child does: the same as a worker with a bundle that it fetched.
+#[test]
+fn child() {
+    let Some(archive) = env::var_os(ARCHIVE) else { return };
+    let bytes = fs::read(archive).unwrap();
+    let to = tempfile::tempdir().unwrap();
+    let unpacked = bundle::unpack(&bytes, to.path()).map_err(|error| error.to_string());
+    let loaded = unpacked.and_then(|()| {
+        Bot::unpacked(to.path(), blake3::hash(&bytes)).map_err(|error| error.to_string())
+    });
+    match loaded {
+        Ok(bot) => println!("said: {} can play", bot.name),
+        Err(why) => println!("said: {why}"),
+    }
+}
+
+/// What a process that may have little memory says of an archive.
+#[expect(clippy::disallowed_methods, reason = "it runs this program again, under a limit")]
+fn said(archive: &[u8]) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), archive).unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {MOST_MEMORY} && exec \"$0\" \"$@\"")])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env(ARCHIVE, file.path())
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = stdout.lines().find_map(|line| line.split_once("said: "));
+    let Some((_, said)) = said else {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        panic!("{} bytes ended the process: {} {stdout} {stderr}", archive.len(), output.status);
+    };
+    said.to_owned()
+}
+
+/// A tar archive compressed by Zstandard or by gzip, of parts that may be repeated.
+struct Parts {
+    compress: fn(&[u8]) -> Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+fn zst(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+impl Parts {
+    fn new(compress: fn(&[u8]) -> Vec<u8>) -> Self {
+        Self { compress, bytes: Vec::new() }
+    }
+
+    fn bytes(self, bytes: &[u8]) -> Self {
+        self.repeated(bytes, 1)
+    }
+
+    /// So many times the same bytes.
+    fn repeated(mut self, bytes: &[u8], times: usize) -> Self {
+        self.bytes.extend((self.compress)(bytes).repeat(times));
+        self
+    }
+
+    fn header(self, kind: EntryType, path: &str, size: usize) -> Self {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(kind);
+        header.set_mode(0o755);
+        header.set_size(size as u64);
+        header.set_cksum();
+        self.bytes(header.as_bytes())
+    }
+
+    /// An entry of [`MUCH`] mebibytes, of which so many bytes are in front.
+    fn long(self, kind: EntryType, path: &str, front: &[u8], part: &[u8]) -> Self {
+        assert_eq!(part.len(), 1 << 20);
+        let entry = self.header(kind, path, MUCH << 20);
+        let first: Vec<_> = front.iter().chain(part).copied().take(1 << 20).collect();
+        entry.bytes(&first).repeated(part, MUCH - 1)
+    }
+
+    /// A bot that could play, and the end of the archive.
+    fn small_bot(self, directory: &str) -> Vec<u8> {
+        let mut builder = Builder::new(Vec::new());
+        for (name, contents) in [("bot.toml", MANIFEST), ("run", b"#!/bin/sh\n")] {
+            let mut header = Header::new_gnu();
+            header.set_mode(0o755);
+            header.set_size(contents.len() as u64);
+            builder.append_data(&mut header, format!("{directory}{name}"), contents).unwrap();
+        }
+        self.bytes(&builder.into_inner().unwrap()).bytes
+    }
+}
+
+/// A mebibyte that does not compress so well that it is taken for a bomb.
+fn part(line: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut text = String::new();
+    for number in 0.. {
+        text += &line(number);
+        if text.len() >= 1 << 20 {
+            break;
+        }
+    }
+    text.into_bytes()[..1 << 20].to_vec()
+}
+
+#[test]
+fn manifests_are_small() {
+    let toml = part(|number| format!("k = [[[{number}]], \"a\"]\n"));
+    for name in ["bot.toml", "meta"] {
+        let long = Parts::new(zst).long(EntryType::Regular, name, MANIFEST, &toml);
+        let said = said(&long.header(EntryType::Regular, "run", 0).bytes(&[0; 1024]).bytes);
+        assert!(said.contains(name) && said.contains("64 KiB"), "{name}: {said}");
+        assert!(said.contains("keep only"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn headers_are_small() {
+    let name = part(|number| format!("{number:x}/"));
+    // Our own form is compressed by Zstandard and has no PAX headers; others write them.
+    let expected: [(EntryType, &str, &str); 4] = [
+        (EntryType::XHeader, "neither a file", "larger than 64 KiB"),
+        (EntryType::XGlobalHeader, "neither a file", "small can play"),
+        (EntryType::GNULongName, "no path", "no path"),
+        (EntryType::GNULongLink, "small can play", "small can play"),
+    ];
+    for (kind, ours, theirs) in expected {
+        for (compress, due) in [(zst as fn(&[u8]) -> Vec<u8>, ours), (gz, theirs)] {
+            let long = Parts::new(compress).long(kind, "x", b"209715200 path=", &name);
+            let said = said(&long.small_bot(""));
+            assert!(said.contains(due), "{kind:?}: {due:?} in {said}");
+        }
+    }
+}
+
+#[test]
+fn much_data_is_packed_in_little_memory() {
+    let data = part(|number| format!("{number:x}"));
+    // In a directory of its own it is packed anew.
+    let long = Parts::new(zst).long(EntryType::Regular, "bot/data", b"", &data);
+    let said = said(&long.small_bot("bot/"));
+    assert_eq!(said, "small can play");
+}
+
+#[test]
+fn manifests_that_are_no_files_are_not_read() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |what: &str| {
+        let error = Bot::load(place.path()).unwrap_err().to_string();
+        assert!(error.contains("bot.toml") && error.contains("put"), "{what}: {error}");
+        fs::remove_file(place.path().join("bot.toml")).unwrap();
+    };
+    fs::write(place.path().join("run"), "").unwrap();
+    let manifest = place.path().join("bot.toml");
+    for target in ["/dev/zero", "/dev/stdin", "/etc/passwd", "../nowhere", "bot.toml"] {
+        symlink(target, &manifest).unwrap();
+        refused(target);
+    }
+    let fifo = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &manifest, fifo, mode, 0).unwrap();
+    refused("a FIFO");
+    symlink("conf", &manifest).unwrap();
+    fs::write(place.path().join("conf"), MANIFEST).unwrap();
+    let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(place.path().join("run"), mode).unwrap();
+    assert_eq!(Bot::load(Path::new(place.path())).unwrap().name.as_str(), "small");
+}
