@@ -28,7 +28,9 @@ use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
 };
-use crate::rpc::{self, Changes, Playing, ServeError, Shared, Tls, Turns, Watched};
+use crate::rpc::{
+    self, Budgets, Changes, EditionWatches, Playing, ServeError, Shared, Tls, Turns, Watched,
+};
 use crate::store::Store;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
@@ -154,6 +156,8 @@ impl Coordinator {
             reply_times: Kept::new(REPLY_TIMES),
             playing: Playing::default(),
             watched: Watched::default(),
+            edition_watches: EditionWatches::default(),
+            budgets: Budgets::default(),
             terms: config.terms,
             store,
             clearing,

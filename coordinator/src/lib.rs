@@ -9,6 +9,7 @@ pub mod access;
 pub mod boards;
 mod bucket;
 pub mod clearing;
+mod connections;
 pub mod coordinator;
 pub mod db;
 pub mod kept;

@@ -85,6 +85,8 @@ pub struct Metrics {
     editions_completed: Counter,
     editions_refused: Counter,
     failures: Family<Work, Counter>,
+    /// How often an edition was read for those who watch it, however many they are.
+    pub(crate) edition_reads: Counter,
     /// Browsers that watch something live.
     pub(crate) viewers: Watched,
     /// Workers whose streams are open here.
@@ -111,6 +113,7 @@ impl Default for Metrics {
             editions_completed: Counter::default(),
             editions_refused: Counter::default(),
             failures: Family::default(),
+            edition_reads: Counter::default(),
             viewers: Watched::default(),
             sessions: Watched::default(),
             leader: Gauge::default(),
@@ -155,6 +158,8 @@ impl Metrics {
         registry.register("editions_refused", text, self.editions_refused.clone());
         let text = "Rounds of work in the background that failed, and are tried again";
         registry.register("background_failures", text, self.failures.clone());
+        let text = "Times an edition was read for those who watch it, however many they are";
+        registry.register("watched_edition_reads", text, self.edition_reads.clone());
         let text = "Browsers that watch something live";
         registry.register("live_viewers", text, self.viewers.0.clone());
         let text = "Workers whose streams are open here";

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_proto::ids::{EditionId, Entrant, TokenId};
 use arbiter_proto::v1;
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
@@ -18,9 +19,11 @@ use tokio::sync::watch;
 use tokio_stream::Stream;
 use tonic::{Code, Request, Status};
 
+mod admission;
 mod audit;
 mod bot;
 mod dropping;
+mod edition_watch;
 mod entry;
 mod freeze;
 mod matches;
@@ -39,6 +42,8 @@ mod voiding;
 mod watched;
 mod worker;
 
+pub use admission::Budgets;
+pub use edition_watch::EditionWatches;
 pub(crate) use outlook::keep_pace;
 pub use playing::Playing;
 pub(crate) use ranking::place;
@@ -108,6 +113,10 @@ pub struct Shared {
     pub playing: Playing,
     /// Leaderboards that are watched.
     pub watched: Watched,
+    /// Editions that are watched.
+    pub edition_watches: EditionWatches,
+    /// The memory that messages may take, and the calls that may be open.
+    pub budgets: Budgets,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -227,9 +236,27 @@ impl Shared {
 
     /// Who calls, if that token allows what `role` is needed for.
     pub(crate) async fn admit<T>(&self, request: &Request<T>, role: Role) -> Result<Who, Status> {
-        let secret = secret(request)
+        // Who called was found out before the message was read.
+        if let Some(who) = request.extensions().get::<Who>() {
+            return if who.role.covers(role) {
+                Ok(who.clone())
+            } else {
+                Err(lacks(role, who.role))
+            };
+        }
+        self.admit_bearer(secret(request), role, &caller(request)).await
+    }
+
+    /// The same by the token that came with the call, if one did.
+    async fn admit_bearer(
+        &self,
+        secret: Option<Secret>,
+        role: Role,
+        caller: &Caller,
+    ) -> Result<Who, Status> {
+        let secret = secret
             .ok_or_else(|| Status::unauthenticated(format!("this needs a token of role {role}")))?;
-        self.admit_secret(&secret, role, &caller(request)).await
+        self.admit_secret(&secret, role, caller).await
     }
 
     /// Whose token this is, if it allows what `role` is needed for.
@@ -243,8 +270,7 @@ impl Shared {
             Status::unauthenticated("the token is not known here, or was revoked, or has expired")
         })?;
         if !token.role.covers(role) {
-            let error = format!("this needs a token of role {role}, not {}", token.role);
-            return Err(Status::permission_denied(error));
+            return Err(lacks(role, token.role));
         }
         Ok(Who { id: token.id, role: token.role })
     }
@@ -328,8 +354,18 @@ fn caller<T>(request: &Request<T>) -> Caller {
 
 /// The token that a call brings.
 fn secret<T>(request: &Request<T>) -> Option<Secret> {
-    let header = request.metadata().get("authorization")?.to_str().ok()?;
+    bearer(request.metadata().as_ref())
+}
+
+/// The token in the head of a request.
+fn bearer(headers: &HeaderMap) -> Option<Secret> {
+    let header = headers.get("authorization")?.to_str().ok()?;
     header.strip_prefix("Bearer ").map(|text| Secret::from(text.to_owned()))
+}
+
+/// The refusal of a token that does not allow what `role` is needed for.
+fn lacks(role: Role, own: Role) -> Status {
+    Status::permission_denied(format!("this needs a token of role {role}, not {own}"))
 }
 
 /// A time as messages carry it: microseconds since 1970.

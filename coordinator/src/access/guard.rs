@@ -145,7 +145,7 @@ impl Guard {
     }
 
     /// The address that a call is counted for. A whole network of version 6 belongs to one caller.
-    fn origin(&self, caller: &Caller) -> Option<IpAddr> {
+    pub(crate) fn origin(&self, caller: &Caller) -> Option<IpAddr> {
         let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.has(address));
         let mut origin = caller.peer?.to_canonical();
         let forwarded = caller.forwarded.as_deref().unwrap_or_default();

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arbiter_proto::DESCRIPTION;
@@ -15,19 +18,38 @@ use arbiter_proto::v1::tournament_service_server::TournamentServiceServer;
 use arbiter_proto::v1::worker_service_server::WorkerServiceServer;
 use axum::middleware::from_fn_with_state;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::Connected;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
+use super::admission::{ConnectionInfo, LARGEST_REPORT, admit_call};
 use super::{Changes, Shared};
+use crate::connections::{Accepted, Connection, ConnectionLimiter, WriteTimeout};
 use crate::metrics::count_call;
 
-/// The largest message that a worker may send: a lot with all its records.
-const LARGEST_REPORT: usize = 512 << 20;
 /// How long a connection may be silent before it is asked whether anybody is there, and how long
 /// the answer may take: a network that was cut is noticed. How long encryption may take to begin.
 const ALIVE: Duration = Duration::from_secs(10);
+
+/// One in so many of the files that this process may open is for these connections.
+const PART: u64 = 4;
+/// How long a connection may take to make its first call.
+const FIRST_CALL: Duration = Duration::from_secs(20);
+/// How long a connection may be without a call after that. Clients make another one by themselves.
+const IDLE: Duration = Duration::from_secs(600);
+/// Calls that may be open on one connection.
+const CALLS: u32 = 256;
+/// The longest head of a call, in bytes.
+const LONGEST_HEAD: u32 = 16 << 10;
+/// What a connection, and each call on it, may send before we have taken it in, in bytes.
+const WINDOW: u32 = 1 << 20;
+/// Calls on a connection that were given up at once, or broken by us, before it is ended.
+const MOST_RESETS: usize = 32;
 
 /// How long calls that are open when the coordinator stops may take to end.
 pub(crate) const LAST_CALLS: Duration = Duration::from_secs(5);
@@ -135,7 +157,13 @@ pub async fn serve(
     health.set_serving::<AuditServiceServer<Shared>>().await;
     let mut server = Server::builder()
         .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(ALIVE));
+        .http2_keepalive_timeout(Some(ALIVE))
+        .max_concurrent_streams(CALLS)
+        .http2_max_header_list_size(LONGEST_HEAD)
+        .initial_connection_window_size(WINDOW)
+        .initial_stream_window_size(WINDOW)
+        .http2_max_pending_accept_reset_streams(Some(MOST_RESETS))
+        .http2_max_local_error_reset_streams(Some(MOST_RESETS));
     if let Some(tls) = tls {
         server = tls.encrypt(server)?;
     }
@@ -150,19 +178,128 @@ pub async fn serve(
         .add_service(AuditServiceServer::new(shared.clone()));
     let metrics = Arc::clone(shared.queue.metrics());
     let counted = from_fn_with_state(metrics, count_call);
-    let routes = server.add_routes(services.into_axum_router().layer(counted).into());
+    let admitted = from_fn_with_state(shared.clone(), admit_call);
+    let services = services.into_axum_router().layer(admitted).layer(counted);
+    let routes = server.add_routes(services.into());
     let changes = shared.changes.clone();
     let stopped = async {
         stop.await;
         changes.end();
     };
-    // An answer of several packets would wait for the caller to acknowledge the first ones, and
-    // callers take 40 ms for that.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let serving = routes.serve_with_incoming_shutdown(incoming, stopped);
+    let serving = routes.serve_with_incoming_shutdown(incoming(listener), stopped);
     tokio::select! {
         served = serving => served.map_err(|error| transport(&error)),
         () = overdue(&changes) => Ok(()),
+    }
+}
+
+/// The connections that are made, one after the other.
+fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<Served>> {
+    let (sender, connections) = mpsc::channel(1);
+    let limiter = ConnectionLimiter::new(PART);
+    tokio::spawn(async move {
+        loop {
+            let accepted = tokio::select! {
+                accepted = limiter.accept(&listener) => accepted,
+                () = sender.closed() => return,
+            };
+            if sender.send(Ok(Served::new(accepted))).await.is_err() {
+                return;
+            }
+        }
+    });
+    ReceiverStream::new(connections)
+}
+
+/// A connection that makes calls, and is ended if it makes none.
+#[derive(Debug)]
+struct Served {
+    stream: WriteTimeout,
+    peer: SocketAddr,
+    connection: Arc<Connection>,
+    closed: Option<oneshot::Receiver<()>>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Served {
+    fn new(Accepted { stream, peer, connection, closed }: Accepted) -> Self {
+        let timer = Box::pin(tokio::time::sleep(FIRST_CALL));
+        let stream = WriteTimeout::new(stream);
+        Self { stream, peer, connection, closed: Some(closed), timer }
+    }
+
+    /// Waits until the connection is to be ended: why.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let closed =
+            self.closed.as_mut().is_none_or(|closed| Pin::new(closed).poll(context).is_ready());
+        if closed {
+            self.closed = None;
+            let error = "it makes room for another connection";
+            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, error));
+        }
+        while self.timer.as_mut().poll(context).is_ready() {
+            let left = match self.connection.idle() {
+                None => IDLE,
+                Some((idle, used)) => (if used { IDLE } else { FIRST_CALL }).saturating_sub(idle),
+            };
+            if left.is_zero() {
+                let error = io::Error::new(io::ErrorKind::TimedOut, "it makes no call");
+                return Poll::Ready(error);
+            }
+            self.timer.as_mut().reset(Instant::now() + left);
+        }
+        Poll::Pending
+    }
+}
+
+impl Connected for Served {
+    type ConnectInfo = ConnectionInfo;
+
+    fn connect_info(&self) -> ConnectionInfo {
+        ConnectionInfo { peer: self.peer.ip(), connection: Arc::clone(&self.connection) }
+    }
+}
+
+impl AsyncRead for Served {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Poll::Ready(error) = self.poll_end(context) {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Served {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

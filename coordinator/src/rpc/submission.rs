@@ -231,7 +231,7 @@ async fn receive(parts: impl Stream<Item = Result<Vec<u8>, Status>>) -> Result<R
                 "the bundle is larger than {} MiB; leave out what the bot does not need",
                 LARGEST >> 20
             );
-            return Err(Status::invalid_argument(error));
+            return Err(Status::resource_exhausted(error));
         }
         if pieces.send(piece).await.is_err() {
             // The writer has failed, and says why.

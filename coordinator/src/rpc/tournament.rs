@@ -13,8 +13,6 @@ use arbiter_proto::v1::{
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::status::{database, match_id, missing};
@@ -119,32 +117,7 @@ impl TournamentService for Shared {
         &self,
         request: Request<WatchEditionRequest>,
     ) -> Result<Response<Self::WatchEditionStream>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let WatchEditionRequest { tournament, edition } = request.into_inner();
-        let tournament = self.tournament(&tournament).await?;
-        let edition = self.which(&tournament, edition, Which::Newest, None).await?;
-        let (sender, states) = mpsc::channel(1);
-        let mut changes = self.changes.watch();
-        let shared = self.clone();
-        tokio::spawn(async move {
-            let mut last = None;
-            loop {
-                let state = shared.state_of(&tournament, &edition, &viewer).await;
-                let over = !matches!(&state, Ok((_, false)));
-                let state = state.map(|(state, _)| state);
-                let seen = state.as_ref().ok().cloned().map(without_forecast);
-                if over || seen != last {
-                    last = seen;
-                    if sender.send(state).await.is_err() || over {
-                        return;
-                    }
-                }
-                if !changes.next_unless(sender.closed()).await {
-                    return;
-                }
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(states))))
+        self.watch_one(request).await.map(Response::new)
     }
 
     async fn cancel_tournament(
@@ -373,7 +346,7 @@ impl Shared {
     }
 
     /// How an edition stands, and whether it is over.
-    async fn state_of(
+    pub(super) async fn state_of(
         &self,
         tournament: &tournaments::Tournament,
         edition: &editions::Edition,
@@ -404,7 +377,7 @@ impl Shared {
 }
 
 /// An edition without what changes as time goes by although nothing happens.
-fn without_forecast(edition: Edition) -> Edition {
+pub(super) fn without_forecast(edition: Edition) -> Edition {
     Edition { eta_us: None, rate: None, ..edition }
 }
 

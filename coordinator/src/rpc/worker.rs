@@ -33,6 +33,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
+use super::admission::Reservation;
 use super::playing::Stream;
 use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
@@ -70,6 +71,7 @@ impl WorkerService for Shared {
         self.admit(&request, Role::Worker).await?;
         let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
         let caller = caller(&request);
+        let memory = request.extensions().get::<Reservation>().cloned().unwrap_or_default();
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let Hello { name, build, sandbox, .. } = &hello;
@@ -81,7 +83,8 @@ impl WorkerService for Shared {
         let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
         let shared = Arc::new(self.clone());
-        let session = Session { shared, worker, number, database, secret, caller, outbound };
+        let session =
+            Session { shared, worker, number, database, secret, caller, memory, outbound };
         let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -134,6 +137,8 @@ struct Session {
     secret: Secret,
     /// Where it comes from.
     caller: Caller,
+    /// The memory of the last message.
+    memory: Reservation,
     outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
 }
 
@@ -365,10 +370,13 @@ impl Session {
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let (lease, came) = (lease(report.lease)?, Instant::now());
         let parent = TraceParent::carried(&report.trace);
+        // It is free for other reports when this one is stored.
+        let memory = self.memory.take();
         self.shared.playing.end(self.stream(), &[lease]);
         if let Some(tried) = report.trial {
             let (shared, worker) = (Arc::clone(&self.shared), self.worker);
             let end = async move {
+                let _memory = memory;
                 let span = Span::follow("trial stored", parent.as_ref());
                 shared.end_trial(worker, lease, tried, came, span).await
             };
@@ -392,6 +400,7 @@ impl Session {
             Box::pin(async move { shared.malformed(lease, reason, came).await })
         };
         let store = async move {
+            let _memory = memory;
             let mut span = Span::follow("report stored", parent.as_ref());
             let stored = match shared.reporter.report(report).await {
                 Ok(queue::Verdict::Malformed) => {

@@ -1,0 +1,542 @@
+//! What happens to a call before its message is read: who calls is asked, from the head of the
+//! request alone, and then no more of its body is taken than such a caller may send.
+//!
+//! # Theory of operation
+//!
+//! [`rule`] says of each method which role it needs and how large a message of it may be. A call
+//! without a token that allows it is refused before a byte of its body is read. The services ask
+//! for the role again: this is the first door and not the only one.
+//!
+//! A message is announced by its length. Before it is taken in, its bytes are reserved from the
+//! [`Budgets`] of its kind of caller, and given back when the next message of the stream begins, or
+//! whenever the service is done with it ([`Reservation`]). So the memory of all messages together
+//! has a bound: decoding one takes its bytes twice. A message that arrives too slowly is refused,
+//! since its reservation keeps others waiting.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use arbiter_proto::limits::Bytes as Amount;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Frame};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+use tonic::Status;
+
+use super::{Shared, bearer};
+use crate::access::Role;
+use crate::access::guard::Caller;
+use crate::connections::Connection;
+
+/// The largest message of a call that everybody may make, in bytes: it names things.
+const LARGEST_OF_GUESTS: usize = 16 << 10;
+/// The largest message of a call that needs a token, in bytes: a tournament file, a piece of a
+/// bundle.
+const LARGEST_OF_CLIENTS: usize = 1 << 20;
+/// The largest message of a worker, in bytes: a lot with all its records.
+pub(super) const LARGEST_REPORT: usize = 512 << 20;
+
+/// Bytes of messages in memory from callers without a token.
+const GUESTS: usize = 16 << 20;
+/// The same from players, organisers and administrators.
+const CLIENTS: usize = 64 << 20;
+/// The same from workers, of messages of up to [`SMALL_REPORT`].
+const SMALL_REPORTS: usize = 64 << 20;
+/// The same from workers, of larger ones: these wait for each other.
+const LARGE_REPORTS: usize = LARGEST_REPORT;
+const SMALL_REPORT: usize = 1 << 20;
+
+/// The unit in which bytes are reserved.
+const UNIT: usize = 1 << 10;
+
+/// How long a message may take to arrive, however slowly it does; one that is the only message of
+/// its call includes the end of the body.
+const GRACE: Duration = Duration::from_secs(30);
+/// How fast it has to arrive after that, in bytes a second, on average.
+const RATE: u64 = 64 << 10;
+
+/// Calls that may be open at a time from one address without a token.
+const CALLS_OF_ADDRESS: usize = 512;
+/// Calls that may be open at a time with one token.
+const CALLS_OF_TOKEN: usize = 4096;
+/// Calls that may be open at a time without a token, from all addresses.
+const CALLS_OF_GUESTS: usize = 8192;
+
+/// What a call needs, and may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rule {
+    /// The role whose token it needs; none if everybody may call.
+    role: Option<Role>,
+    /// Its largest message, in bytes.
+    largest: usize,
+    /// Whether the caller may be silent between messages for as long as it likes.
+    rests: bool,
+}
+
+/// What is known of a method of ours by its path. What is not known needs nothing and may send next
+/// to nothing: it will be told that there is no such method.
+fn rule(path: &str) -> Rule {
+    let guest = Rule { role: None, largest: LARGEST_OF_GUESTS, rests: false };
+    let needs = |role| Rule { role: Some(role), largest: LARGEST_OF_CLIENTS, rests: false };
+    let Some((service, method)) = path.trim_start_matches('/').split_once('/') else {
+        return guest;
+    };
+    match (service, method) {
+        ("arbiter.v1.WorkerService", "Work") => {
+            Rule { largest: LARGEST_REPORT, rests: true, ..needs(Role::Worker) }
+        }
+        ("arbiter.v1.WorkerService", _) => needs(Role::Worker),
+        ("arbiter.v1.TokenService", _) => needs(Role::Admin),
+        ("arbiter.v1.AuditService", _) => needs(Role::Organiser),
+        ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetLog" | "WithdrawBot")
+        | ("arbiter.v1.TournamentService", "GetRecord") => needs(Role::Player),
+        ("arbiter.v1.BotService", "ListBots" | "GetBot")
+        | ("arbiter.v1.RankingService", _)
+        | (
+            "arbiter.v1.TournamentService",
+            "ListTournaments" | "GetTournament" | "CertifyEdition" | "WatchEdition"
+            | "CheckEdition" | "ListAside" | "GetMatch" | "ListMatches",
+        ) => guest,
+        // A method that is new and not named here is for organisers until it is.
+        ("arbiter.v1.BotService" | "arbiter.v1.TournamentService", _) => needs(Role::Organiser),
+        ("grpc.reflection.v1.ServerReflection", _) => Rule { rests: true, ..guest },
+        _ => guest,
+    }
+}
+
+/// The memory that messages may take, by who sends them; and the calls that are open.
+#[derive(Clone, Debug)]
+pub struct Budgets {
+    guests: Arc<Semaphore>,
+    clients: Arc<Semaphore>,
+    small_reports: Arc<Semaphore>,
+    large_reports: Arc<Semaphore>,
+    calls: Arc<Mutex<HashMap<Key, usize>>>,
+}
+
+/// Whose calls are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Guests,
+    Address(Option<IpAddr>),
+    Token(i32),
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        let of = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
+        Self {
+            guests: of(GUESTS),
+            clients: of(CLIENTS),
+            small_reports: of(SMALL_REPORTS),
+            large_reports: of(LARGE_REPORTS),
+            calls: Arc::default(),
+        }
+    }
+}
+
+impl Budgets {
+    /// From what a message is reserved, and whether it waits where nothing is left.
+    fn of(&self, role: Option<Role>, length: usize) -> (&Arc<Semaphore>, bool) {
+        match role {
+            None => (&self.guests, false),
+            Some(Role::Worker) if length <= SMALL_REPORT => (&self.small_reports, true),
+            Some(Role::Worker) => (&self.large_reports, true),
+            Some(_) => (&self.clients, false),
+        }
+    }
+
+    /// Counts a call until what is returned is dropped.
+    fn begin(&self, keys: &[(Key, usize)]) -> Result<OpenCall, Status> {
+        let mut open = OpenCall { keys: Vec::new(), calls: Arc::clone(&self.calls) };
+        for (key, most) in keys {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = calls.entry(*key).or_default();
+            if *count >= *most {
+                return Err(Status::resource_exhausted(format!(
+                    "{count} calls from there are open, and no more than {most} may be; end some"
+                )));
+            }
+            *count += 1;
+            open.keys.push(*key);
+        }
+        Ok(open)
+    }
+}
+
+/// A call that is open.
+#[derive(Debug)]
+struct OpenCall {
+    keys: Vec<Key>,
+    calls: Arc<Mutex<HashMap<Key, usize>>>,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in &self.keys {
+            if let Some(count) = calls.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    calls.remove(key);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes that are reserved for the last message of a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reservation(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Reservation {
+    /// Keeps the bytes reserved, also when further messages come, until what is returned is dropped.
+    pub(super) fn take(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, permit: OwnedSemaphorePermit) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+    }
+}
+
+/// Lets a call in, or refuses it.
+pub(super) async fn admit_call(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let rule = rule(request.uri().path());
+    let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let peer = connection.as_ref().map(|connection| connection.peer);
+    let caller = Caller::new(peer, request.headers());
+    let admitted = match rule.role {
+        None => shared.budgets.begin(&[
+            (Key::Guests, CALLS_OF_GUESTS),
+            (Key::Address(shared.guard.origin(&caller)), CALLS_OF_ADDRESS),
+        ]),
+        Some(role) => match shared.admit_bearer(bearer(request.headers()), role, &caller).await {
+            Ok(who) => {
+                if let Some(connection) = &connection {
+                    connection.connection.trust();
+                }
+                let open = shared.budgets.begin(&[(Key::Token(who.id.0), CALLS_OF_TOKEN)]);
+                request.extensions_mut().insert(who);
+                open
+            }
+            Err(status) => Err(status),
+        },
+    };
+    let open = match admitted {
+        Ok(open) => open,
+        Err(status) => return status.into_http(),
+    };
+    let active = connection.map(|connection| connection.connection.begin());
+    let reservation = Reservation::default();
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(reservation.clone());
+    let budgets = shared.budgets.clone();
+    let request = request.map(|body| Body::new(LimitedBody::new(body, rule, budgets, reservation)));
+    next.run(request).await.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            // Both last as long as the answer.
+            let _ = (&open, &active);
+            frame
+        }))
+    })
+}
+
+/// What the server tells of the connection that a call comes over.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionInfo {
+    pub(super) peer: IpAddr,
+    pub(super) connection: Arc<Connection>,
+}
+
+/// Bytes being reserved.
+type Reserving = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+
+/// The body of a request, whose messages are announced before they are taken in.
+struct LimitedBody {
+    body: Body,
+    rule: Rule,
+    budgets: Budgets,
+    reservation: Reservation,
+    /// What has come and was not passed on.
+    rest: Bytes,
+    /// What has come of the announcement of a message: whether it is compressed, and its length.
+    head: Vec<u8>,
+    /// What is still to come of the message.
+    left: usize,
+    reserving: Option<Reserving>,
+    /// When the message began, or the call; nothing between the messages of a stream.
+    since: Option<Instant>,
+    /// Bytes of it that have come.
+    arrived: u64,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// The length of the announcement of a message, in bytes.
+const HEAD: usize = 5;
+
+impl LimitedBody {
+    fn new(body: Body, rule: Rule, budgets: Budgets, reservation: Reservation) -> Self {
+        Self {
+            body,
+            rule,
+            budgets,
+            reservation,
+            rest: Bytes::new(),
+            head: Vec::with_capacity(HEAD),
+            left: 0,
+            reserving: None,
+            since: Some(Instant::now()),
+            arrived: 0,
+            timer: None,
+        }
+    }
+
+    /// Takes in what has come of an announcement; the length of the message, once it is known.
+    fn announced(&mut self) -> Option<usize> {
+        let missing = HEAD - self.head.len();
+        let part = self.rest.split_to(missing.min(self.rest.len()));
+        self.head.extend_from_slice(&part);
+        let length: [u8; 4] = self.head.get(1..HEAD)?.try_into().ok()?;
+        Some(usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX))
+    }
+
+    /// Begins to reserve the bytes of a message.
+    fn reserve(&mut self, length: usize) -> Result<Reserving, Status> {
+        let largest = self.rule.largest;
+        if length > largest {
+            let (length, largest) = (Amount(length as u64), Amount(largest as u64));
+            return Err(Status::resource_exhausted(format!(
+                "a message of {length} is too large: this call takes at most {largest} at a time"
+            )));
+        }
+        // What was reserved for the message before is free, unless the service is not done with it.
+        drop(self.reservation.take());
+        let (budget, waits) = self.budgets.of(self.rule.role, length);
+        let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        match Arc::clone(budget).try_acquire_many_owned(units) {
+            Ok(permit) => Ok(Box::pin(std::future::ready(Some(permit)))),
+            Err(_) if waits => {
+                let budget = Arc::clone(budget);
+                Ok(Box::pin(async move { budget.acquire_many_owned(units).await.ok() }))
+            }
+            Err(_) => Err(Status::resource_exhausted(
+                "too many send messages at this moment; try again in some seconds",
+            )),
+        }
+    }
+
+    /// Looks at the clock while nothing comes.
+    fn late(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        let Some(since) = self.since else { return Poll::Pending };
+        let due = since + GRACE + Duration::from_secs(self.arrived / RATE);
+        let timer =
+            self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due.into())));
+        timer
+            .as_mut()
+            .poll(context)
+            .map(|()| Status::deadline_exceeded("the message arrives too slowly; send it again"))
+    }
+
+    /// The next bytes of a message that is announced.
+    fn contents(&mut self) -> Frame<Bytes> {
+        let part = self.rest.split_to(self.left.min(self.rest.len()));
+        self.left -= part.len();
+        if self.left == 0 && self.rule.rests {
+            self.since = None;
+        }
+        Frame::data(part)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        loop {
+            if let Some(reserving) = &mut self.reserving {
+                let permit = ready!(reserving.as_mut().poll(context));
+                self.reserving = None;
+                if let Some(permit) = permit {
+                    self.reservation.set(permit);
+                }
+                (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
+                let head = std::mem::take(&mut self.head);
+                if self.left == 0 && self.rule.rests {
+                    self.since = None;
+                }
+                return Poll::Ready(Some(Ok(Frame::data(head.into()))));
+            }
+            if !self.rest.is_empty() {
+                if self.left > 0 {
+                    return Poll::Ready(Some(Ok(self.contents())));
+                }
+                if let Some(length) = self.announced() {
+                    self.left = length;
+                    match self.reserve(length) {
+                        Ok(reserving) => self.reserving = Some(reserving),
+                        Err(status) => return Poll::Ready(Some(Err(status))),
+                    }
+                } else if self.since.is_none() {
+                    self.since = Some(Instant::now());
+                }
+                continue;
+            }
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        self.arrived += data.len() as u64;
+                        self.timer = None;
+                        self.rest = data;
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Some(Err(Status::from_error(error.into()))));
+                }
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return self.late(context).map(|status| Some(Err(status))),
+            }
+        }
+    }
+}
+
+impl HttpBody for LimitedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.poll(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: [(&str, &str); 6] = [
+        ("Audit", include_str!("../../../proto/arbiter/v1/audit.proto")),
+        ("Bot", include_str!("../../../proto/arbiter/v1/bot.proto")),
+        ("Ranking", include_str!("../../../proto/arbiter/v1/ranking.proto")),
+        ("Token", include_str!("../../../proto/arbiter/v1/token.proto")),
+        ("Tournament", include_str!("../../../proto/arbiter/v1/tournament.proto")),
+        ("Worker", include_str!("../../../proto/arbiter/v1/worker.proto")),
+    ];
+
+    /// What everybody may call.
+    const OPEN: [&str; 16] = [
+        "CertifyEdition",
+        "CheckEdition",
+        "GetBot",
+        "GetHistory",
+        "GetMatch",
+        "GetMeetings",
+        "GetPlace",
+        "GetRanking",
+        "GetReplyTimes",
+        "GetTournament",
+        "ListAside",
+        "ListBots",
+        "ListMatches",
+        "ListTournaments",
+        "WatchEdition",
+        "WatchRanking",
+    ];
+
+    #[test]
+    fn every_method_of_ours_has_its_rule() {
+        let mut open = Vec::new();
+        for (service, file) in FILES {
+            for line in file.lines().filter_map(|line| line.trim().strip_prefix("rpc ")) {
+                let method = line.split('(').next().unwrap();
+                let rule = rule(&format!("/arbiter.v1.{service}Service/{method}"));
+                let large = rule.largest > LARGEST_OF_CLIENTS;
+                assert_eq!(large, method == "Work", "{method} takes {} bytes", rule.largest);
+                if rule.role.is_none() {
+                    assert_eq!(rule.largest, LARGEST_OF_GUESTS, "{method}");
+                    open.push(method);
+                }
+            }
+        }
+        open.sort_unstable();
+        assert_eq!(open, OPEN);
+        assert_eq!(rule("/no/such").largest, LARGEST_OF_GUESTS);
+        assert_eq!(rule("nothing").role, None);
+    }
+
+    /// A body that reads what comes as it is announced, in pieces of so many bytes.
+    async fn read(bytes: &[u8], piece: usize, rule: Rule) -> Result<Vec<u8>, Status> {
+        let pieces: Vec<_> = bytes.chunks(piece).map(Bytes::copy_from_slice).collect();
+        let pieces = tokio_stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
+        let body = Body::from_stream(pieces);
+        let mut body = LimitedBody::new(body, rule, Budgets::default(), Reservation::default());
+        let mut read = Vec::new();
+        while let Some(frame) = body.frame().await {
+            read.extend_from_slice(&frame?.into_data().unwrap());
+        }
+        Ok(read)
+    }
+
+    #[tokio::test]
+    async fn messages_pass_unchanged_however_they_are_cut() {
+        let rule = rule("/arbiter.v1.RankingService/GetRanking");
+        let mut bytes = Vec::new();
+        for length in [0_u32, 1, 7, 300, 0, 5] {
+            bytes.push(0);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend((0..length).map(|byte| byte.to_le_bytes()[0]));
+        }
+        for piece in [1, 2, 3, 5, 6, 11, 1000] {
+            assert_eq!(read(&bytes, piece, rule).await.unwrap(), bytes, "in pieces of {piece}");
+        }
+        let long = [&[0][..], &(1_u32 << 20).to_be_bytes(), &[1; 100]].concat();
+        let refused = read(&long, 3, rule).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert!(refused.message().contains("at most 16 KiB"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn bytes_are_reserved_while_a_message_is_used() {
+        let budgets = Budgets::default();
+        let rule = rule("/arbiter.v1.WorkerService/Work");
+        let length = 300_u32 << 20;
+        let announced = [&[0][..], &length.to_be_bytes()].concat();
+        let body = || {
+            let body = Body::from(announced.clone());
+            let reservation = Reservation::default();
+            (LimitedBody::new(body, rule, budgets.clone(), reservation.clone()), reservation)
+        };
+        let (mut first, used) = body();
+        assert_eq!(first.frame().await.unwrap().unwrap().into_data().unwrap(), announced);
+        let (mut second, _) = body();
+        let mut waits = std::pin::pin!(second.frame());
+        let pending = std::future::poll_fn(|context| Poll::Ready(waits.as_mut().poll(context)));
+        assert!(pending.await.is_pending());
+        drop(used.take());
+        assert_eq!(waits.await.unwrap().unwrap().into_data().unwrap(), announced);
+    }
+
+    #[test]
+    fn open_calls_are_counted() {
+        let budgets = Budgets::default();
+        let keys = [(Key::Guests, 3), (Key::Address(None), 2)];
+        let one = budgets.begin(&keys).unwrap();
+        let _two = budgets.begin(&keys).unwrap();
+        let refused = budgets.begin(&keys).unwrap_err();
+        assert!(refused.message().contains("no more than 2"), "{refused}");
+        drop(one);
+        assert!(budgets.begin(&keys).is_ok());
+        assert_eq!(budgets.calls.lock().unwrap().get(&Key::Guests), Some(&1));
+    }
+}

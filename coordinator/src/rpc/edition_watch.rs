@@ -1,0 +1,182 @@
+//! How an edition goes, told to all who watch it: it is looked at once for all of them, be they one
+//! or ten thousand.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arbiter_proto::ids::EditionId;
+use arbiter_proto::v1::{Edition, WatchEditionRequest};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Status};
+
+use super::tournament::without_forecast;
+use super::{Answers, Shared, Viewer, Which};
+use crate::db::editions::{self, EditionState};
+use crate::db::tournaments;
+
+/// How long it is remembered which edition a name stands for.
+const REMEMBERED: Duration = Duration::from_millis(500);
+/// Names that are remembered.
+const NAMES: usize = 256;
+
+/// An edition, and whether it is seen by those who may see everything or by all others.
+type Key = (EditionId, bool);
+
+/// How an edition stands and whether it is over; nothing, until it was looked at.
+type State = Option<Result<(Edition, bool), Status>>;
+
+/// An edition with its tournament.
+type Named = (tournaments::Tournament, editions::Edition);
+
+/// The editions that are watched.
+#[derive(Clone, Debug, Default)]
+pub struct EditionWatches {
+    watched: Arc<Mutex<HashMap<Key, watch::Sender<State>>>>,
+    names: Arc<Mutex<HashMap<(String, Option<i32>), (Instant, Named)>>>,
+}
+
+impl EditionWatches {
+    fn watched(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<State>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins those who watch an edition, and begins to look at it for them if this is the first.
+    fn join(&self, shared: &Shared, named: Named, viewer: &Viewer) -> watch::Receiver<State> {
+        let key = (named.1.id, viewer.organises());
+        let mut watched = self.watched();
+        if let Some(watchers) = watched.get(&key) {
+            return watchers.subscribe();
+        }
+        let (watchers, joined) = watch::channel(None);
+        watched.insert(key, watchers.clone());
+        let (watches, shared, viewer) = (self.clone(), shared.clone(), viewer.clone());
+        tokio::spawn(async move { watches.look(&shared, key, &named, &viewer, &watchers).await });
+        joined
+    }
+
+    /// Looks at an edition for those who watch it, until none do or it is over.
+    async fn look(
+        &self,
+        shared: &Shared,
+        key: Key,
+        (tournament, edition): &Named,
+        viewer: &Viewer,
+        watchers: &watch::Sender<State>,
+    ) {
+        let mut changes = shared.changes.watch();
+        loop {
+            shared.queue.metrics().edition_reads.inc();
+            let now = shared.state_of(tournament, edition, viewer).await;
+            let over = !matches!(&now, Ok((_, false)));
+            if over {
+                // Whoever comes later looks again.
+                self.watched().remove(&key);
+            }
+            watchers.send_if_modified(|last| {
+                let same = match (&*last, &now) {
+                    (Some(Ok((last, _))), Ok((now, _))) => {
+                        without_forecast(last.clone()) == without_forecast(now.clone())
+                    }
+                    _ => false,
+                };
+                let told = over || !same;
+                if told {
+                    *last = Some(now);
+                }
+                told
+            });
+            if over {
+                return;
+            }
+            let goes_on = changes.next_unless(watchers.closed()).await;
+            if !goes_on && self.is_left(shared, key, watchers) {
+                return;
+            }
+        }
+    }
+
+    /// Whether none watch an edition any more, or none are to.
+    fn is_left(&self, shared: &Shared, key: Key, watchers: &watch::Sender<State>) -> bool {
+        // None join while this is looked at.
+        let mut watched = self.watched();
+        let left = watchers.receiver_count() == 0 || *shared.changes.over.borrow();
+        if left {
+            watched.remove(&key);
+        }
+        left
+    }
+
+    fn named(&self, name: &(String, Option<i32>)) -> Option<Named> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, named) = names.get(name)?;
+        (since.elapsed() < REMEMBERED).then(|| named.clone())
+    }
+
+    fn remember(&self, name: (String, Option<i32>), named: &Named) {
+        // One that is over is followed by another at any moment.
+        if named.1.state != EditionState::Running {
+            return;
+        }
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= NAMES {
+            names.retain(|_, (since, _)| since.elapsed() < REMEMBERED);
+        }
+        if names.len() < NAMES {
+            names.insert(name, (Instant::now(), named.clone()));
+        }
+    }
+}
+
+impl Shared {
+    /// How an edition goes: at once, and then whenever that changes, until it is over.
+    pub(super) async fn watch_one(
+        &self,
+        request: Request<WatchEditionRequest>,
+    ) -> Result<Answers<Edition>, Status> {
+        let viewer = self.viewer(&request).await?;
+        let WatchEditionRequest { tournament, edition } = request.into_inner();
+        let name = (tournament, edition);
+        let named = match self.edition_watches.named(&name) {
+            Some(named) => named,
+            None => {
+                let tournament = self.tournament(&name.0).await?;
+                let edition = self.which(&tournament, edition, Which::Newest, None).await?;
+                let named = (tournament, edition);
+                self.edition_watches.remember(name, &named);
+                named
+            }
+        };
+        let states = self.edition_watches.join(self, named, &viewer);
+        let (sender, told) = mpsc::channel(1);
+        tokio::spawn(pass_on(states, sender));
+        Ok(Box::pin(ReceiverStream::new(told)))
+    }
+}
+
+/// Passes on how an edition stands to one who watches it, until he leaves or it is over.
+async fn pass_on(
+    mut states: watch::Receiver<State>,
+    sender: mpsc::Sender<Result<Edition, Status>>,
+) {
+    let mut last = None;
+    loop {
+        let state = states.borrow_and_update().clone();
+        if let Some(state) = state {
+            let over = !matches!(&state, Ok((_, false)));
+            let state = state.map(|(edition, _)| edition);
+            let seen = state.as_ref().ok().cloned().map(without_forecast);
+            if over || seen != last {
+                last = seen;
+                if sender.send(state).await.is_err() || over {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = sender.closed() => return,
+            changed = states.changed() => if changed.is_err() { return },
+        }
+    }
+}
