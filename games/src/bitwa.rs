@@ -27,6 +27,7 @@ pub use board::{
 pub use order::{Order, Sign};
 
 use crate::bank::Bank;
+use crate::bounds::Bounds;
 use crate::clock::{Micros, some_time};
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
@@ -73,6 +74,26 @@ impl Default for Params {
 /// Reads a bank that is not empty.
 fn bank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
     some_time(deserializer, "bank", "3min")
+}
+
+/// What the scores of a game can be, whoever forfeits: units are never made or strengthened, and a
+/// game ends when a player has none.
+pub(crate) fn bounds(params: &Params) -> Bounds {
+    let mut forces = [(0, 0); SEATS];
+    for ground in params.board.ground() {
+        if let Ground::Unit(division) = ground {
+            let (units, strength) = &mut forces[division.seat().index()];
+            *units += 1;
+            *strength += i64::from(params.board.strength());
+        }
+    }
+    let seat = |own: usize| {
+        let ((units, strength), (enemies, enemy_strength)) = (forces[own], forces[1 - own]);
+        let least = if enemies > 0 { -1 } else { 0 };
+        let most = if units > 0 { 1 } else { 0 };
+        vec![least..=most, -enemies..=units, -enemy_strength..=strength]
+    };
+    Bounds { seats: vec![seat(0), seat(1)], sums: vec![0..=0; 3], bad_answers: vec![0; SEATS] }
 }
 
 /// Something to be done before the next division is chosen.

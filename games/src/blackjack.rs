@@ -25,6 +25,7 @@ pub use params::{Count, CountError, PARAMETERS, Params, PerSeat, PerSeatError, S
 pub use protocol::{Action, Situation};
 pub use table::{ANTE, Player, Table};
 
+use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
@@ -50,6 +51,30 @@ impl Manners {
     fn is_asked(self) -> bool {
         self.before + i64::from(self.here) < MOST_BAD_ANSWERS
     }
+}
+
+/// What the chips of a round can be; nothing if a bot forfeited, for a bad answer is standing, or if
+/// the parameters are for a table of another size.
+pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
+    if forfeited.contains(&true) {
+        return None;
+    }
+    let hands = u32::from(params.hands);
+    let chips = params.chips.at_table(forfeited.len(), "chips").ok()?;
+    let before = params.bad_answers.at_table(forfeited.len(), "bad_answers").ok()?;
+    let mut seats = Vec::new();
+    let mut bad_answers = Vec::new();
+    for (chips, before) in chips.into_iter().zip(before) {
+        let is_asked = before < MOST_BAD_ANSWERS;
+        seats.push([table::chips_after(chips, hands, is_asked)].to_vec());
+        // Each ends the hand for the bot.
+        let most = (MOST_BAD_ANSWERS - before).clamp(0, hands.into());
+        let most = if chips < ANTE { 0 } else { most };
+        bad_answers.push(u32::try_from(most).expect("a round has at most 100 hands"));
+    }
+    let least = seats.iter().map(|seat| seat[0].start()).sum();
+    let most = seats.iter().map(|seat| seat[0].end()).sum();
+    Some(Bounds { seats, sums: [least..=most].to_vec(), bad_answers })
 }
 
 /// A round of blackjack in progress.

@@ -21,6 +21,7 @@ use thiserror::Error;
 
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
 
+use crate::bounds::Bounds;
 use crate::clock::{Micros, some_time};
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
@@ -49,6 +50,19 @@ pub const PARAMETERS: &[(&str, &str)] = &[
     ("first_number", "the number of the first prompt of the game phase, 0 or 1; default 0"),
     ("move_limit", "the time for an answer; default 500ms"),
 ];
+
+/// What the points of a game can be when these players forfeited; nothing if both did, for a game is
+/// over when one does, and that one has lost.
+pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
+    let sum = VICTORY + DEFEAT;
+    let seats = match forfeited {
+        [false, false] => vec![vec![DEFEAT..=VICTORY]; SEATS],
+        [false, true] => vec![vec![VICTORY..=VICTORY], vec![DEFEAT..=DEFEAT]],
+        [true, false] => vec![vec![DEFEAT..=DEFEAT], vec![VICTORY..=VICTORY]],
+        _ => return None,
+    };
+    Some(Bounds { seats, sums: vec![sum..=sum], bad_answers: vec![0; SEATS] })
+}
 
 /// What is played, and with how much time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

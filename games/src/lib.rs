@@ -15,6 +15,7 @@ extern crate alloc;
 mod bank;
 pub mod bitwa;
 pub mod blackjack;
+mod bounds;
 mod clock;
 mod game;
 pub mod gomoku;
@@ -26,6 +27,7 @@ mod seed;
 pub mod tricks;
 pub mod wojna;
 
+pub use bounds::{Bounds, Impossible, MatchScores, Range};
 pub use clock::{Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
 pub use game::{
     Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,

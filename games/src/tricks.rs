@@ -24,6 +24,7 @@ use thiserror::Error;
 pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
 pub use table::{Player, TRICKS, Table, Trick};
 
+use crate::bounds::Bounds;
 use crate::clock::{Micros, some_time};
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
@@ -56,6 +57,32 @@ pub struct Params {
     /// The time for an answer for all tables.
     #[serde(deserialize_with = "move_limit")]
     pub move_limit: Micros,
+}
+
+/// What the scores of a match can be when these players forfeited; nothing if both did, for a match
+/// is over when one does. What one player wins the other loses.
+pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
+    if forfeited.iter().all(|forfeited| *forfeited) {
+        return None;
+    }
+    let tables = i64::from(params.tables.0);
+    let tricks = tables * i64::from(TRICKS);
+    let components = [-tables..=tables, -tricks..=tricks];
+    Some(Bounds::alike(Player::ALL.len(), &components, &[0..=0, 0..=0]))
+}
+
+/// Whether the points and tricks of a score can go together. The two share the 18 tricks of a table,
+/// so a difference of them is even; a table that is won brings 2 to 18, one that is lost costs as
+/// many.
+pub(crate) fn agrees(params: &Params, points: i64, tricks: i64) -> bool {
+    let tables = i64::from(params.tables.0);
+    // As many tables as can be are won by all tricks, and the others lost by two.
+    let most = |points: i64| {
+        let won = (tables + points).div_euclid(2);
+        let lost = won - points;
+        won * i64::from(TRICKS) - 2 * lost
+    };
+    tricks % 2 == 0 && (-most(-points)..=most(points)).contains(&tricks)
 }
 
 impl Default for Params {

@@ -29,6 +29,7 @@ pub use clock::{TimeSettings, TimeSettingsError};
 pub use deal::{Deal, Outcome};
 pub use deck::{Card, Deck, DeckError};
 pub use params::{PARAMETERS, Params, ParamsError};
+pub(crate) use points::bounds;
 pub use points::{Fate, points};
 
 use crate::clock::Micros;

@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 use core::mem;
+use core::ops::RangeInclusive;
 
 use crate::blackjack::cards::{self, BEST, Card, Face, Shoe};
 use crate::blackjack::protocol::{Action, Situation};
@@ -19,6 +20,23 @@ const MOST_BETS: u32 = 100;
 /// The most a player may stake in a hand, in chips: far above anything that official games reach,
 /// and low enough that no number of hands can overflow.
 const MOST_STAKE: i64 = 1_000_000_000_000;
+
+/// The chips that a player can have after so many hands. One that is not asked any more stakes its
+/// antes and no more.
+pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclusive<i64> {
+    if chips < ANTE {
+        return chips..=chips;
+    }
+    let stake = if is_asked { MOST_STAKE } else { ANTE };
+    let won = (0..hands).fold(chips, |most, _| most + most.min(stake));
+    let lost = if is_asked {
+        // It can stake anything, so that what is left before the last hand is an ante or more.
+        chips.min(i64::from(hands) * stake)
+    } else {
+        ANTE * (chips / ANTE).min(hands.into())
+    };
+    chips - lost..=won
+}
 
 /// A player at the table.
 #[derive(Clone, Debug)]

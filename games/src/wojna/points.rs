@@ -1,8 +1,12 @@
 //! What a deal is worth to each seat.
 
+use alloc::vec;
+
+use crate::bounds::Bounds;
 use crate::game::Seat;
 
 use super::auction::MOST_SEATS;
+use super::params::Params;
 
 /// The points of the places, the last place first ("Szczegóły"). Smaller tables have the upper
 /// places alone.
@@ -40,4 +44,33 @@ pub fn points(fates: &[Fate]) -> [i64; MOST_SEATS] {
         points[seat.index()] = sum / i64::try_from(equal).expect("a table is small");
     }
     points
+}
+
+/// The points of all seats together in a deal that so many seats end without a forfeit.
+fn shared(living: usize) -> i64 {
+    PLACES[MOST_SEATS - living..].iter().sum()
+}
+
+/// What the points of a match can be when these seats forfeited; nothing if all of them did, for a
+/// match ends when one seat is left.
+///
+/// A seat that forfeits earns nothing in the deal in which it does, nor in any later one. Those that
+/// do not forfeit rank above it in each of these, and so share the upper places.
+pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
+    let deals = i64::from(params.deals());
+    let seats = forfeited.len();
+    let forfeits = forfeited.iter().filter(|forfeited| **forfeited).count();
+    let living = seats.checked_sub(forfeits).filter(|living| *living > 0)?;
+    // The worst for those who do not: the others forfeit in the last deal, and not before.
+    let least = PLACES[MOST_SEATS - seats] * (deals - 1) + PLACES[MOST_SEATS - living];
+    let of_seat = |forfeited: &bool| match forfeited {
+        true => 0..=FIRST_PLACE * (deals - 1),
+        false => least..=FIRST_PLACE * deals,
+    };
+    let most = shared(seats) * (deals - 1) + shared(living);
+    Some(Bounds {
+        seats: forfeited.iter().map(|forfeited| vec![of_seat(forfeited)]).collect(),
+        sums: vec![shared(living) * deals..=most],
+        bad_answers: vec![0; seats],
+    })
 }

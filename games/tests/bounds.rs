@@ -1,0 +1,336 @@
+//! Bounds of scores: every match that is played ends within them, they are as narrow as the rules
+//! allow, and what lies outside is refused with a reason.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use arbiter_games::wojna::{Fate, points};
+use arbiter_games::{
+    BotName, Dice, Forfeit, GameName, Impossible, MatchScores, Micros, Owes, Params, Say, Score,
+    Seed, Standing, Step, View, gomoku, tricks,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn params(game: GameName, json: Value) -> Params {
+    Params::read(game, json).unwrap()
+}
+
+/// Three stones, three free squares, or one of several words, as the prompt asks.
+fn gomoku_answer(game: &gomoku::Match, say: &Say, dice: &mut Dice) -> String {
+    let is_free = |square: &gomoku::Square| !game.placed().contains(square);
+    let mut free: Vec<_> = gomoku::Square::all().filter(is_free).collect();
+    dice.shuffle(&mut free);
+    let squares =
+        |count: usize| -> String { free.iter().take(count).map(ToString::to_string).collect() };
+    match say.text.chars().next() {
+        Some('A') => squares(3),
+        Some('B') if dice.below(2) == 0 => "B".to_owned(),
+        Some('B') => squares(2),
+        Some('C') => "W".to_owned(),
+        _ => squares(1),
+    }
+}
+
+/// A card for each table, one that may be played where the player's turn it is.
+fn tricks_answer(game: &tricks::Match, dice: &mut Dice) -> String {
+    let card = |table: &tricks::Table| {
+        let cards: Vec<_> = table.playable().collect();
+        if cards.is_empty() { "_".to_owned() } else { cards[dice.index(cards.len())].to_string() }
+    };
+    let cards: Vec<_> = game.tables().iter().map(card).collect();
+    format!("move={}", cards.join(" "))
+}
+
+/// An answer that is legal most of the time.
+fn answer(view: View<'_>, say: &Say, dice: &mut Dice) -> String {
+    match view {
+        View::Wojna(_) | View::Bitwa(_) if say.owes == Owes::Ack => "=".to_owned(),
+        View::Wojna(_) => {
+            let moves = ["= raise 1", "= check", "= check", "= pass", "= pass", "= pass"];
+            moves[dice.index(moves.len())].to_owned()
+        }
+        View::Bitwa(game) => {
+            let x = dice.index(game.board().columns());
+            let y = dice.index(game.board().rows());
+            format!("= {} {x} {y} 1 -1 {}", dice.below(2), dice.below(2))
+        }
+        View::Tricks(game) => tricks_answer(game, dice),
+        View::Blackjack(_) => match dice.below(6) {
+            0 => "H".to_owned(),
+            1 => "D".to_owned(),
+            2 | 3 => format!("B {}", 1_u64 << dice.below(59)),
+            _ => "S".to_owned(),
+        },
+        View::Gomoku(game) => gomoku_answer(game, say, dice),
+    }
+}
+
+/// Plays a match in which one answer of so many is missing or senseless, none if that is 0.
+fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<Standing> {
+    let names: Vec<BotName> =
+        (1..=seats).map(|number| format!("bot{number}").parse().unwrap()).collect();
+    let mut game = params.start(&names, seed).unwrap();
+    let mut dice = seed.dice(77);
+    loop {
+        let say = match game.step() {
+            Step::Over(standings) => return standings,
+            Step::Say(say) if say.owes != Owes::Nothing => say,
+            _ => continue,
+        };
+        let text = answer(game.view(), &say, &mut dice);
+        let spoken = match trouble {
+            0 => Ok(text.as_str()),
+            odds => match dice.below(2 * odds) {
+                0 => Err(Forfeit::ALL[dice.index(4)]),
+                1 => Ok("senseless"),
+                _ => Ok(text.as_str()),
+            },
+        };
+        drop(game.heard(spoken, Micros::ZERO));
+    }
+}
+
+/// Checks a result as it would be reported.
+fn check(params: &Params, standings: &[Standing]) -> Result<(), Impossible> {
+    let scores: Vec<_> =
+        standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
+    let forfeits: Vec<_> = standings.iter().map(|standing| standing.forfeit).collect();
+    let bad_answers: Vec<_> =
+        standings.iter().map(|standing| i32::try_from(standing.bad_answers).unwrap()).collect();
+    params.check(&MatchScores {
+        seats: standings.len(),
+        scores: &scores,
+        forfeits: &forfeits,
+        bad_answers: &bad_answers,
+    })
+}
+
+/// Parameters of short matches, and how many seats they take.
+fn matches() -> impl Strategy<Value = (Params, usize)> {
+    let wojna = (2..=4_usize, 1..4_u32).prop_map(|(seats, deals)| {
+        let json = json!({"seats": seats, "deals": deals, "deck": "1-5*4"});
+        (params(GameName::Wojna, json), seats)
+    });
+    let boards = ["3 3 9 1 A.. ... ..a", "4 2 20 2 AB.# #.ab", "2 1 5 3 Aa", "2 2 5 1 A. .."];
+    let boards = prop::sample::select(&boards[..]);
+    let bitwa = boards.prop_map(|board| (params(GameName::Bitwa, json!({"board": board})), 2));
+    let tricks =
+        (1..4_u32).prop_map(|pairs| (params(GameName::Tricks, json!({"tables": 2 * pairs})), 2));
+    let chips = prop_oneof![0..40_i64, 200..5000_i64, Just(1_000_000_000_000_000_000_i64)];
+    let chips = prop::collection::vec((chips, 0..17_i64), 1..=4);
+    let blackjack = (chips, 1..8_u32).prop_map(|(seats, hands)| {
+        let (chips, before): (Vec<_>, Vec<_>) = seats.into_iter().unzip();
+        let json = json!({"chips": chips, "bad_answers": before, "hands": hands});
+        (params(GameName::Blackjack, json), chips.len())
+    });
+    let gomoku = Just((Params::official(GameName::Gomoku), 2));
+    prop_oneof![wojna, bitwa, tricks, blackjack, gomoku]
+}
+
+proptest! {
+    #[test]
+    fn every_match_ends_within_its_bounds(
+        (params, seats) in matches(),
+        seed in any::<[u8; 32]>(),
+        trouble in prop_oneof![Just(0_u32), Just(5), Just(40)],
+    ) {
+        let standings = outcome(&params, seats, Seed(seed), trouble);
+        prop_assert_eq!(check(&params, &standings), Ok(()), "{:?}", standings);
+        // Nothing that a board could not bear follows.
+        for standing in standings {
+            prop_assert!(standing.score.0.iter().all(|part| part.abs() <= 2_000_000_000_000_000_000));
+        }
+    }
+}
+
+/// The least and the most of some numbers.
+fn extremes(numbers: impl Iterator<Item = i64>) -> RangeInclusive<i64> {
+    let numbers: BTreeSet<_> = numbers.collect();
+    *numbers.first().unwrap()..=*numbers.last().unwrap()
+}
+
+/// All ways in which a deal can end for these seats.
+fn fates(forfeited: &[bool]) -> Vec<Vec<Fate>> {
+    let mut ways = vec![Vec::new()];
+    for forfeited in forfeited {
+        let own = match forfeited {
+            true => vec![Fate::Forfeited],
+            false => vec![Fate::Left(1), Fate::Left(2), Fate::Left(3), Fate::Stayed],
+        };
+        let longer = |way: &Vec<Fate>| {
+            let way = way.clone();
+            own.iter().map(move |fate| [&way[..], &[*fate]].concat()).collect::<Vec<_>>()
+        };
+        ways = ways.iter().flat_map(longer).collect();
+    }
+    ways
+}
+
+/// Which of these seats can have forfeited in an earlier deal.
+fn earlier(forfeited: &[bool]) -> Vec<Vec<bool>> {
+    (0..1_u32 << forfeited.len())
+        .map(|set| (0..forfeited.len()).map(|seat| set >> seat & 1 == 1).collect::<Vec<_>>())
+        .filter(|set| set.iter().zip(forfeited).all(|(before, later)| *later || !before))
+        .collect()
+}
+
+/// Two deals, with every way in which seats forfeit and deals end.
+#[test]
+fn bounds_of_wojna_are_what_deals_can_bring() {
+    for seats in 2..=4 {
+        let params = params(GameName::Wojna, json!({"seats": seats, "deals": 2, "deck": "1-9"}));
+        for forfeited in earlier(&vec![true; seats]) {
+            let bounds = params.bounds(&forfeited);
+            if forfeited.iter().all(|forfeited| *forfeited) {
+                assert_eq!(bounds, None);
+                continue;
+            }
+            let bounds = bounds.unwrap();
+            let of = |forfeited: &[bool], part: &dyn Fn(&[i64; 4]) -> i64| {
+                extremes(fates(forfeited).iter().map(|fates| part(&points(fates))))
+            };
+            let both = |part: &dyn Fn(&[i64; 4]) -> i64| {
+                let second = of(&forfeited, part);
+                let first: Vec<_> =
+                    earlier(&forfeited).iter().map(|before| of(before, part)).collect();
+                let least = first.iter().map(|range| range.start()).min().unwrap();
+                let most = first.iter().map(|range| range.end()).max().unwrap();
+                least + second.start()..=most + second.end()
+            };
+            for seat in 0..seats {
+                let told = format!("seat {seat} of {forfeited:?}");
+                assert_eq!(bounds.seats[seat], [both(&|points| points[seat])], "{told}");
+            }
+            let sum = both(&|points| points.iter().sum());
+            assert_eq!(bounds.sums, [sum], "{forfeited:?}");
+        }
+    }
+}
+
+/// The chips that a bot can have after some hands, found by trying all stakes.
+fn reachable(chips: i64, hands: u32, most_stake: i64) -> BTreeSet<i64> {
+    let mut reached = BTreeSet::from([chips]);
+    for _ in 0..hands {
+        let step = |chips: &i64| {
+            let stakes = if *chips < 10 { 0..=0 } else { 10..=(*chips).min(most_stake) };
+            let chips = *chips;
+            stakes.flat_map(move |stake| [chips - stake, chips + stake])
+        };
+        reached = reached.iter().flat_map(step).collect();
+    }
+    reached
+}
+
+#[test]
+fn bounds_of_blackjack_are_what_stakes_can_bring() {
+    for chips in 0..45 {
+        for hands in 1..4_u32 {
+            for (before, stake) in [(0, i64::MAX), (15, 10)] {
+                let json = json!({"chips": [chips], "bad_answers": [before], "hands": hands});
+                let bounds = params(GameName::Blackjack, json).bounds(&[false]).unwrap();
+                let range = extremes(reachable(chips, hands, stake).into_iter());
+                assert_eq!(bounds.seats, [[range.clone()]], "{chips} chips, {hands} hands");
+                assert_eq!(bounds.sums, [range]);
+                let asked = before == 0 && chips >= 10;
+                assert_eq!(bounds.bad_answers, [if asked { hands } else { 0 }]);
+            }
+        }
+    }
+    let bounds = |json| params(GameName::Blackjack, json).bounds(&[false]).unwrap().seats;
+    let trillion = 1_000_000_000_000_i64;
+    let rich = bounds(json!({"chips": [trillion * 3], "hands": 2}));
+    assert_eq!(rich, [[trillion..=trillion * 5]]);
+    let most = bounds(json!({"chips": [trillion * 1_000_000], "hands": 100}));
+    assert_eq!(most, [[trillion * 999_900..=trillion * 1_000_100]]);
+}
+
+fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<Standing> {
+    let forfeit = |seat: usize| forfeits.get(seat).copied().flatten();
+    let standing = |(seat, score): (usize, &&[i64])| Standing {
+        score: Score(score.to_vec()),
+        forfeit: forfeit(seat),
+        bad_answers: 0,
+    };
+    scores.iter().enumerate().map(standing).collect()
+}
+
+/// Every pair of points and tricks is possible exactly if tables can bring it.
+#[test]
+fn bounds_of_tricks_are_what_tables_can_bring() {
+    let params = params(GameName::Tricks, json!({"tables": 4}));
+    let mut possible = BTreeSet::from([(0, 0)]);
+    for _ in 0..4 {
+        let more = |(points, tricks): &(i64, i64)| {
+            let (points, tricks) = (*points, *tricks);
+            (-9..=9).map(move |half: i64| (points + half.signum(), tricks + 2 * half))
+        };
+        possible = possible.iter().flat_map(more).collect();
+    }
+    for points in -5..=5 {
+        for tricks in -75..=75 {
+            let result = standings(&[&[points, tricks], &[-points, -tricks]], &[]);
+            let checked = check(&params, &result);
+            assert_eq!(checked.is_ok(), possible.contains(&(points, tricks)), "{checked:?}");
+        }
+    }
+}
+
+#[test]
+fn impossible_results_are_refused_with_a_reason() {
+    let refusal = |params: &Params, scores: &[&[i64]], forfeits: &[Option<Forfeit>]| {
+        check(params, &standings(scores, forfeits)).unwrap_err().to_string()
+    };
+    let clock = Some(Forfeit::Clock);
+    let gomoku = Params::official(GameName::Gomoku);
+    let million: &[&[i64]] = &[&[1_000_000], &[0]];
+    assert_eq!(
+        refusal(&gomoku, million, &[]),
+        "points of seat 1 cannot be 1000000: from 0 to 2 are possible"
+    );
+    assert_eq!(
+        refusal(&gomoku, &[&[2], &[2]], &[]),
+        "points of all seats cannot add up to 4: from 2 to 2 are possible"
+    );
+    assert_eq!(
+        refusal(&gomoku, &[&[2], &[0]], &[clock]),
+        "points of seat 1 cannot be 2: from 0 to 0 are possible"
+    );
+    assert_eq!(
+        refusal(&gomoku, &[&[2], &[0]], &[clock, clock]),
+        "no match of gomoku with 2 seats ends with 2 forfeits"
+    );
+    assert_eq!(
+        refusal(&gomoku, &[&[2]], &[]),
+        "no match of gomoku with 1 seats ends with 0 forfeits"
+    );
+    assert_eq!(
+        refusal(&gomoku, &[&[2], &[0, 0]], &[]),
+        "the scores of all seats have 3 numbers, not 2"
+    );
+    for extreme in [i64::MIN, i64::MAX] {
+        for game in GameName::ALL {
+            let params = Params::official(game);
+            let score = vec![extreme; game.score_columns().len()];
+            let seats = vec![&score[..]; *params.seats().end()];
+            assert!(check(&params, &standings(&seats, &[])).is_err(), "{game}");
+        }
+    }
+    let bitwa = params(GameName::Bitwa, json!({"board": "3 1 9 5 A.a"}));
+    assert_eq!(check(&bitwa, &standings(&[&[1, 1, 5], &[-1, -1, -5]], &[])), Ok(()));
+    assert_eq!(
+        refusal(&bitwa, &[&[-1, 1, 5], &[1, -1, -5]], &[]),
+        "the score of seat 1 contradicts itself: [-1, 1, 5]"
+    );
+    let blackjack = Params::official(GameName::Blackjack);
+    let forfeited = refusal(&blackjack, &[&[200], &[200]], &[clock]);
+    assert_eq!(forfeited, "no match of blackjack with 2 seats ends with 1 forfeits");
+    let mut rude = standings(&[&[200]], &[]);
+    rude[0].bad_answers = 6;
+    assert_eq!(
+        check(&blackjack, &rude).unwrap_err().to_string(),
+        "bad answers of seat 1 cannot be 6: from 0 to 5 are possible"
+    );
+}
