@@ -114,7 +114,8 @@ fn add_parts(sum: &mut Vec<i128>, parts: &[i128]) {
         sum.resize(parts.len(), 0);
     }
     for (sum, part) in sum.iter_mut().zip(parts) {
-        *sum += part;
+        // Far from overflow within the bounds that reports are held to: it must not stop a board.
+        *sum = sum.saturating_add(*part);
     }
 }
 

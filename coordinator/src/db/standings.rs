@@ -1,6 +1,7 @@
 //! Standings: sums over the counted matches of each entrant.
 
 use std::collections::BTreeMap;
+use std::num::IntErrorKind;
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{BotId, EditionId, Entrant};
@@ -63,6 +64,19 @@ fn array(numbers: &[i128]) -> String {
     format!("{{{}}}", numbers.join(","))
 }
 
+/// A sum as stored. One that is out of range, which only results can bring that no game has, is the
+/// greatest or least number there is: it shows on the board, and does not stop it.
+fn number(text: String) -> Result<i128, Error> {
+    match text.parse::<i128>() {
+        Ok(number) => Ok(number),
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => Ok(i128::MAX),
+            IntErrorKind::NegOverflow => Ok(i128::MIN),
+            _ => Err(Error::Decode(Box::new(error))),
+        },
+    }
+}
+
 /// The sums of one entrant, as stored.
 struct Standing {
     entrant: Entrant,
@@ -71,8 +85,6 @@ struct Standing {
 
 impl FromRow<'_, PgRow> for Standing {
     fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let number =
-            |text: String| text.parse::<i128>().map_err(|error| Error::Decode(Box::new(error)));
         let score: Vec<String> = row.try_get("score")?;
         let mut forfeits = [0; Forfeit::ALL.len()];
         for (count, kind) in forfeits.iter_mut().zip(Forfeit::ALL) {
