@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use arbiter_coordinator::db::workers;
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_proto::ids::WorkerId;
 use sqlx::PgPool;
@@ -41,7 +40,7 @@ struct Bench {
 
 fn main() {
     support::run(async |_, pool| {
-        let worker = workers::greet(&pool, "bench", "none", "bench", NOW).await.expect("a worker");
+        let worker = support::worker(&pool).await;
         let queue = Queue::new(pool.clone(), Terms::USUAL);
         Bench { pool, queue, worker }.run().await;
     });

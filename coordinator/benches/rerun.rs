@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use arbiter_coordinator::db::editions::{self, Edition};
-use arbiter_coordinator::db::{bots, tournaments, versions, workers};
+use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::queue::{
     Dispatcher, Leased, Queue, Report, Reporter, Task, Terms, Upkeep,
 };
@@ -53,7 +53,7 @@ const CASES: [Case; 2] = [
 
 fn main() {
     support::run(async |_, pool| {
-        let worker = workers::greet(&pool, "bench", "none", "bench", NOW).await.expect("a worker");
+        let worker = support::worker(&pool).await;
         for case in &CASES {
             measure(&pool, worker, case).await;
         }

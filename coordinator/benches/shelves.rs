@@ -9,7 +9,7 @@ use std::time::Instant;
 use arbiter_coordinator::clearing::Clearing;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
-use arbiter_coordinator::db::{self, dropped, editions, workers};
+use arbiter_coordinator::db::{self, dropped, editions};
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
@@ -85,7 +85,7 @@ async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
 
 /// The speed of an edition from the first lease until everything is counted, in matches a second.
 async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
-    let worker = workers::greet(pool, "bench", "none", "bench", NOW).await.expect("a worker");
+    let worker = support::worker(pool).await;
     let queue = Queue::new(pool.clone(), Terms::USUAL);
     let edition = running(pool, &name(), BOTS, matches, per_lot).await;
     let begin = Instant::now();

@@ -25,7 +25,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
-use crate::queue::{Report, Verdict};
+use crate::queue::{Refused, Report, Verdict};
 use crate::rpc::Shared;
 
 pub(crate) use calls::{count_call, count_request};
@@ -55,6 +55,12 @@ struct Judged {
     verdict: &'static str,
 }
 
+/// What a worker wanted with a lease of another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Wanted {
+    what: &'static str,
+}
+
 /// Whether a bot that lost by the clock had used its processor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TimeLoss {
@@ -79,6 +85,8 @@ pub struct Metrics {
     handout: Histogram,
     reports: Family<Judged, Counter>,
     report: Histogram,
+    foreign: Family<Wanted, Counter>,
+    bundles_refused: Counter,
     reported: Counter,
     time_losses: Family<TimeLoss, Counter>,
     editions_opened: Counter,
@@ -107,6 +115,8 @@ impl Default for Metrics {
             handout: moments(),
             reports: Family::default(),
             report: moments(),
+            foreign: Family::default(),
+            bundles_refused: Counter::default(),
             reported: Counter::default(),
             time_losses: Family::default(),
             editions_opened: Counter::default(),
@@ -141,6 +151,10 @@ impl Metrics {
         registry.register("reports", text, self.reports.clone());
         let text = "From a report's arrival to its verdict";
         registry.register_with_unit("report", text, Unit::Seconds, self.report.clone());
+        let text = "What workers wanted with leases of other workers; it had no effect";
+        registry.register("foreign_leases_refused", text, self.foreign.clone());
+        let text = "Bundles that workers asked for without a lease that needs them";
+        registry.register("bundles_refused", text, self.bundles_refused.clone());
         let text = "Matches in accepted reports";
         registry.register("reported_matches", text, self.reported.clone());
         let text = "Forfeits by the clock in accepted reports; the processor was idle where the bot \
@@ -174,10 +188,12 @@ impl Metrics {
     fn begin(&self) {
         for of in [OF_LOT, OF_TRIAL] {
             drop(self.leases.get_or_create(&Of { of }));
-            for verdict in [Verdict::Accepted, Verdict::Repeated, Verdict::Late, Verdict::Malformed]
-            {
+            for verdict in Verdict::ALL {
                 drop(self.reports.get_or_create(&Judged { of, verdict: word(verdict) }));
             }
+        }
+        for what in Refused::ALL {
+            drop(self.foreign.get_or_create(&Wanted { what: what.as_str() }));
         }
         for processor in [IDLE, BUSY_WORD] {
             drop(self.time_losses.get_or_create(&TimeLoss { processor }));
@@ -214,6 +230,16 @@ impl Metrics {
         let judged = Judged { of: of(lease), verdict: word(verdict) };
         self.reports.get_or_create(&judged).inc();
         self.report.observe(came.elapsed().as_secs_f64());
+    }
+
+    /// A worker wanted something with a lease of another one.
+    pub(crate) fn refused_foreign(&self, what: Refused) {
+        self.foreign.get_or_create(&Wanted { what: what.as_str() }).inc();
+    }
+
+    /// A worker asked for a bundle that it has no lease for.
+    pub(crate) fn refused_bundle(&self) {
+        self.bundles_refused.inc();
     }
 
     /// Matches were stored, and so many bots had lost by the clock.
@@ -357,6 +383,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::Accepted => "accepted",
         Verdict::Repeated => "repeated",
         Verdict::Late => "late",
+        Verdict::Foreign => "foreign",
         Verdict::Malformed => "malformed",
     }
 }

@@ -3,7 +3,8 @@
 //! # Why each match counts exactly once
 //!
 //! - A lease is a lot and the number of its attempt. Leasing raises that number in the lot's row,
-//!   so no two leases are the same, and an old one can be told from the one that holds.
+//!   so no two leases are the same, and an old one can be told from the one that holds. The row
+//!   says which worker holds it: what another one renews, reports, fails or gives back has no effect.
 //! - Results are written only by a transaction that also moves their lot from leased to reported,
 //!   under the lease that holds. The row's lock lets one such transaction through; nothing ever
 //!   moves a lot back from reported. The first accepted report wins, its repetition finds the lot
@@ -26,7 +27,7 @@
 use std::sync::Arc;
 
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, Lease, LotId};
+use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
 use sqlx::{Error, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 
@@ -49,7 +50,6 @@ pub use upkeep::{Clock, Round, Upkeep};
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
-use crate::db::lots::ClaimSize;
 use crate::db::{self, editions, lots, matches, results, shelves, standings};
 use crate::metrics::Metrics;
 use crate::ranking::Tallies;
@@ -119,6 +119,34 @@ pub struct Expired {
     pub failed: Vec<Failed>,
     /// How many rested lots may be leased again.
     pub woken: u64,
+}
+
+/// What a worker wanted with a lease of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// To report it.
+    Report,
+    /// To put off its deadline.
+    Renewal,
+    /// To give it back.
+    GiveBack,
+    /// To fail it.
+    Fault,
+}
+
+impl Refused {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Report, Self::Renewal, Self::GiveBack, Self::Fault];
+
+    /// The word for it in logs and metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Renewal => "renewal",
+            Self::GiveBack => "give_back",
+            Self::Fault => "fault",
+        }
+    }
 }
 
 /// What came into standings at once.
@@ -200,48 +228,88 @@ impl Queue {
 
     /// Leases at most so many lots of an edition, those with the longest expected play first.
     ///
-    /// There may be fewer although more are pending: the numbers of [`ClaimSize`] are taken.
-    ///
-    /// # Errors
-    /// If the database fails.
+    /// There may be fewer although more are pending: a power of two is taken at most. They are
+    /// leased to no worker in particular: any may report them.
     pub async fn lease(
         &self,
         edition: EditionId,
         most: usize,
         now: OffsetDateTime,
     ) -> Result<Vec<Leased>, Error> {
-        let deadline = now + self.terms.lease;
-        let size = ClaimSize::at_most(most);
-        again(|| lots::claim(&self.pool, edition, size, deadline)).await
+        self.lease_to(edition, &vec![None; most], now).await
     }
 
-    /// Puts off the deadline of those leases that still hold, and returns them; whoever plays
-    /// another one may as well stop.
-    ///
-    /// # Errors
-    /// If the database fails.
-    pub async fn renew(&self, leases: &[Lease], now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+    /// The same, at most one lot for each of these workers.
+    pub async fn lease_to(
+        &self,
+        edition: EditionId,
+        holders: &[Option<WorkerId>],
+        now: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error> {
+        let deadline = now + self.terms.lease;
+        again(|| lots::claim(&self.pool, edition, holders, deadline)).await
+    }
+
+    /// Puts off the deadline of those leases that still hold, and returns them. Where a worker asks
+    /// for it, those of other workers are left out.
+    pub async fn renew(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        now: OffsetDateTime,
+    ) -> Result<Vec<Lease>, Error> {
         let deadline = now + self.terms.lease;
         let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut held = again(|| lots::renew(&self.pool, &played, deadline)).await?;
+        let mut held = again(|| lots::renew(&self.pool, by, &played, deadline)).await?;
         if !tried.is_empty() {
-            held.extend(again(|| db::trials::renew(&self.pool, &tried, deadline)).await?);
+            held.extend(again(|| db::trials::renew(&self.pool, by, &tried, deadline)).await?);
         }
+        self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
 
     /// Gives back leases that were not played, without blame, and returns those that still held.
-    ///
-    /// # Errors
-    /// If the database fails.
-    pub async fn give_back(&self, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+    /// Where a worker does so, those of other workers are left out.
+    pub async fn give_back(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>, Error> {
         let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut held = again(|| lots::give_back(&self.pool, &played)).await?;
+        let mut held = again(|| lots::give_back(&self.pool, by, &played)).await?;
         if !tried.is_empty() {
-            held.extend(again(|| db::trials::give_back(&self.pool, &tried)).await?);
+            held.extend(again(|| db::trials::give_back(&self.pool, by, &tried)).await?);
         }
         self.metrics.given_back(held.len());
+        self.refuse_others(Refused::GiveBack, by, leases, held.len()).await?;
         Ok(held)
+    }
+
+    /// Logs and counts what a worker wanted with leases of others, if it did not get all of them.
+    async fn refuse_others(
+        &self,
+        what: Refused,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        granted: usize,
+    ) -> Result<(), Error> {
+        let Some(worker) = by.filter(|_| granted < leases.len()) else { return Ok(()) };
+        let (tried, played) = trials::split(leases, |lease| *lease);
+        let mut foreign = lots::of_others(&self.pool, worker, &played).await?;
+        if !tried.is_empty() {
+            foreign.extend(db::trials::of_others(&self.pool, worker, &tried).await?);
+        }
+        for lease in foreign {
+            self.refuse(what, worker, lease);
+        }
+        Ok(())
+    }
+
+    /// Logs and counts that a worker wanted something with a lease of another one.
+    pub(crate) fn refuse(&self, what: Refused, worker: WorkerId, lease: Lease) {
+        let wanted = what.as_str();
+        tracing::warn!(%worker, %lease, wanted, "refused: the lease is another worker's");
+        self.metrics.refused_foreign(what);
     }
 
     /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
@@ -256,7 +324,7 @@ impl Queue {
     ) -> Result<Vec<Failed>, Error> {
         let patience = &self.terms.patience;
         let (tried, played) = trials::split(failures, |failure| failure.lease);
-        again(|| async {
+        let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
             let mut failed = lots::fail(&mut transaction, &played, patience, now).await?;
             if !tried.is_empty() {
@@ -265,8 +333,14 @@ impl Queue {
             }
             transaction.commit().await?;
             Ok(failed)
-        })
-        .await
+        });
+        let failed = failed.await?;
+        for failure in failures {
+            let counted = failed.iter().any(|failed| failed.lease == failure.lease);
+            let granted = usize::from(counted);
+            self.refuse_others(Refused::Fault, failure.by, &[failure.lease], granted).await?;
+        }
+        Ok(failed)
     }
 
     /// Takes leases away whose deadline has passed, as if they had failed, and wakes lots that
@@ -281,7 +355,7 @@ impl Queue {
             let overdue = lots::expire(&mut *transaction, now).await?;
             let reason = "nothing was heard of it within the time of its lease";
             let kind = FaultKind::Expired;
-            let failure = |lease| Failure { lease, kind, reason: reason.to_owned() };
+            let failure = |lease| Failure { lease, by: None, kind, reason: reason.to_owned() };
             let failures: Vec<_> = overdue.into_iter().map(failure).collect();
             let mut failed = lots::fail(&mut transaction, &failures, patience, now).await?;
             let overdue = db::trials::expire(&mut *transaction, now).await?;

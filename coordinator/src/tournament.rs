@@ -22,6 +22,7 @@ pub mod lineage;
 pub mod opener;
 mod planner;
 pub mod report;
+pub mod score_check;
 mod takeover;
 pub mod trial;
 

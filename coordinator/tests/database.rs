@@ -166,9 +166,13 @@ async fn the_audit_log_only_grows_and_can_be_asked() {
 async fn workers_keep_their_identity_and_changes_are_written_down() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let id = workers::greet(pool, "w", "A", "1", START).await.unwrap();
+    let token = database.worker_token("one").await;
+    let id = workers::greet(pool, token, "w", "A", "1", START).await.unwrap();
+    assert!(id.is_some());
     let later = START + Duration::HOUR;
-    assert_eq!(workers::greet(pool, "w", "B", "2", later).await.unwrap(), id);
+    let other = database.worker_token("other").await;
+    assert_eq!(workers::greet(pool, other, "w", "C", "3", later).await.unwrap(), None);
+    assert_eq!(workers::greet(pool, token, "w", "B", "2", later).await.unwrap(), id);
     let worker = &workers::list(pool).await.unwrap()[0];
     assert_eq!((worker.sandbox.as_str(), worker.seen_at), ("B", later));
     let detail = json!({ "why": "late" });
@@ -441,6 +445,40 @@ async fn plans_are_read_as_they_were_written() {
     let read = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
     assert_eq!(read, planned);
     assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
+}
+
+/// What no game pays is not stored, and sums of it that were stored before stop no board.
+#[tokio::test]
+async fn sums_that_are_out_of_range_stop_no_board() {
+    let database = Database::new().await;
+    let edition = database.running(20, 2).await;
+    let pool = &database.pool;
+    for score in [i64::MAX, i64::MIN] {
+        let statement = "
+            INSERT INTO results (number, edition, wall_ms, scores, level, transcript)
+            VALUES (0, $1, 1, ARRAY[$2, 0]::bigint[], 'A', $3)";
+        let query = sqlx::query(statement).bind(edition.0).bind(score).bind([0; 32].as_slice());
+        assert_eq!(refusal(query.execute(pool).await), "scores_are_bounded");
+    }
+    let statement = "
+        INSERT INTO standings (edition, entrant, matches, score, squares,
+            clock, illegal, gone, flood, bad_answers)
+        SELECT $1, entrant, 2, ARRAY[sign * 10::numeric ^ 60], 10::numeric ^ 100, 0, 0, 0, 0, 0
+        FROM (VALUES (0, 1), (1, -1)) AS cheated (entrant, sign)";
+    sqlx::query(statement).bind(edition.0).execute(pool).await.unwrap();
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    for lot in queue.lease(edition, 16, START).await.unwrap() {
+        queue.report(&[support::report(&lot, worker)]).await.unwrap();
+    }
+    queue.count(edition).await.unwrap();
+    let mut connection = pool.acquire().await.unwrap();
+    let contestants = standings::contestants(&mut connection, edition).await.unwrap();
+    let places = rank(GameName::Gomoku, contestants);
+    let order: Vec<_> = places.iter().map(|place| place.contestant.entrant.0).collect();
+    assert_eq!((order[0], order[4]), (0, 1));
+    assert_eq!(places[0].contestant.tally.score, [i128::MAX]);
+    assert!(places[0].contestant.tally.mean().is_some());
 }
 
 /// Whoever gives up in the middle of something spoils nothing for whoever has the connection next.

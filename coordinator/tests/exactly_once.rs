@@ -62,17 +62,20 @@ impl Chaos {
         let mut idle = 0;
         while idle < 100 {
             let most = [1, 1, 16][self.dice.index(3)];
-            let leased = self.queue.lease(self.edition, most, self.time.now()).await.unwrap();
+            let holders = vec![Some(self.worker); most];
+            let leased =
+                self.queue.lease_to(self.edition, &holders, self.time.now()).await.unwrap();
             idle = if leased.is_empty() { idle + 1 } else { 0 };
             let mut reports = Vec::new();
             for lot in leased {
                 match self.dice.below(12) {
                     // It vanishes.
                     0 => {}
-                    1 => drop(self.queue.give_back(&[lot.lease]).await.unwrap()),
+                    1 => drop(self.queue.give_back(Some(self.worker), &[lot.lease]).await.unwrap()),
                     2 => {
                         let failure = Failure {
                             lease: lot.lease,
+                            by: Some(self.worker),
                             kind: FaultKind::System,
                             reason: "no".to_owned(),
                         };
@@ -84,7 +87,10 @@ impl Chaos {
                         reports.push(report(&lot, self.worker));
                     }
                     5 => {
-                        self.queue.renew(&[lot.lease], self.time.now()).await.unwrap();
+                        self.queue
+                            .renew(Some(self.worker), &[lot.lease], self.time.now())
+                            .await
+                            .unwrap();
                         self.kept.push(report(&lot, self.worker));
                     }
                     _ => reports.push(report(&lot, self.worker)),

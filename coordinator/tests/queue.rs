@@ -85,7 +85,7 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
     let old = lease_one(&queue, edition, 0).await.unwrap();
-    queue.give_back(&[old.lease]).await.unwrap();
+    queue.give_back(None, &[old.lease]).await.unwrap();
     let new = lease_one(&queue, edition, 0).await.unwrap();
     let verdicts = queue.report(&[report(&old, worker), report(&new, worker)]).await.unwrap();
     assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
@@ -137,10 +137,10 @@ async fn renewed_leases_hold_longer() {
     let [a, b] = [a.unwrap().lease, b.unwrap().lease];
     let old = Lease { attempt: Attempt(0), ..b };
     let at = |seconds| START + Duration::seconds(seconds);
-    assert_eq!(queue.renew(&[a, old], at(50)).await.unwrap(), [a]);
+    assert_eq!(queue.renew(None, &[a, old], at(50)).await.unwrap(), [a]);
     let failed = queue.expire(at(100)).await.unwrap().failed;
     assert_eq!(failed.iter().map(|failed| failed.lease).collect::<Vec<_>>(), [b]);
-    assert_eq!(queue.renew(&[a, b], at(101)).await.unwrap(), [a]);
+    assert_eq!(queue.renew(None, &[a, b], at(101)).await.unwrap(), [a]);
 }
 
 #[tokio::test]
@@ -151,8 +151,8 @@ async fn what_is_given_back_is_nobodys_fault() {
     for attempt in 1..=9 {
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(lot.lease.attempt, Attempt(attempt));
-        assert_eq!(queue.give_back(&[lot.lease]).await.unwrap(), [lot.lease]);
-        assert_eq!(queue.give_back(&[lot.lease]).await.unwrap(), []);
+        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), []);
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
     }
     assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
@@ -166,7 +166,12 @@ async fn a_lot_that_fails_goes_on_match_by_match() {
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let failure = |lease| {
-        [Failure { lease, kind: FaultKind::System, reason: "the sandbox did not start".to_owned() }]
+        [Failure {
+            lease,
+            by: None,
+            kind: FaultKind::System,
+            reason: "the sandbox did not start".to_owned(),
+        }]
     };
     let failed = queue.fail(&failure(lot.lease), START).await.unwrap();
     assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
@@ -216,8 +221,12 @@ async fn rests_grow_with_each_fault() {
     let mut now = START;
     for rest in [1, 2] {
         let lot = queue.lease(edition, 1, now).await.unwrap().pop().unwrap();
-        let failure =
-            Failure { lease: lot.lease, kind: FaultKind::System, reason: "no".to_owned() };
+        let failure = Failure {
+            lease: lot.lease,
+            by: None,
+            kind: FaultKind::System,
+            reason: "no".to_owned(),
+        };
         queue.fail(&[failure], now).await.unwrap();
         let due = now + Duration::seconds(rest);
         assert_eq!(queue.expire(due - Duration::MICROSECOND).await.unwrap().woken, 0);
@@ -344,8 +353,12 @@ async fn matches_that_depend_on_others_wait_for_them() {
         assert_eq!(lot.lease.lot.number, LotNumber(expected));
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
         // A fault does not let the next one go ahead.
-        let failure =
-            Failure { lease: lot.lease, kind: FaultKind::System, reason: "no".to_owned() };
+        let failure = Failure {
+            lease: lot.lease,
+            by: None,
+            kind: FaultKind::System,
+            reason: "no".to_owned(),
+        };
         queue.fail(&[failure], START).await.unwrap();
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
         queue.expire(START + Duration::MINUTE).await.unwrap();
@@ -535,7 +548,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
         let lots = one_session.lease(edition, size, START).await.unwrap();
         assert_eq!(lots.len(), size);
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
-        one_session.renew(&leases, START).await.unwrap();
+        one_session.renew(None, &leases, START).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
         one_session.report(&reports).await.unwrap();
         one_session.report(&reports).await.unwrap();
@@ -545,12 +558,13 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     let (fail, back) = lots.split_at(8);
     let failures = fail.iter().map(|lot| Failure {
         lease: lot.lease,
+        by: None,
         kind: FaultKind::System,
         reason: "no".to_owned(),
     });
     one_session.fail(&failures.collect::<Vec<_>>(), START).await.unwrap();
     let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
-    one_session.give_back(&back).await.unwrap();
+    one_session.give_back(None, &back).await.unwrap();
     one_session.lease(edition, 16, START).await.unwrap();
     one_session.expire(START + Duration::HOUR).await.unwrap();
     let flush = "SELECT pg_stat_force_next_flush()";

@@ -3,38 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod support;
-
-use std::time::Duration;
+#[path = "support/wire.rs"]
+mod wire;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::queue::Terms;
-use arbiter_games::RULES_VERSION;
-use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
-use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
-use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
 use arbiter_proto::v1::worker_message::Say;
-use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
     Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
     Edition, EstimateEditionRequest, Fate, FetchBundleRequest, GetRankingRequest, GetRecordRequest,
-    GiveBack, Hello, ListTokensRequest, ListTournamentsRequest, Lot, MatchResult, Renew, Report,
-    RevokeTokenRequest, Room, SeatResult, StartEditionRequest, Submission, SubmitVersionRequest,
-    WatchEditionRequest, WorkerMessage,
+    GiveBack, ListTokensRequest, ListTournamentsRequest, Renew, RevokeTokenRequest,
+    StartEditionRequest, WatchEditionRequest,
 };
-use support::Database;
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Streaming};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -43,186 +27,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Puts a token into each call.
-#[derive(Clone)]
-struct Bearer(Option<MetadataValue<Ascii>>);
-
-impl Interceptor for Bearer {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(token) = &self.0 {
-            request.metadata_mut().insert("authorization", token.clone());
-        }
-        Ok(request)
-    }
-}
-
-type Link = InterceptedService<Channel, Bearer>;
-
-/// A coordinator that serves a test's own database.
-struct Server {
-    channel: Channel,
-    tokens: [String; 4],
-    stop: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<()>,
-    _database: Database,
-}
-
-impl Server {
-    async fn start() -> Self {
-        Self::start_with(Terms::USUAL).await
-    }
-
-    async fn start_with(terms: Terms) -> Self {
-        let database = Database::new().await;
-        let config = Config {
-            tls: None,
-            terms,
-            connections: 8,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
-        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
-        assert!(coordinator.has_no_tokens().await.unwrap());
-        let mut tokens = Vec::new();
-        for role in Role::ALL {
-            let secret = coordinator.make_token(role, role.word()).await.unwrap();
-            assert!(coordinator.knows(&secret).await.unwrap());
-            tokens.push(secret.text().to_owned());
-        }
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
-            coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
-        });
-        let channel = Channel::from_shared(address).unwrap().connect().await.unwrap();
-        let tokens = tokens.try_into().unwrap();
-        Self { channel, tokens, stop: Some(stop), serving, _database: database }
-    }
-
-    /// The token of a role; none for nobody.
-    fn bearer(&self, role: Option<Role>) -> Bearer {
-        let place = role.map(|role| Role::ALL.iter().position(|known| *known == role).unwrap());
-        Bearer(place.map(|place| format!("Bearer {}", self.tokens[place]).parse().unwrap()))
-    }
-
-    fn tournaments(&self, role: Option<Role>) -> TournamentServiceClient<Link> {
-        TournamentServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
-    }
-
-    fn workers(&self, role: Option<Role>) -> WorkerServiceClient<Link> {
-        WorkerServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
-    }
-
-    fn bots(&self, role: Option<Role>) -> BotServiceClient<Link> {
-        BotServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
-    }
-
-    /// Makes a tournament of gomoku with three house bots.
-    async fn tournament(&self, name: &str) {
-        // Without files that pass from match to match, so that all may be leased at once.
-        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
-        let request = CreateTournamentRequest { file };
-        self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
-        for bot in ["one", "two", "three"] {
-            let submitted = self.submit(Role::Organiser, name, bot, true, b"a bundle").await;
-            submitted.unwrap();
-        }
-    }
-
-    async fn submit(
-        &self,
-        role: Role,
-        tournament: &str,
-        bot: &str,
-        house: bool,
-        bundle: &[u8],
-    ) -> Result<i32, Status> {
-        let submission =
-            Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house };
-        let parts = [Part::Submission(submission), Part::Bundle(bundle.to_vec())];
-        let parts = parts.map(|part| SubmitVersionRequest { part: Some(part) });
-        let submitted = self.bots(Some(role)).submit_version(tokio_stream::iter(parts)).await;
-        submitted.map(|version| version.into_inner().number)
-    }
-
-    async fn edition(&self, name: &str) -> Edition {
-        let request = StartEditionRequest { tournament: name.to_owned(), fresh: false };
-        let started = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
-        started.unwrap().into_inner()
-    }
-
-    async fn stop(mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
-    }
-}
-
-/// One stream of a worker that plays nothing.
-struct Worker {
-    say: mpsc::Sender<WorkerMessage>,
-    hear: Streaming<arbiter_proto::v1::CoordinatorMessage>,
-}
-
-impl Worker {
-    async fn connect(server: &Server, name: &str, rules: &str) -> Result<Self, Status> {
-        let (say, said) = mpsc::channel(16);
-        let hello = Hello {
-            name: name.to_owned(),
-            build: "test".to_owned(),
-            sandbox: "none".to_owned(),
-            rules: rules.to_owned(),
-            slots: 3,
-        };
-        say.send(WorkerMessage { say: Some(Say::Hello(hello)) }).await.unwrap();
-        let stream = server.workers(Some(Role::Worker)).work(ReceiverStream::new(said)).await?;
-        Ok(Self { say, hear: stream.into_inner() })
-    }
-
-    async fn new(server: &Server, name: &str) -> Self {
-        let mut worker = Self::connect(server, name, RULES_VERSION).await.unwrap();
-        let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
-        worker
-    }
-
-    async fn say(&self, say: Say) {
-        self.say.send(WorkerMessage { say: Some(say) }).await.unwrap();
-    }
-
-    async fn hear(&mut self) -> Answer {
-        let message = tokio::time::timeout(PATIENCE, self.hear.message()).await.unwrap();
-        message.unwrap().unwrap().say.unwrap()
-    }
-
-    async fn lot(&mut self) -> Lot {
-        self.say(Say::Room(Room { slots: 1 })).await;
-        let Answer::Lot(lot) = self.hear().await else { panic!("a lot was asked for") };
-        lot
-    }
-
-    async fn report(&mut self, report: Report) -> Fate {
-        self.say(Say::Report(report)).await;
-        let Answer::Verdict(verdict) = self.hear().await else { panic!("a verdict is due") };
-        verdict.fate()
-    }
-}
-
-/// The report of a lot in which the first seat always wins.
-fn report(lot: &Lot) -> Report {
-    let result = |points| SeatResult { score: vec![points], ..SeatResult::default() };
-    let results = lot.matches.iter().map(|planned| MatchResult {
-        number: planned.number,
-        seats: vec![result(2), result(0)],
-        transcript: vec![7; 32],
-        wall_ms: 5,
-        record: b"a record".to_vec(),
-    });
-    let (level, trace) = ("A'".to_owned(), String::new());
-    Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
-}
+use wire::{PATIENCE, Server, Worker, report};
 
 #[tokio::test]
 async fn every_call_asks_for_its_role() {
@@ -242,7 +47,7 @@ async fn every_call_asks_for_its_role() {
     let code = server.workers(Some(Role::Organiser)).fetch_bundle(bundle.clone()).await;
     assert_eq!(code.unwrap_err().code(), Code::PermissionDenied);
     let code = server.workers(Some(Role::Worker)).fetch_bundle(bundle).await;
-    assert_eq!(code.unwrap_err().code(), Code::NotFound);
+    assert_eq!(code.unwrap_err().code(), Code::PermissionDenied);
     let house = server.submit(Role::Player, "cup", "mine", true, b"x").await;
     assert_eq!(house.unwrap_err().code(), Code::PermissionDenied);
     let taken = server.submit(Role::Player, "cup", "one", false, b"x").await;

@@ -54,7 +54,7 @@ impl Stage {
     }
 
     async fn claim(&self) -> Option<Lease> {
-        trials::claim(&self.database.pool, START, START + Duration::MINUTE).await.unwrap()
+        trials::claim(&self.database.pool, None, START, START + Duration::MINUTE).await.unwrap()
     }
 
     async fn state(&self, version: VersionId) -> TrialState {
@@ -116,11 +116,11 @@ async fn what_passes_enters_and_what_fails_does_not() {
     // A verdict that comes too late changes nothing.
     let third = stage.submit(3).await;
     let old = stage.claim().await.unwrap();
-    assert_eq!(queue.give_back(&[old]).await.unwrap(), [old]);
+    assert_eq!(queue.give_back(None, &[old]).await.unwrap(), [old]);
     let lease = stage.claim().await.unwrap();
     assert_eq!(lease.version(), Some(third));
     assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
-    assert_eq!(queue.renew(&[old, lease], START).await.unwrap(), [lease]);
+    assert_eq!(queue.renew(None, &[old, lease], START).await.unwrap(), [lease]);
     // People are shown what is behind a lease that holds.
     let held = held::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)]).await.unwrap();
     let (worker, tournament) = (stage.worker, "cup".to_owned());
@@ -156,7 +156,7 @@ async fn a_fault_is_never_the_bots() {
     for fault in 1..=patience.faults {
         let deadline = now + Duration::MINUTE;
         assert!(offers::look(pool, now).await.unwrap().trial);
-        let lease = trials::claim(pool, now, deadline).await.unwrap().unwrap();
+        let lease = trials::claim(pool, None, now, deadline).await.unwrap().unwrap();
         let failed = if fault == 2 {
             // Nothing was heard of it.
             now = deadline + Duration::SECOND;
@@ -164,6 +164,7 @@ async fn a_fault_is_never_the_bots() {
         } else {
             let failure = Failure {
                 lease,
+                by: None,
                 kind: FaultKind::System,
                 reason: "no room on the disk".to_owned(),
             };
@@ -172,7 +173,7 @@ async fn a_fault_is_never_the_bots() {
         let last = fault == patience.faults;
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
-        assert_eq!(trials::claim(pool, now, deadline).await.unwrap(), None, "it rests");
+        assert_eq!(trials::claim(pool, None, now, deadline).await.unwrap(), None, "it rests");
         assert!(!offers::look(pool, now).await.unwrap().trial);
         now += patience.longest_rest;
     }

@@ -6,15 +6,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::{self, MatchResult};
-use arbiter_coordinator::db::{self, bots, editions, versions};
+use arbiter_coordinator::db::{self, bots, editions, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{NewLot, Order, Plan, Queue, Terms};
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::GameName;
-use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
+use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
 use time::OffsetDateTime;
@@ -62,6 +63,13 @@ async fn age(pool: &PgPool) {
         sqlx::query(end).execute(pool).await.expect("a file of the log ends");
     }
     settle(pool).await;
+}
+
+/// A worker with a token of its own.
+pub(crate) async fn worker(pool: &PgPool) -> WorkerId {
+    let token = access::create(pool, Role::Worker, "bench", NOW).await.expect("a token").0;
+    let greeted = workers::greet(pool, token, "bench", "none", "bench", NOW).await;
+    greeted.expect("a database").expect("a free name")
 }
 
 /// Has the server do now what others left to be done later, so that what is measured next does not

@@ -1,6 +1,6 @@
 //! What is behind leases, for people: which matches, which version.
 
-use arbiter_proto::ids::{Lease, MatchId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Lease, MatchId, MatchNumber, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, PgExecutor, Row as _};
 
@@ -57,6 +57,41 @@ pub async fn of_leases(
     let attempts: Vec<_> = leases.iter().map(|(_, lease)| lease.attempt.0).collect();
     let query = sqlx::query(statement).bind(workers).bind(editions).bind(lots).bind(attempts);
     query.fetch_all(db).await?.iter().map(read).collect()
+}
+
+/// Whether a worker of this token has something leased for which it needs the bundle: a lot in which
+/// the bundle plays, or a trial of what it holds, or a trial against it. Leases whose holder is not
+/// known are any worker's.
+pub async fn needs_bundle(
+    db: impl PgExecutor<'_>,
+    token: TokenId,
+    digest: &[u8; 32],
+) -> Result<bool, Error> {
+    let statement = "
+        WITH ours AS (SELECT worker FROM worker_tokens WHERE token = $1),
+        playing AS (
+            SELECT v.id, v.bot FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE coalesce(t.program, v.digest) = $2
+        )
+        SELECT EXISTS (
+            SELECT FROM lots l
+            JOIN matches m ON m.edition = l.edition
+                AND m.number >= l.first AND m.number < l.first + l.count
+            JOIN entrants e ON e.edition = l.edition AND e.entrant = ANY (m.seats)
+            JOIN playing ON playing.id = e.version
+            WHERE l.state = 'leased' AND (l.worker IS NULL OR l.worker IN (SELECT worker FROM ours))
+        ) OR EXISTS (
+            SELECT FROM trials t
+            JOIN versions v ON v.id = t.version
+            JOIN bots b ON b.id = v.bot
+            WHERE t.state = 'leased'
+              AND (t.holder_attempt IS DISTINCT FROM t.attempt
+                   OR t.holder IN (SELECT worker FROM ours))
+              AND (v.digest = $2 OR EXISTS (
+                  SELECT FROM playing JOIN bots house ON house.id = playing.bot
+                  WHERE house.tournament = b.tournament AND house.owner IS NULL))
+        )";
+    sqlx::query_scalar(statement).bind(token.0).bind(digest.as_slice()).fetch_one(db).await
 }
 
 fn read(row: &PgRow) -> Result<Held, Error> {

@@ -19,7 +19,7 @@
 //! could take any lot skip those that are locked; counting, which takes them in the order of their
 //! places, waits for a moment and then gives way.
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber};
+use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
@@ -32,7 +32,7 @@ mod replace;
 mod weigh;
 
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
-pub use flip::{Claim, Verdict, flip, promote, verdicts};
+pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
 pub use replace::{cancel, replace};
 pub use weigh::{Weighed, decide, take, weigh};
 
@@ -192,6 +192,8 @@ pub struct Leased {
     pub width: i16,
     /// Expected play in milliseconds.
     pub expected_ms: i32,
+    /// The worker that holds it; nothing if it was leased to none in particular.
+    pub holder: Option<WorkerId>,
 }
 
 impl FromRow<'_, PgRow> for Leased {
@@ -204,6 +206,7 @@ impl FromRow<'_, PgRow> for Leased {
             count: row.try_get("count")?,
             width: row.try_get("width")?,
             expected_ms: row.try_get("expected")?,
+            holder: row.try_get::<Option<i32>, _>("worker")?.map(WorkerId),
         })
     }
 }
@@ -235,14 +238,14 @@ impl Columns {
 
 /// How many lots one claim takes at most: a power of two, since each number is a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClaimSize(usize);
+struct ClaimSize(usize);
 
 impl ClaimSize {
     /// The most that one claim takes.
     const MOST: usize = 1024;
 
     /// The greatest claim of at most so many lots, or of one.
-    pub fn at_most(lots: usize) -> Self {
+    fn at_most(lots: usize) -> Self {
         Self(1 << lots.clamp(1, Self::MOST).ilog2())
     }
 
@@ -250,7 +253,8 @@ impl ClaimSize {
         /// The row of the edition is locked, against cancelling in the middle, or passed over while
         /// somebody cancels it: leasing for others must not wait. The lots that come next are
         /// locked, unless somebody else has them, and found again by their place: one that was
-        /// moved by another statement at this very moment is left for the next claim.
+        /// moved by another statement at this very moment is left for the next claim. The first
+        /// lot goes to the first holder, and so on.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
@@ -265,9 +269,12 @@ impl ClaimSize {
                     " FOR UPDATE SKIP LOCKED
                     )
                     UPDATE lots AS l
-                    SET state = 'leased', attempt = l.attempt + 1, deadline = $2, worker = NULL
+                    SET state = 'leased', attempt = l.attempt + 1, deadline = $2,
+                        worker = ($3::int[])[array_position(
+                            ARRAY(SELECT ctid FROM next), l.ctid)]
                     WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
-                    RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width, l.expected"
+                    RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width,
+                        l.expected, l.worker"
                 )
             };
         }
@@ -287,28 +294,34 @@ impl ClaimSize {
     }
 }
 
-/// Leases the pending lots of a running edition with the longest expected play, until `deadline`.
+/// Leases the pending lots of a running edition with the longest expected play, until `deadline`:
+/// the longest to the first of `holders`, at most one to each of them. A lot that is leased to none
+/// in particular may be reported by any worker.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    size: ClaimSize,
+    holders: &[Option<WorkerId>],
     deadline: OffsetDateTime,
 ) -> Result<Vec<Leased>, Error> {
-    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(deadline);
+    let size = ClaimSize::at_most(holders.len());
+    let holders: Vec<_> =
+        holders.iter().take(size.0).map(|holder| holder.map(|worker| worker.0)).collect();
+    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(deadline).bind(holders);
     let mut leased: Vec<Leased> = claim.fetch_all(db).await?;
     leased.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
     Ok(leased)
 }
 
-/// Puts off the deadline of those leases that still hold, and returns them.
+/// Puts off the deadline of those leases that still hold and are the worker's, and returns them.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn renew(
     db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
     leases: &[Lease],
     deadline: OffsetDateTime,
 ) -> Result<Vec<Lease>, Error> {
@@ -318,26 +331,32 @@ pub async fn renew(
             FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
+                AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
             ORDER BY l.edition, l.number FOR UPDATE OF l
         )
-        UPDATE lots AS l SET deadline = $4 FROM held
+        UPDATE lots AS l SET deadline = $5 FROM held
         WHERE l.edition = held.edition AND l.number = held.number
         RETURNING l.edition, l.number, l.attempt";
-    leases_of(sqlx::query(statement), db, leases, Some(deadline)).await
+    leases_of(sqlx::query(statement), db, by, leases, Some(deadline)).await
 }
 
-/// Gives back leases that were not played, without blame, and returns those that still held. Lots
-/// of a cancelled edition are not leased again.
+/// Gives back leases that were not played, without blame, and returns those that still held and
+/// were the worker's. Lots of a cancelled edition are not leased again.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+pub async fn give_back(
+    db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+) -> Result<Vec<Lease>, Error> {
     let statement = "
         WITH held AS (
             SELECT l.edition, l.number
             FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
+                AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
             ORDER BY l.edition, l.number FOR UPDATE OF l
         )
         UPDATE lots AS l
@@ -346,7 +365,7 @@ pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<
         FROM held JOIN editions e ON e.id = held.edition
         WHERE l.edition = held.edition AND l.number = held.number
         RETURNING l.edition, l.number, l.attempt";
-    leases_of(sqlx::query(statement), db, leases, None).await
+    leases_of(sqlx::query(statement), db, by, leases, None).await
 }
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
@@ -355,15 +374,34 @@ type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArgume
 async fn leases_of(
     query: Query<'_>,
     db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
     leases: &[Lease],
     deadline: Option<OffsetDateTime>,
 ) -> Result<Vec<Lease>, Error> {
     let Columns { editions, numbers, attempts } = Columns::of(leases.iter().copied());
-    let mut query = query.bind(editions).bind(numbers).bind(attempts);
+    let by = by.map(|worker| worker.0);
+    let mut query = query.bind(editions).bind(numbers).bind(attempts).bind(by);
     if let Some(deadline) = deadline {
         query = query.bind(deadline);
     }
     query.fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// Those of these leases that hold, or were reported, and are another worker's.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_others(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    leases: &[Lease],
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT l.edition, l.number, l.attempt
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+        WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')";
+    leases_of(sqlx::query(statement), db, Some(worker), leases, None).await
 }
 
 /// The lease that a row is about.

@@ -128,12 +128,14 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Err
     sqlx::query_scalar(statement).bind(owner.0).fetch_one(db).await
 }
 
-/// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on.
+/// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on, to a
+/// worker.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn claim(
     db: impl PgExecutor<'_>,
+    holder: Option<WorkerId>,
     now: OffsetDateTime,
     deadline: OffsetDateTime,
 ) -> Result<Option<Lease>, Error> {
@@ -148,10 +150,13 @@ pub async fn claim(
             ORDER BY t.version LIMIT 1 FOR UPDATE OF t SKIP LOCKED
         )
         UPDATE trials AS t
-        SET state = 'leased', attempt = t.attempt + 1, deadline = $2, not_before = NULL
+        SET state = 'leased', attempt = t.attempt + 1, deadline = $2, not_before = NULL,
+            holder = $3::int,
+            holder_attempt = CASE WHEN $3::int IS NOT NULL THEN t.attempt + 1 END
         FROM next WHERE t.version = next.version
         RETURNING t.version, t.attempt";
-    let row = sqlx::query(statement).bind(now).bind(deadline).fetch_optional(db).await?;
+    let query = sqlx::query(statement).bind(now).bind(deadline);
+    let row = query.bind(holder.map(|worker| worker.0)).fetch_optional(db).await?;
     row.map(|row| {
         let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
         Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
@@ -159,41 +164,72 @@ pub async fn claim(
     .transpose()
 }
 
-/// Puts off the deadline of those leases that still hold, and returns them.
+/// Puts off the deadline of those leases that still hold and are the worker's, and returns them.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn renew(
     db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
     leases: &[Lease],
     deadline: OffsetDateTime,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
-        UPDATE trials AS t SET deadline = $3
+        UPDATE trials AS t SET deadline = $4
         FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+          AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
         RETURNING t.version, t.attempt";
     let (versions, attempts) = columns(leases);
-    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(deadline);
+    let query = sqlx::query(statement).bind(versions).bind(attempts);
+    let query = query.bind(by.map(|worker| worker.0)).bind(deadline);
     read(&query.fetch_all(db).await?)
 }
 
-/// Gives back leases that were not tried, without blame, and returns those that still held.
+/// Gives back leases that were not tried, without blame, and returns those that still held and were
+/// the worker's.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn give_back(db: impl PgExecutor<'_>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+pub async fn give_back(
+    db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+) -> Result<Vec<Lease>, Error> {
     let statement = "
         UPDATE trials AS t SET state = 'waiting', deadline = NULL
         FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+          AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
         RETURNING t.version, t.attempt";
     let (versions, attempts) = columns(leases);
-    read(&sqlx::query(statement).bind(versions).bind(attempts).fetch_all(db).await?)
+    let query = sqlx::query(statement).bind(versions).bind(attempts);
+    read(&query.bind(by.map(|worker| worker.0)).fetch_all(db).await?)
+}
+
+/// Those of these leases that hold, or were reported, and are another worker's.
+///
+/// # Errors
+/// If the database fails.
+pub async fn of_others(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    leases: &[Lease],
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT t.version, t.attempt
+        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
+        JOIN trials t ON t.version = u.version AND t.attempt = u.attempt
+        WHERE t.holder_attempt = t.attempt AND t.holder <> $3
+          AND t.state IN ('leased', 'passed', 'failed')";
+    let (versions, attempts) = columns(leases);
+    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(worker.0);
+    read(&query.fetch_all(db).await?)
 }
 
 /// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
-/// aside after too many faults. Returns what becomes of those whose leases still held.
+/// aside after too many faults. Returns what becomes of those whose leases still held, and were those
+/// of the workers that say so.
 ///
 /// # Errors
 /// If the database fails.
@@ -214,13 +250,16 @@ pub async fn fail(
             ended_at = CASE WHEN t.faults + 1 >= $4::smallint THEN $5::timestamptz END,
             not_before = $5::timestamptz
                 + least($7::interval, $6::interval * power(2, least(t.faults, 30)))
-        FROM unnest($1::int[], $2::smallint[], $3::text[]) AS u (version, attempt, reason)
+        FROM unnest($1::int[], $2::smallint[], $3::text[], $8::int[])
+            AS u (version, attempt, reason, by)
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+          AND (u.by IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = u.by)
         RETURNING t.version, t.attempt, t.state";
     let (versions, attempts) = columns(&leases);
     let query = sqlx::query(statement).bind(versions).bind(attempts).bind(reasons);
     let query = query.bind(patience.faults).bind(now).bind(patience.rest);
-    let rows = query.bind(patience.longest_rest).fetch_all(db).await?;
+    let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
+    let rows = query.bind(patience.longest_rest).bind(by).fetch_all(db).await?;
     let failed = rows.iter().map(|row| {
         let state = match row.try_get("state")? {
             TrialState::Aside => LotState::Aside,
@@ -242,7 +281,7 @@ pub async fn expire(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<
     read(&sqlx::query(statement).bind(now).fetch_all(db).await?)
 }
 
-/// Stores what a trial came to, if its lease holds; what becomes of the report.
+/// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
 ///
 /// # Errors
 /// If it makes no sense, or the database fails.
@@ -257,7 +296,8 @@ pub async fn finish(
         UPDATE trials
         SET state = $3, deadline = NULL, ended_at = $4, worker = $5, verdict = $6, evidence = $7,
             log = $8, figures = $9, warnings = $10, program = $11
-        WHERE version = $1 AND attempt = $2 AND state = 'leased'";
+        WHERE version = $1 AND attempt = $2 AND state = 'leased'
+          AND (holder_attempt IS DISTINCT FROM attempt OR holder = $5)";
     let done = sqlx::query(statement)
         .bind(version.0)
         .bind(outcome.lease.attempt.0)
@@ -274,6 +314,9 @@ pub async fn finish(
         .await?;
     if done.rows_affected() == 1 {
         return Ok(Verdict::Accepted);
+    }
+    if !of_others(&mut *db, outcome.worker, &[outcome.lease]).await?.is_empty() {
+        return Ok(Verdict::Foreign);
     }
     let statement = "
         SELECT EXISTS (SELECT FROM trials

@@ -1,7 +1,7 @@
 //! Workers that have ever said hello.
 
-use arbiter_proto::ids::WorkerId;
-use sqlx::{Error, FromRow, PgExecutor};
+use arbiter_proto::ids::{TokenId, WorkerId};
+use sqlx::{Error, FromRow, PgExecutor, PgPool};
 use time::OffsetDateTime;
 
 /// A worker.
@@ -22,24 +22,48 @@ pub struct Worker {
     pub seen_at: OffsetDateTime,
 }
 
-/// Takes note of a worker that says hello.
-///
-/// # Errors
-/// If the database fails.
+/// Takes note of a worker that says hello with a token: nothing is noted and nothing returned if its
+/// name belongs to another token, one that is neither revoked nor expired.
 pub async fn greet(
-    db: impl PgExecutor<'_>,
+    pool: &PgPool,
+    token: TokenId,
     name: &str,
     sandbox: &str,
     build: &str,
     now: OffsetDateTime,
-) -> Result<WorkerId, Error> {
+) -> Result<Option<WorkerId>, Error> {
+    let mut transaction = pool.begin().await?;
     let statement = "
         INSERT INTO workers (name, sandbox, build, seen_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (name) DO UPDATE
         SET sandbox = excluded.sandbox, build = excluded.build, seen_at = excluded.seen_at
         RETURNING id";
     let query = sqlx::query_scalar(statement).bind(name).bind(sandbox).bind(build).bind(now);
-    query.fetch_one(db).await.map(WorkerId)
+    let worker: i32 = query.fetch_one(&mut *transaction).await?;
+    // Two tokens that use a new name at the same time meet at the row, and the second one sees whose
+    // it is by then.
+    let statement = "
+        INSERT INTO worker_tokens AS o (worker, token) VALUES ($1, $2)
+        ON CONFLICT (worker) DO UPDATE SET token = excluded.token
+        WHERE o.token = excluded.token OR EXISTS (
+            SELECT FROM tokens t
+            WHERE t.id = o.token AND (t.revoked_at IS NOT NULL OR t.expires_at <= $3))
+        RETURNING o.worker";
+    let query = sqlx::query_scalar(statement).bind(worker).bind(token.0).bind(now);
+    let owned: Option<i32> = query.fetch_optional(&mut *transaction).await?;
+    if owned.is_none() {
+        return Ok(None);
+    }
+    transaction.commit().await?;
+    Ok(Some(WorkerId(worker)))
+}
+
+/// The token that a worker's name belongs to.
+pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId>, Error> {
+    let statement = "
+        SELECT o.token FROM workers w JOIN worker_tokens o ON o.worker = w.id WHERE w.name = $1";
+    let found: Option<i32> = sqlx::query_scalar(statement).bind(name).fetch_optional(db).await?;
+    Ok(found.map(TokenId))
 }
 
 /// Takes note of a stream that a worker opened, and of how many matches it can play at the same

@@ -15,13 +15,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::{EditionId, Lease};
+use arbiter_proto::ids::{EditionId, Lease, WorkerId};
 use sqlx::{Error, PgConnection};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{Clock, Leased, Queue, again};
-use crate::db::lots::{self, ClaimSize};
+use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
 use crate::db::{self, files, trials};
@@ -85,6 +85,8 @@ type Given = (Task, Instant);
 /// Whom a task goes to.
 #[derive(Debug)]
 struct Asker {
+    /// The worker that is to hold the lease.
+    worker: Option<WorkerId>,
     give: oneshot::Sender<Given>,
     since: Instant,
 }
@@ -148,18 +150,19 @@ impl Dispatcher {
         (dispatcher, allocator)
     }
 
-    /// Waits for something to try or to play; nothing once the allocator is gone. Whoever stops waiting is
-    /// given nothing.
+    /// Waits for something to try or to play, leased to no worker in particular; nothing once the
+    /// allocator is gone. A caller that stops waiting is given nothing.
     pub async fn next(&self) -> Option<Task> {
-        self.next_since().await.map(|(task, _)| task)
+        self.next_for(None).await.map(|(task, _)| task)
     }
 
-    /// The same, with the moment since when it could have been given.
-    pub(crate) async fn next_since(&self) -> Option<(Task, Instant)> {
+    /// The same for a worker that holds the lease, with the moment since when it could have been
+    /// given.
+    pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
         let (give, given) = oneshot::channel();
         let (returns, news) = (self.returns.clone(), Arc::clone(&self.news));
         let mut waiting = Waiting { given, returns, news };
-        self.line.send(Asker { give, since: Instant::now() }).await.ok()?;
+        self.line.send(Asker { worker, give, since: Instant::now() }).await.ok()?;
         (&mut waiting.given).await.ok()
     }
 
@@ -245,7 +248,7 @@ impl Allocator {
         if leases.is_empty() {
             return Ok(());
         }
-        self.queue.give_back(&leases).await.map(drop)
+        self.queue.give_back(None, &leases).await.map(drop)
     }
 
     /// Leases once for those who wait, from the first edition in turn that has something: who comes
@@ -284,13 +287,15 @@ impl Allocator {
         offers: Offers,
     ) -> Result<PgConnection, Error> {
         // Trials first: somebody waits for each, and what passes changes what is to be played.
-        while offers.trial && !self.waiting.is_empty() {
+        while offers.trial
+            && let Some(worker) = self.waiting.front().map(|asker| asker.worker)
+        {
             let now = (self.clock)();
             let deadline = now + self.queue.terms.lease;
-            let Some(lease) = trials::claim(&mut own, now, deadline).await? else { break };
+            let Some(lease) = trials::claim(&mut own, worker, now, deadline).await? else { break };
             self.queue.metrics.leased(&[lease]);
-            if let Some(unwanted) = self.give(Task::Trial(lease)) {
-                trials::give_back(&mut own, &[unwanted.lease()]).await?;
+            if let Some(unwanted) = self.give(worker, Task::Trial(lease)) {
+                trials::give_back(&mut own, None, &[unwanted.lease()]).await?;
                 self.queue.metrics.given_back(1);
             }
         }
@@ -300,10 +305,10 @@ impl Allocator {
         let mut editions = offers.editions;
         let after = editions.partition_point(|edition| Some(*edition) <= self.last);
         editions.rotate_left(after);
-        let size = ClaimSize::at_most(self.waiting.len());
+        let holders: Vec<_> = self.waiting.iter().map(|asker| asker.worker).collect();
         for edition in editions {
             let deadline = (self.clock)() + self.queue.terms.lease;
-            let lots = lots::claim(&mut own, edition, size, deadline).await?;
+            let lots = lots::claim(&mut own, edition, &holders, deadline).await?;
             if !lots.is_empty() {
                 let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
                 self.queue.metrics.leased(&leases);
@@ -314,7 +319,7 @@ impl Allocator {
         Ok(own)
     }
 
-    /// Gives lots to those who wait; what nobody wants any more is given back.
+    /// Gives lots to those who wait; what the holder does not want any more is given back.
     async fn hand_out(
         &mut self,
         mut own: PgConnection,
@@ -337,17 +342,23 @@ impl Allocator {
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let work = Work { lot, matches: planned.by_ref().take(count).collect() };
-            left.extend(self.give(Task::Lot(work)).map(|unwanted| unwanted.lease()));
+            let unwanted = self.give(lot.holder, Task::Lot(work));
+            left.extend(unwanted.map(|task| task.lease()));
         }
         if !left.is_empty() {
-            self.queue.give_back(&left).await?;
+            self.queue.give_back(None, &left).await?;
         }
         Ok(own)
     }
 
-    /// Gives a task to who waits longest and is still there; the task, if nobody is.
-    fn give(&mut self, mut task: Task) -> Option<Task> {
-        while let Some(asker) = self.waiting.pop_front() {
+    /// Gives a task to the worker that holds its lease, where it waits longest and is still there;
+    /// the task, if it is not.
+    fn give(&mut self, holder: Option<WorkerId>, mut task: Task) -> Option<Task> {
+        let mut from = 0;
+        while let Some(place) = self.waiting.range(from..).position(|asker| asker.worker == holder)
+        {
+            from += place;
+            let Some(asker) = self.waiting.remove(from) else { break };
             match asker.give.send((task, asker.since.max(self.woken))) {
                 Ok(()) => return None,
                 Err((unwanted, _)) => task = unwanted,

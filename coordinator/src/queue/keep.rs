@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use arbiter_proto::ids::{EditionId, Lease, MatchNumber};
+use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::Error;
 use time::{Duration, OffsetDateTime};
 
@@ -22,12 +22,12 @@ pub(crate) const FORGOTTEN: Duration = Duration::HOUR;
 
 /// Where the records of some reports are, if they are not in the database.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(HashMap<(Lease, MatchNumber), Slice>);
+pub struct Kept(HashMap<(Lease, WorkerId, MatchNumber), Slice>);
 
 impl Kept {
-    /// Where the record of a match is that was reported under a lease, if not in the database.
-    pub(super) fn find(&self, lease: Lease, number: MatchNumber) -> Option<Slice> {
-        self.0.get(&(lease, number)).copied()
+    /// Where the record of a match of a report is, if not in the database.
+    pub(super) fn find(&self, report: &Report, number: MatchNumber) -> Option<Slice> {
+        self.0.get(&(report.lease, report.worker, number)).copied()
     }
 }
 
@@ -56,13 +56,14 @@ impl Queue {
         let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
         let mut places = Vec::new();
         let mut named = HashSet::new();
-        // As they are judged: the first under each lease that is in form.
+        // As they are judged: of each worker the first under a lease that is in form.
         let kept = reports.iter().filter(|report| report.claim().is_some());
-        for report in kept.filter(|report| named.insert(report.lease)) {
+        for report in kept.filter(|report| named.insert((report.lease, report.worker))) {
             let edition = report.lease.lot.edition;
             for (number, bytes) in &report.records {
                 let pack = contents.entry(edition).or_default();
-                places.push((report.lease, *number, size(pack.len()), size(bytes.len())));
+                let place = (report.lease, report.worker, *number);
+                places.push((place, size(pack.len()), size(bytes.len())));
                 pack.extend_from_slice(bytes);
             }
         }
@@ -76,11 +77,12 @@ impl Queue {
             store.put(*edition, *pack, content).await?;
         }
         let begun: HashMap<EditionId, PackId> = begun.into_iter().collect();
-        let place = |(lease, number, start, length): (Lease, MatchNumber, i32, i32)| {
+        let slices = places.into_iter().filter_map(|(place, start, length)| {
+            let (lease, ..) = place;
             let pack = *begun.get(&lease.lot.edition)?;
-            Some(((lease, number), Slice { pack, start, length }))
-        };
-        Ok(Kept(places.into_iter().filter_map(place).collect()))
+            Some((place, Slice { pack, start, length }))
+        });
+        Ok(Kept(slices.collect()))
     }
 }
 

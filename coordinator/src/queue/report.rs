@@ -7,7 +7,7 @@ use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
-use super::{Kept, Queue, again};
+use super::{Kept, Queue, Refused, again};
 use crate::db::evidence::{self, Evidence};
 use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
@@ -137,11 +137,12 @@ impl Queue {
         kept: &Kept,
     ) -> Result<Vec<Verdict>, Error> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
-        // Of two reports under one lease the second is judged as if it came later.
+        // Of two reports of one worker under one lease the second is judged as if it came later.
+        // Of two workers' reports at most one is the holder's: both are tried.
         let mut named = HashSet::new();
         let tried: Vec<_> = (0..reports.len())
             .filter_map(|index| Some((index, claims[index]?)))
-            .filter(|(_, claim)| named.insert(claim.lease))
+            .filter(|(_, claim)| named.insert((claim.lease, claim.worker)))
             .collect();
         let accepted = again(|| async {
             let mut transaction = self.pool.begin().await?;
@@ -156,23 +157,31 @@ impl Queue {
         }
         let others: Vec<_> = (0..reports.len())
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))
-            .map(|index| reports[index].lease)
+            .map(|index| (reports[index].lease, reports[index].worker))
             .collect();
         let judged = self.judge(&others).await?;
+        for ((lease, worker), _) in judged.iter().filter(|(_, fate)| **fate == Verdict::Foreign) {
+            self.refuse(Refused::Report, *worker, *lease);
+        }
         let verdict = |index: usize| match claims[index] {
             None => Verdict::Malformed,
             Some(_) if accepted.contains(&index) => Verdict::Accepted,
-            Some(claim) => judged.get(&claim.lease).copied().unwrap_or(Verdict::Late),
+            Some(claim) => {
+                judged.get(&(claim.lease, claim.worker)).copied().unwrap_or(Verdict::Late)
+            }
         };
         Ok((0..reports.len()).map(verdict).collect())
     }
 
     /// What became of leases whose reports were not accepted just now.
-    async fn judge(&self, leases: &[Lease]) -> Result<HashMap<Lease, Verdict>, Error> {
-        if leases.is_empty() {
+    async fn judge(
+        &self,
+        reports: &[(Lease, WorkerId)],
+    ) -> Result<HashMap<(Lease, WorkerId), Verdict>, Error> {
+        if reports.is_empty() {
             return Ok(HashMap::new());
         }
-        Ok(lots::verdicts(&self.pool, leases).await?.into_iter().collect())
+        Ok(lots::verdicts(&self.pool, reports).await?.into_iter().collect())
     }
 }
 
@@ -185,8 +194,9 @@ async fn store(
     kept: &Kept,
 ) -> Result<(HashSet<usize>, Vec<EditionId>), Error> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
-    let flipped: HashMap<Lease, bool> = lots::flip(&mut *db, &claims).await?.into_iter().collect();
-    let holds = |(_, claim): &&(usize, Claim)| flipped.contains_key(&claim.lease);
+    let flipped = lots::flip(&mut *db, &claims).await?;
+    let held: HashSet<_> = flipped.iter().map(|lot| (lot.lease, lot.worker)).collect();
+    let holds = |(_, claim): &&(usize, Claim)| held.contains(&(claim.lease, claim.worker));
     let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();
     if accepted.is_empty() {
         return Ok((accepted, Vec::new()));
@@ -208,8 +218,8 @@ async fn store(
         evidence::keep(&mut *db, &told).await?;
     }
     let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
-    for (lease, _) in flipped.iter().filter(|(_, feeds)| **feeds) {
-        feeding.entry(lease.lot.edition).or_default().push(lease.lot.number.0);
+    for lot in flipped.iter().filter(|lot| lot.feeds).map(|flipped| flipped.lease.lot) {
+        feeding.entry(lot.edition).or_default().push(lot.number.0);
     }
     let mut weighing = Vec::new();
     for (edition, lots) in feeding {
@@ -240,7 +250,7 @@ async fn store_records<'a>(
     let mut records = Vec::new();
     for (edition, report) in stored {
         for (number, bytes) in &report.records {
-            let record = match kept.find(report.lease, *number) {
+            let record = match kept.find(report, *number) {
                 Some(slice) => {
                     used.insert(slice.pack);
                     Record::There(slice)

@@ -4,7 +4,7 @@ use arbiter_proto::ids::{Lease, VersionId};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
-use super::{Queue, Verdict, again};
+use super::{Queue, Refused, Verdict, again};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
 
@@ -31,6 +31,9 @@ impl Queue {
                 versions::store_bundle(&mut *transaction, digest, program).await?;
             }
             let verdict = trials::finish(&mut transaction, outcome, now).await?;
+            if verdict == Verdict::Foreign {
+                self.refuse(Refused::Report, outcome.worker, outcome.lease);
+            }
             if verdict != Verdict::Accepted {
                 return Ok(verdict);
             }

@@ -9,8 +9,9 @@
 //! reports as before. A lot that cannot be sent any more is given back at once; one that was on its
 //! way when the stream broke runs out and is leased again.
 
+use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
@@ -23,7 +24,7 @@ use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::worker_service_server::WorkerService;
 use arbiter_proto::v1::{
-    BundlePiece, CoordinatorMessage, Fate, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
+    BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
     WorkerMessage,
 };
 use tokio::sync::mpsc;
@@ -39,12 +40,17 @@ use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
-use crate::db::{self, traces, versions, workers};
+use crate::db::{self, held, versions, workers};
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, ReportError, Task, Work};
 use crate::tournament::handout::HandoutError;
 use crate::tournament::report;
+use crate::tournament::score_check::LotCheck;
 use crate::tournament::trial::{self, TrialError};
+
+mod reports;
+
+use reports::fate;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -68,23 +74,22 @@ impl WorkerService for Shared {
         &self,
         request: Request<Streaming<WorkerMessage>>,
     ) -> Result<Response<Self::WorkStream>, Status> {
-        self.admit(&request, Role::Worker).await?;
+        let who = self.admit(&request, Role::Worker).await?;
         let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
         let caller = caller(&request);
         let memory = request.extensions().get::<Reservation>().cloned().unwrap_or_default();
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
-        let Hello { name, build, sandbox, .. } = &hello;
-        let greeted = workers::greet(&self.pool, name, sandbox, build, self.now()).await;
-        let worker = greeted.map_err(database)?;
+        let worker = self.greet(who.id, &hello).await?;
         let slots = hello.slots.min(MOST_ROOM);
         let number = workers::connect(&self.pool, worker, slots, self.now()).await;
         let number = number.map_err(database)?;
         let database = workers::database(&self.pool).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
         let shared = Arc::new(self.clone());
+        let checks = Mutex::default();
         let session =
-            Session { shared, worker, number, database, secret, caller, memory, outbound };
+            Session { shared, worker, number, database, secret, caller, memory, checks, outbound };
         let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -94,9 +99,17 @@ impl WorkerService for Shared {
         &self,
         request: Request<FetchBundleRequest>,
     ) -> Result<Response<Self::FetchBundleStream>, Status> {
-        self.admit(&request, Role::Worker).await?;
+        let who = self.admit(&request, Role::Worker).await?;
         let digest = convert::bytes32("digest", &request.get_ref().digest);
         let digest = digest.map_err(|error| meaningless(&error))?;
+        if !held::needs_bundle(&self.pool, who.id, &digest).await.map_err(database)? {
+            let asked = blake3::Hash::from_bytes(digest);
+            tracing::warn!(token = %who.id, digest = %asked, "refused: a bundle without a lease");
+            self.queue.metrics().refused_bundle();
+            return Err(Status::permission_denied(
+                "no lot or trial that this token's workers have leased needs this bundle",
+            ));
+        }
         let found = versions::bundle(&self.pool, &digest).await.map_err(database)?;
         let bundle = found.ok_or_else(|| Status::not_found("there is no bundle of this digest"))?;
         let pieces: Vec<_> =
@@ -139,6 +152,8 @@ struct Session {
     caller: Caller,
     /// The memory of the last message.
     memory: Reservation,
+    /// What the reports of the lots are checked against that were handed out over this stream.
+    checks: Mutex<HashMap<Lease, LotCheck>>,
     outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
 }
 
@@ -185,6 +200,33 @@ impl Session {
 
     fn stream(&self) -> Stream {
         (self.worker, self.number)
+    }
+
+    fn checks(&self) -> MutexGuard<'_, HashMap<Lease, LotCheck>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These leases were handed out over this stream, or renewed over it.
+    fn begin(&self, leases: &[Lease]) {
+        self.shared.playing.begin(self.stream(), leases);
+    }
+
+    /// Nothing more is expected of these leases.
+    fn end(&self, leases: &[Lease]) {
+        self.shared.playing.end(self.stream(), leases);
+        let mut checks = self.checks();
+        for lease in leases {
+            checks.remove(lease);
+        }
+    }
+
+    /// Keeps what the report of a lot is to be checked against. A worker that neither reports nor
+    /// renews fills no memory: what is not kept is read again.
+    fn keep_check(&self, lease: Lease, check: LotCheck) {
+        let mut checks = self.checks();
+        if checks.len() < MOST_ROOM as usize {
+            checks.insert(lease, check);
+        }
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
@@ -246,7 +288,7 @@ impl Session {
         }
         if !leases.is_empty() {
             // What fails here runs out by itself.
-            drop(self.shared.queue.give_back(&leases).await);
+            drop(self.shared.queue.give_back(Some(self.worker), &leases).await);
             self.shared.dispatcher.news();
         }
     }
@@ -272,8 +314,9 @@ impl Session {
             Some(Say::Renew(renew)) => self.renew(&leases(renew.leases)?).await,
             Some(Say::GiveBack(given)) => {
                 let given = leases(given.leases)?;
-                self.shared.playing.end(self.stream(), &given);
-                let back = self.shared.queue.give_back(&given).await.map_err(database)?;
+                self.end(&given);
+                let back = self.shared.queue.give_back(Some(self.worker), &given).await;
+                let back = back.map_err(database)?;
                 tracing::info!(lots = back.len(), "given back");
                 self.shared.dispatcher.news();
                 Ok(())
@@ -286,8 +329,8 @@ impl Session {
 
     /// Asks for something to do.
     fn ask(&self, tasks: &mut Tasks) {
-        let dispatcher = self.shared.dispatcher.clone();
-        tasks.asking.spawn(async move { dispatcher.next_since().await });
+        let (dispatcher, worker) = (self.shared.dispatcher.clone(), self.worker);
+        tasks.asking.spawn(async move { dispatcher.next_for(Some(worker)).await });
     }
 
     /// Sends a lot that was asked for. What cannot be sent is given back.
@@ -299,10 +342,15 @@ impl Session {
         tasks: &mut Tasks,
     ) -> Result<(), End> {
         let lease = work.lot.lease;
-        match self.shared.handout.lot(work, lease_ms).await {
-            Ok(lot) => {
+        let message = async {
+            let check = self.shared.handout.check_of(&work).await?;
+            Ok::<_, HandoutError>((check, self.shared.handout.lot(work, lease_ms).await?))
+        };
+        match message.await {
+            Ok((check, lot)) => {
                 tracing::debug!(%lease, "handed out");
-                self.shared.playing.begin(self.stream(), &[lease]);
+                self.keep_check(lease, check);
+                self.begin(&[lease]);
                 self.sent(self.say(Answer::Lot(lot)).await, lease, since).await
             }
             Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
@@ -324,7 +372,7 @@ impl Session {
                 let traced = TraceParent::carried(&message.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
-                self.shared.playing.begin(self.stream(), &[lease]);
+                self.begin(&[lease]);
                 let sent = self.sent(self.say(Answer::Trial(message)).await, lease, since).await;
                 self.shared.changes.tell();
                 sent
@@ -353,7 +401,7 @@ impl Session {
     ) -> Result<(), End> {
         tracing::error!(%lease, error, "cannot be handed out");
         let reason = format!("cannot be handed out: {error}");
-        let failure = Failure { lease, kind: FaultKind::HandOut, reason };
+        let failure = Failure { lease, by: None, kind: FaultKind::HandOut, reason };
         let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
         failed.map_err(database)?;
         self.ask(tasks);
@@ -361,7 +409,8 @@ impl Session {
     }
 
     async fn take_back(&self, lease: Lease) -> Result<(), End> {
-        self.shared.queue.give_back(&[lease]).await.map_err(database)?;
+        let back = self.shared.queue.give_back(Some(self.worker), &[lease]).await;
+        back.map_err(database)?;
         self.shared.dispatcher.news();
         Ok(())
     }
@@ -372,7 +421,8 @@ impl Session {
         let parent = TraceParent::carried(&report.trace);
         // It is free for other reports when this one is stored.
         let memory = self.memory.take();
-        self.shared.playing.end(self.stream(), &[lease]);
+        let check = self.checks().remove(&lease);
+        self.end(&[lease]);
         if let Some(tried) = report.trial {
             let (shared, worker) = (Arc::clone(&self.shared), self.worker);
             let end = async move {
@@ -389,19 +439,25 @@ impl Session {
                 tracing::error!(%lease, %error, "a report means nothing");
                 let shared = Arc::clone(&self.shared);
                 let reason = format!("its report means nothing: {error}");
-                tasks.reporting.spawn(async move { shared.malformed(lease, reason, came).await });
+                let worker = self.worker;
+                let refuse = async move { shared.malformed(worker, lease, reason, came).await };
+                tasks.reporting.spawn(refuse);
                 return Ok(());
             }
         };
         let shared = Arc::clone(&self.shared);
         let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
         // There is one of these for every report, so what hardly ever happens is not part of it.
+        let worker = self.worker;
         let malformed = move |shared: Arc<Shared>, reason| {
-            Box::pin(async move { shared.malformed(lease, reason, came).await })
+            Box::pin(async move { shared.malformed(worker, lease, reason, came).await })
         };
         let store = async move {
             let _memory = memory;
             let mut span = Span::follow("report stored", parent.as_ref());
+            if let Some(reason) = shared.implausible(&report, check).await? {
+                return malformed(shared, reason).await;
+            }
             let stored = match shared.reporter.report(report).await {
                 Ok(queue::Verdict::Malformed) => {
                     let reason = "its report does not tell of its matches".to_owned();
@@ -432,18 +488,20 @@ impl Session {
     async fn judged(&self, verdict: Verdict) -> Result<(), End> {
         // It may have been renewed since it was reported.
         if let Ok(lease) = lease(verdict.lease) {
-            self.shared.playing.end(self.stream(), &[lease]);
+            self.end(&[lease]);
         }
         self.say(Answer::Verdict(verdict)).await
     }
 
     /// Renews leases.
     async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
-        let held = self.shared.queue.renew(leases, self.shared.now()).await.map_err(database)?;
+        let now = self.shared.now();
+        let held = self.shared.queue.renew(Some(self.worker), leases, now).await;
+        let held = held.map_err(database)?;
         let lost = leases.iter().copied().filter(|lease| !held.contains(lease));
         let lost: Vec<_> = lost.collect();
-        self.shared.playing.begin(self.stream(), &held);
-        self.shared.playing.end(self.stream(), &lost);
+        self.begin(&held);
+        self.end(&lost);
         if lost.is_empty() {
             return Ok(());
         }
@@ -455,11 +513,11 @@ impl Session {
     /// Takes note of an attempt that failed.
     async fn fault(&self, fault: v1::Fault) -> Result<(), End> {
         let lease = lease(fault.lease)?;
-        self.shared.playing.end(self.stream(), &[lease]);
+        self.end(&[lease]);
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
-        let failure = Failure { lease, kind, reason };
+        let failure = Failure { lease, by: Some(self.worker), kind, reason };
         tracing::warn!(%lease, kind = kind.word(), reason = failure.reason, "an attempt failed");
         let now = self.shared.now();
         let failed = self.shared.queue.fail(&[failure], now).await.map_err(database)?;
@@ -468,66 +526,6 @@ impl Session {
         }
         self.shared.dispatcher.news();
         Ok(())
-    }
-}
-
-impl Shared {
-    /// Stores what a trial came to.
-    async fn end_trial(
-        &self,
-        worker: WorkerId,
-        lease: Lease,
-        tried: v1::TrialReport,
-        came: Instant,
-        mut span: Span,
-    ) -> Result<Verdict, Status> {
-        let (outcome, program) = match trial::read(worker, lease, tried) {
-            Ok(read) => read,
-            Err(error) => {
-                let reason = format!("its report means nothing: {error}");
-                return self.malformed(lease, reason, came).await;
-            }
-        };
-        // What fails with a trace costs it no more than a turn.
-        let parent = span.context();
-        if let (None, Some(parent)) = (&outcome.verdict, &parent) {
-            // Before it enters: an edition that shows it goes on from here.
-            drop(traces::move_version(&self.pool, lease, parent).await);
-        }
-        match self.queue.end_trial(&outcome, &program, self.now()).await {
-            Ok(stored) => {
-                if parent.is_some() {
-                    drop(traces::forget_failed(&self.pool, lease).await);
-                }
-                let verdict = outcome.verdict.as_deref().unwrap_or("passed");
-                span.set("verdict", verdict.to_owned());
-                let trace_id = span.trace_id();
-                tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
-                self.queue.metrics().judged(lease, stored, came);
-                self.changes.tell();
-                Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
-            }
-            Err(error) if !db::is_passing(&error) => {
-                self.malformed(lease, format!("its report cannot be stored: {error}"), came).await
-            }
-            Err(error) => Err(Status::unavailable(error.to_string())),
-        }
-    }
-
-    /// A report that will never be stored: the attempt has failed.
-    async fn malformed(
-        &self,
-        lease: Lease,
-        reason: String,
-        came: Instant,
-    ) -> Result<Verdict, Status> {
-        tracing::error!(%lease, reason, "a report is refused");
-        self.queue.metrics().judged(lease, queue::Verdict::Malformed, came);
-        let reason = reason.chars().take(REASON).collect();
-        let failure = Failure { lease, kind: FaultKind::Report, reason };
-        self.queue.fail(&[failure], self.now()).await.map_err(database)?;
-        self.dispatcher.news();
-        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })
     }
 }
 
@@ -541,14 +539,4 @@ fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
 fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
     let read: Result<Vec<_>, Meaningless> = messages.into_iter().map(Lease::try_from).collect();
     read.map_err(|error| meaningless(&error).into())
-}
-
-/// What became of a report, as a message.
-fn fate(verdict: queue::Verdict) -> Fate {
-    match verdict {
-        queue::Verdict::Accepted => Fate::Accepted,
-        queue::Verdict::Repeated => Fate::Repeated,
-        queue::Verdict::Late => Fate::Late,
-        queue::Verdict::Malformed => Fate::Malformed,
-    }
 }

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
-use arbiter_proto::ids::{EditionId, LotId};
+use arbiter_proto::ids::{EditionId, LotId, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
 use arbiter_proto::v1;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
+use super::score_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::db::entrants::{Named, Roster};
-use crate::db::{tournaments, traces};
+use crate::db::{matches, tournaments, traces};
 use crate::queue::{Due, Work};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
@@ -58,6 +59,7 @@ struct Constants {
     settings: String,
     seed: Seed,
     boards: Vec<Board>,
+    checker: Checker,
     roster: Roster,
     /// Where its trace goes on.
     trace: Option<TraceParent>,
@@ -99,6 +101,42 @@ impl Handout {
         })
     }
 
+    /// What the report of a lot is checked against.
+    ///
+    /// # Errors
+    /// If the database fails, or what it has makes no sense.
+    pub async fn check_of(&self, work: &Work) -> Result<LotCheck, HandoutError> {
+        let id = work.lot.lease.lot;
+        let constants = self.constants(id.edition).await?;
+        let matches = work.matches.iter().map(|due| &due.planned);
+        constants.checker.lot(matches).map_err(|what| HandoutError::Nonsense { lot: id, what })
+    }
+
+    /// The same for a lot that was handed out elsewhere, of so many matches from the first one on;
+    /// nothing if there are none, or their tournament was dropped.
+    ///
+    /// # Errors
+    /// If the database fails, or what it has makes no sense.
+    pub async fn check_read(
+        &self,
+        id: LotId,
+        first: MatchNumber,
+        count: i32,
+    ) -> Result<Option<LotCheck>, HandoutError> {
+        let edition = id.edition;
+        let failed = |cause| HandoutError::Database { edition, cause };
+        let constants = match self.constants(edition).await {
+            Err(HandoutError::Database { cause: Error::RowNotFound, .. }) => return Ok(None),
+            constants => constants?,
+        };
+        let matches = matches::range(&self.pool, edition, first, count).await.map_err(failed)?;
+        if matches.is_empty() {
+            return Ok(None);
+        }
+        let check = constants.checker.lot(matches.iter());
+        check.map(Some).map_err(|what| HandoutError::Nonsense { lot: id, what })
+    }
+
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
         let known = || self.editions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(constants) = known().get(&edition) {
@@ -130,6 +168,7 @@ impl Constants {
             game: tournament.game,
             settings: json!(file.settings()).to_string(),
             seed: tournament.seed,
+            checker: Checker::new(&file),
             boards: file.boards,
             roster: Roster::of(pool, edition).await.map_err(failed)?,
         })

@@ -116,6 +116,7 @@ async fn what_is_being_played_is_waited_for() {
         let held = field
             .queue
             .renew(
+                None,
                 &[&reported[..], &lost, &back]
                     .concat()
                     .iter()
@@ -133,7 +134,7 @@ async fn what_is_being_played_is_waited_for() {
             let due = if held.contains(&lot.lease) { Verdict::Accepted } else { Verdict::Late };
             assert_eq!(verdict, due, "{told}");
         }
-        field.queue.give_back(&[back[0].lease]).await.unwrap();
+        field.queue.give_back(None, &[back[0].lease]).await.unwrap();
         field.queue.expire(field.now + Duration::minutes(2)).await.unwrap();
         field.tend(&second).await;
         assert_eq!(matches(&field, &second, LotState::Weighing).await, 0, "{told}");

@@ -12,6 +12,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::NewTournament;
@@ -20,7 +21,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{Leased, NewLot, Order, Plan, Queue, Report, Terms};
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{
-    EditionId, Entrant, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId,
+    EditionId, Entrant, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
 };
 use arbiter_proto::level::Level;
 use serde_json::json;
@@ -143,8 +144,18 @@ impl Database {
         edition
     }
 
+    /// A worker with a token of its own, the same one each time.
     pub(crate) async fn worker(&self, name: &str) -> WorkerId {
-        workers::greet(&self.pool, name, "A", "test", START).await.unwrap()
+        let token = match workers::owner(&self.pool, name).await.unwrap() {
+            Some(token) => token,
+            None => self.worker_token(name).await,
+        };
+        workers::greet(&self.pool, token, name, "A", "test", START).await.unwrap().unwrap()
+    }
+
+    /// A new token for workers.
+    pub(crate) async fn worker_token(&self, name: &str) -> TokenId {
+        access::create(&self.pool, Role::Worker, name, START).await.unwrap().0
     }
 
     /// The number that a statement gives.

@@ -125,7 +125,7 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
     let held = queue.lease(edition.id, 1, START).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
     assert!(!grow(&queue, edition.id).await.unwrap());
-    queue.give_back(&[held[0].lease]).await.unwrap();
+    queue.give_back(None, &[held[0].lease]).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
     assert!(grow(&queue, edition.id).await.unwrap());
     assert_eq!(planned(&database, edition.id).await, (8, true));

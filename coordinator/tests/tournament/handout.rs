@@ -86,7 +86,8 @@ async fn seats_begin_with_what_their_bots_left() {
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
     assert_eq!(queue.lease(edition, 1, START).await.unwrap(), []);
     let lease = first.lease.unwrap().try_into().unwrap();
-    let leased = Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1 };
+    let leased =
+        Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1, holder: None };
     let mut delivered = report(&leased, worker);
     delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
     queue.report(&[delivered]).await.unwrap();

@@ -81,7 +81,7 @@ impl Troupe {
                 _ => self.kept.push(played(&self.handout.lot(work, 60_000).await.unwrap())),
             }
         }
-        self.queue.give_back(&back).await.unwrap();
+        self.queue.give_back(None, &back).await.unwrap();
     }
 
     /// What the dispatcher makes of leases.

@@ -1,7 +1,7 @@
 //! Lots that were leased and not played: how they go on.
 
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{Lease, LotId};
+use arbiter_proto::ids::{Lease, LotId, WorkerId};
 use sqlx::{Error, PgConnection, PgExecutor, Row as _};
 use time::{Duration, OffsetDateTime};
 
@@ -12,6 +12,9 @@ use super::{Columns, LotState, lease, lot_id};
 pub struct Failure {
     /// The lease.
     pub lease: Lease,
+    /// The worker that says so: the failure counts if the lease is its own. Nothing if the
+    /// coordinator itself found it.
+    pub by: Option<WorkerId>,
     /// What kind of failure it was.
     pub kind: FaultKind,
     /// What failed, for the organiser.
@@ -39,7 +42,8 @@ pub struct Failed {
     pub state: LotState,
 }
 
-/// Takes note of failures whose leases still hold, and returns what becomes of their lots: several
+/// Takes note of failures whose leases still hold, and are those of the workers that say so, and
+/// returns what becomes of their lots: several
 /// matches go on one by one, a single one rests, or is set aside after too many faults.
 ///
 /// # Errors
@@ -54,13 +58,15 @@ pub async fn fail(
         Columns::of(failures.iter().map(|failure| failure.lease));
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
     let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.word()).collect();
+    let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
     let statement = "
         WITH held AS (
             SELECT l.edition, l.number, u.reason, u.kind, e.state = 'cancelled' AS over
-            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[], $9::text[])
-                AS u (edition, number, attempt, reason, kind)
+            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[], $9::text[], $10::int[])
+                AS u (edition, number, attempt, reason, kind, by)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
+                AND (u.by IS NULL OR l.worker IS NULL OR l.worker = u.by)
             JOIN editions e ON e.id = l.edition
             ORDER BY l.edition, l.number FOR UPDATE OF l
         ), failed AS (
@@ -74,10 +80,11 @@ pub async fn fail(
                                        AND l.faults + 1 < $5::smallint THEN
                     $6::timestamptz + least($8::interval, $7::interval * power(2, least(l.faults, 30))) END
             FROM held WHERE l.edition = held.edition AND l.number = held.number
-            RETURNING l.edition, l.number, l.attempt, l.state, held.reason, held.kind
+            RETURNING l.edition, l.number, l.attempt, l.state, l.worker, held.reason, held.kind
         ), noted AS (
-            INSERT INTO faults (edition, lot, attempt, reason, at, kind)
-            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz, kind FROM failed
+            INSERT INTO faults (edition, lot, attempt, reason, at, kind, worker)
+            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz, kind, worker
+            FROM failed
         )
         SELECT edition, number, attempt, state FROM failed";
     let rows = sqlx::query(statement)
@@ -90,6 +97,7 @@ pub async fn fail(
         .bind(patience.rest)
         .bind(patience.longest_rest)
         .bind(kinds)
+        .bind(by)
         .fetch_all(&mut *connection)
         .await?;
     let failed =

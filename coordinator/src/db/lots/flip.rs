@@ -24,12 +24,20 @@ pub struct Claim {
     pub width: i16,
 }
 
-/// Marks those leased lots as reported whose lease still holds and whose matches were all played,
-/// and returns the leases, each with whether other lots wait for its lot. No lease is named twice.
-///
-/// # Errors
-/// If the database fails.
-pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Lease, bool)>, Error> {
+/// A lot that was marked as reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flipped {
+    /// The lease.
+    pub lease: Lease,
+    /// Whose report it was.
+    pub worker: WorkerId,
+    /// Whether other lots wait for this one.
+    pub feeds: bool,
+}
+
+/// Marks those leased lots as reported whose lease still holds and is the worker's, and whose
+/// matches were all played, and returns them. No worker names a lease twice.
+pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipped>, Error> {
     // The comparison with 'leased' is not one that an index on leased lots could serve: the lots
     // are to be found one by one by their key, not among all that are leased.
     let statement = "
@@ -44,8 +52,9 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
         ) AS u
         WHERE l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
           AND l.state IS NOT DISTINCT FROM 'leased'
+          AND (l.worker IS NULL OR l.worker = u.worker)
           AND l.first = u.first AND l.count = u.count AND l.width = u.width
-        RETURNING l.edition, l.number, l.attempt, l.feeds";
+        RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
     let Columns { editions, numbers, attempts } = Columns::of(claims.iter().map(|c| c.lease));
     let flipped = sqlx::query(statement)
         .bind(editions)
@@ -58,7 +67,11 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<(Leas
         .bind(claims.iter().map(|claim| claim.at).collect::<Vec<_>>())
         .fetch_all(db)
         .await?;
-    flipped.iter().map(|row| Ok((lease(row)?, row.try_get("feeds")?))).collect()
+    let read = |row: &PgRow| {
+        let worker = WorkerId(row.try_get("worker")?);
+        Ok(Flipped { lease: lease(row)?, worker, feeds: row.try_get("feeds")? })
+    };
+    flipped.iter().map(read).collect()
 }
 
 /// Makes lots pending that waited for none but these, which were just reported; or has them weighed
@@ -100,10 +113,18 @@ pub enum Verdict {
     Accepted,
     /// It had been accepted before.
     Repeated,
-    /// Its lease no longer holds: somebody else plays the lot, or played it, or it was cancelled.
+    /// Its lease no longer holds: another worker plays the lot, or played it, or it was cancelled.
     Late,
+    /// Its lease is another worker's.
+    Foreign,
     /// It does not tell of the matches of its lot, seat by seat.
     Malformed,
+}
+
+impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Accepted, Self::Repeated, Self::Late, Self::Foreign, Self::Malformed];
 }
 
 /// Where a lot stands, and with which lease.
@@ -111,36 +132,43 @@ pub enum Verdict {
 struct Found {
     state: LotState,
     attempt: i16,
+    worker: Option<i32>,
 }
 
-/// What became of reports that were not accepted just now.
+/// What became of reports that were not accepted just now, each under a lease and by a worker.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn verdicts(
     db: impl PgExecutor<'_>,
-    leases: &[Lease],
-) -> Result<Vec<(Lease, Verdict)>, Error> {
+    reports: &[(Lease, WorkerId)],
+) -> Result<Vec<((Lease, WorkerId), Verdict)>, Error> {
     let statement = "
-        SELECT u.edition, u.number, u.attempt AS reported, l.state, l.attempt
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        SELECT u.edition, u.number, u.attempt AS reported, u.reporter, l.state, l.attempt, l.worker
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::int[])
+            AS u (edition, number, attempt, reporter)
         LEFT JOIN lots l ON l.edition = u.edition AND l.number = u.number";
-    let Columns { editions, numbers, attempts } = Columns::of(leases.iter().copied());
-    let rows = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    let Columns { editions, numbers, attempts } =
+        Columns::of(reports.iter().map(|(lease, _)| *lease));
+    let workers: Vec<_> = reports.iter().map(|(_, worker)| worker.0).collect();
+    let rows = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(workers);
     rows.fetch_all(db).await?.iter().map(verdict).collect()
 }
 
-fn verdict(row: &PgRow) -> Result<(Lease, Verdict), Error> {
+fn verdict(row: &PgRow) -> Result<((Lease, WorkerId), Verdict), Error> {
     let lease = Lease { lot: lot_id(row)?, attempt: row.try_get::<i16, _>("reported")?.into() };
+    let reporter = WorkerId(row.try_get("reporter")?);
     if row.try_get::<Option<LotState>, _>("state")?.is_none() {
-        return Ok((lease, Verdict::Late));
+        return Ok(((lease, reporter), Verdict::Late));
     }
-    let Found { state, attempt } = Found::from_row(row)?;
+    let Found { state, attempt, worker } = Found::from_row(row)?;
+    let is_foreign = worker.is_some_and(|holder| holder != reporter.0);
     let verdict = match state {
         _ if attempt != lease.attempt.0 => Verdict::Late,
+        LotState::Reported | LotState::Counted | LotState::Leased if is_foreign => Verdict::Foreign,
         LotState::Reported | LotState::Counted => Verdict::Repeated,
         LotState::Leased => Verdict::Malformed,
         _ => Verdict::Late,
     };
-    Ok((lease, verdict))
+    Ok(((lease, reporter), verdict))
 }

@@ -1,0 +1,133 @@
+//! What becomes of a worker's greeting and of its reports, whichever stream they come over.
+
+use arbiter_proto::fault::FaultKind;
+use arbiter_proto::ids::{Lease, TokenId, WorkerId};
+use arbiter_proto::trace::Span;
+use arbiter_proto::v1;
+use arbiter_proto::v1::{Fate, Hello, Verdict};
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::super::Shared;
+use super::super::status::database;
+use super::REASON;
+use crate::db::{self, traces, workers};
+use crate::queue::{self, Failure, Report};
+use crate::tournament::HandoutError;
+use crate::tournament::score_check::LotCheck;
+use crate::tournament::trial;
+
+impl Shared {
+    /// Takes note of a worker that says hello with this token, whose name is its own.
+    pub(super) async fn greet(&self, token: TokenId, hello: &Hello) -> Result<WorkerId, Status> {
+        let Hello { name, build, sandbox, .. } = hello;
+        let greeted = workers::greet(&self.pool, token, name, sandbox, build, self.now()).await;
+        if let Some(worker) = greeted.map_err(database)? {
+            return Ok(worker);
+        }
+        tracing::warn!(%token, name, "refused: the worker's name belongs to another token");
+        let owner = workers::owner(&self.pool, name).await.map_err(database)?;
+        let owner = owner.map_or_else(|| "TOKEN".to_owned(), |owner| owner.to_string());
+        Err(Status::failed_precondition(format!(
+            "worker name {name:?} belongs to another token: start this worker with another --name, \
+             or free the name with `arbiter token revoke {owner}`"
+        )))
+    }
+
+    /// Why a report cannot be that of its lot, if it cannot: what it is checked against is read if
+    /// it is not at hand.
+    pub(super) async fn implausible(
+        &self,
+        report: &Report,
+        check: Option<LotCheck>,
+    ) -> Result<Option<String>, Status> {
+        let check = match (check, report.results.first()) {
+            (Some(check), _) => check,
+            (None, Some(first)) => {
+                let count = i32::try_from(report.results.len()).unwrap_or(i32::MAX);
+                let read = self.handout.check_read(report.lease.lot, first.number, count).await;
+                match read {
+                    Ok(Some(check)) => check,
+                    // There is no such lot any more: the queue says that it is late.
+                    Ok(None) => return Ok(None),
+                    Err(HandoutError::Database { cause, .. }) => return Err(database(cause)),
+                    Err(error) => return Ok(Some(format!("its report is of no use: {error}"))),
+                }
+            }
+            // The queue says what is wrong with it.
+            (None, None) => return Ok(None),
+        };
+        let refused = check.check(report).err();
+        Ok(refused.map(|error| format!("its report cannot be true: {error}")))
+    }
+
+    /// Stores what a trial came to.
+    pub(super) async fn end_trial(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        tried: v1::TrialReport,
+        came: Instant,
+        mut span: Span,
+    ) -> Result<Verdict, Status> {
+        let (outcome, program) = match trial::read(worker, lease, tried) {
+            Ok(read) => read,
+            Err(error) => {
+                let reason = format!("its report means nothing: {error}");
+                return self.malformed(worker, lease, reason, came).await;
+            }
+        };
+        // What fails with a trace costs it no more than a turn.
+        let parent = span.context();
+        if let (None, Some(parent)) = (&outcome.verdict, &parent) {
+            // Before it enters: an edition that shows it goes on from here.
+            drop(traces::move_version(&self.pool, lease, parent).await);
+        }
+        match self.queue.end_trial(&outcome, &program, self.now()).await {
+            Ok(stored) => {
+                if parent.is_some() {
+                    drop(traces::forget_failed(&self.pool, lease).await);
+                }
+                let verdict = outcome.verdict.as_deref().unwrap_or("passed");
+                span.set("verdict", verdict.to_owned());
+                let trace_id = span.trace_id();
+                tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
+                self.queue.metrics().judged(lease, stored, came);
+                self.changes.tell();
+                Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+            }
+            Err(error) if !db::is_passing(&error) => {
+                let reason = format!("its report cannot be stored: {error}");
+                self.malformed(worker, lease, reason, came).await
+            }
+            Err(error) => Err(Status::unavailable(error.to_string())),
+        }
+    }
+
+    /// A report that will never be stored: the attempt has failed.
+    pub(super) async fn malformed(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        reason: String,
+        came: Instant,
+    ) -> Result<Verdict, Status> {
+        tracing::error!(%worker, %lease, reason, "a report is refused");
+        self.queue.metrics().judged(lease, queue::Verdict::Malformed, came);
+        let reason = reason.chars().take(REASON).collect();
+        let failure = Failure { lease, by: Some(worker), kind: FaultKind::Report, reason };
+        self.queue.fail(&[failure], self.now()).await.map_err(database)?;
+        self.dispatcher.news();
+        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })
+    }
+}
+
+/// What became of a report, as a message.
+pub(super) fn fate(verdict: queue::Verdict) -> Fate {
+    match verdict {
+        queue::Verdict::Accepted => Fate::Accepted,
+        queue::Verdict::Repeated => Fate::Repeated,
+        queue::Verdict::Late | queue::Verdict::Foreign => Fate::Late,
+        queue::Verdict::Malformed => Fate::Malformed,
+    }
+}

@@ -1,0 +1,162 @@
+//! What reports are checked against before they are stored: the matches of a lot, and the bounds that
+//! their games declare ([`arbiter_games::Bounds`]).
+//!
+//! The checks of a lot are made when it is handed out, since its matches are in memory by then. A
+//! report that comes over another stream, or to another coordinator, has them read again.
+
+use std::sync::Arc;
+
+use arbiter_games::{Bounds, GameName, Impossible, MatchScores, Params};
+use arbiter_proto::ids::MatchNumber;
+use serde_json::{Map, Value, json};
+
+use super::TournamentFile;
+use crate::db::matches::Match;
+use crate::db::results::MatchResult;
+use crate::queue::Report;
+
+/// The parameters of a match, and its bounds without a forfeit.
+#[derive(Debug)]
+struct Rules {
+    params: Params,
+    seats: usize,
+    bounds: Option<Bounds>,
+}
+
+impl Rules {
+    fn new(params: Params, seats: usize) -> Arc<Self> {
+        let bounds = params.bounds(&vec![false; seats]);
+        Arc::new(Self { params, seats, bounds })
+    }
+
+    fn check(&self, result: &MatchResult) -> Result<(), Impossible> {
+        let ended = MatchScores {
+            seats: self.seats,
+            scores: &result.scores,
+            forfeits: &result.forfeits,
+            bad_answers: &result.bad_answers,
+        };
+        match &self.bounds {
+            Some(bounds) if result.forfeits.is_empty() => self.params.check_within(bounds, &ended),
+            _ => self.params.check(&ended),
+        }
+    }
+}
+
+/// Makes the checks of an edition's lots.
+#[derive(Debug)]
+pub(super) struct Checker {
+    game: GameName,
+    params: Map<String, Value>,
+    boards: Vec<Value>,
+    /// The rules of matches without parameters of their own, by board and number of seats.
+    alike: Vec<(Option<i16>, Arc<Rules>)>,
+}
+
+/// Why a report cannot be that of its lot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Implausible {
+    /// It names a match that is not in the lot, or not in its place.
+    #[error("it tells of match {0}, which is not the next one of its lot")]
+    Match(MatchNumber),
+    /// It tells of fewer matches than the lot has.
+    #[error("it tells of {found} matches, and the lot has {due}")]
+    Count {
+        /// Of how many it tells.
+        found: usize,
+        /// How many there are.
+        due: usize,
+    },
+    /// No match ends so.
+    #[error("match {number}: {cause}")]
+    Scores {
+        /// The match.
+        number: MatchNumber,
+        /// Why not.
+        #[source]
+        cause: Impossible,
+    },
+}
+
+/// What the report of a lot is checked against.
+#[derive(Clone, Debug)]
+pub struct LotCheck {
+    first: MatchNumber,
+    matches: Vec<Arc<Rules>>,
+}
+
+impl Checker {
+    pub(super) fn new(file: &TournamentFile) -> Self {
+        let game = file.params.game();
+        let params = file.settings().params;
+        let boards = file.boards.iter().map(|board| json!(board)).collect();
+        let mut checker = Self { game, params, boards, alike: Vec::new() };
+        for board in std::iter::once(None).chain((0..).take(file.boards.len()).map(Some)) {
+            let Ok(params) = checker.read(board, Map::new()) else { continue };
+            for seats in params.seats() {
+                checker.alike.push((board, Rules::new(params.clone(), seats)));
+            }
+        }
+        checker
+    }
+
+    /// The parameters of a match on a board, with its own ones.
+    fn read(&self, board: Option<i16>, own: Map<String, Value>) -> Result<Params, String> {
+        let mut params = self.params.clone();
+        params.extend(own);
+        if let Some(board) = board {
+            let known = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
+            let known = known.ok_or_else(|| format!("board {board}"))?;
+            params.insert("board".to_owned(), known.clone());
+        }
+        let read = Params::read(self.game, Value::Object(params));
+        read.map_err(|error| format!("meaning in the parameters: {error}"))
+    }
+
+    /// The check of a lot with these matches; what makes no sense, if something does not.
+    pub(super) fn lot<'a>(
+        &self,
+        matches: impl Iterator<Item = &'a Match>,
+    ) -> Result<LotCheck, String> {
+        let mut check = LotCheck { first: MatchNumber(0), matches: Vec::new() };
+        for planned in matches {
+            if check.matches.is_empty() {
+                check.first = planned.number;
+            }
+            check.matches.push(self.one(planned)?);
+        }
+        Ok(check)
+    }
+
+    fn one(&self, planned: &Match) -> Result<Arc<Rules>, String> {
+        let seats = planned.seats.0.len();
+        let Some(Value::Object(own)) = &planned.params else {
+            let known = self
+                .alike
+                .iter()
+                .find(|(board, rules)| *board == planned.board && rules.seats == seats);
+            let known = known.ok_or_else(|| format!("match with {seats} seats"))?;
+            return Ok(Arc::clone(&known.1));
+        };
+        Ok(Rules::new(self.read(planned.board, own.clone())?, seats))
+    }
+}
+
+impl LotCheck {
+    /// Looks whether a report tells of exactly the matches of the lot, and whether each of them can
+    /// have ended so.
+    ///
+    /// # Errors
+    /// If it cannot be a report of this lot.
+    pub fn check(&self, report: &Report) -> Result<(), Implausible> {
+        let numbers = (self.first.0..).map(MatchNumber);
+        for ((result, rules), number) in report.results.iter().zip(&self.matches).zip(numbers) {
+            if result.number != number {
+                return Err(Implausible::Match(result.number));
+            }
+            rules.check(result).map_err(|cause| Implausible::Scores { number, cause })?;
+        }
+        let (found, due) = (report.results.len(), self.matches.len());
+        if found == due { Ok(()) } else { Err(Implausible::Count { found, due }) }
+    }
+}

@@ -1,0 +1,319 @@
+//! A worker that is not to be trusted: it has a token, speaks the protocol, and tries whatever
+//! another worker's leases, names, bundles and scores would allow it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+#[path = "support/wire.rs"]
+mod wire;
+
+use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::db::workers;
+use arbiter_coordinator::queue::Terms;
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::ids::TokenId;
+use arbiter_proto::trial::Figures;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::token_service_client::TokenServiceClient;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{
+    CheckEditionRequest, CreateTournamentRequest, Fate, Fault, FetchBundleRequest, GiveBack, Lot,
+    MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, Trial, TrialReport,
+};
+use support::START;
+use time::Duration;
+use tonic::{Code, Status};
+use wire::{Bearer, Link, Server, Worker, report};
+
+/// A client with a new token of role worker.
+async fn stranger(server: &Server) -> (WorkerServiceClient<Link>, TokenId) {
+    let made = access::create(&server.database.pool, Role::Worker, "stranger", START).await;
+    let (id, secret) = made.unwrap();
+    let bearer = Bearer(Some(format!("Bearer {}", secret.text()).parse().unwrap()));
+    (WorkerServiceClient::with_interceptor(server.channel.clone(), bearer), id)
+}
+
+async fn connected(client: &WorkerServiceClient<Link>, name: &str) -> Worker {
+    let mut worker = Worker::call(client.clone(), name, RULES_VERSION).await.unwrap();
+    let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
+    worker
+}
+
+/// Why somebody is sent away who says hello.
+async fn refused(client: &WorkerServiceClient<Link>, name: &str) -> Status {
+    match Worker::call(client.clone(), name, RULES_VERSION).await {
+        Ok(mut worker) => worker.hear.message().await.unwrap_err(),
+        Err(status) => status,
+    }
+}
+
+async fn number(server: &Server, statement: &'static str) -> i64 {
+    server.database.number(statement).await
+}
+
+/// Everything that one can do with a lease, done by others: by a worker with another token, and by
+/// one with the same token and another name.
+#[tokio::test]
+async fn a_lease_is_its_holders_alone() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut honest = Worker::new(&server, "honest").await;
+    let lot = honest.lot().await;
+    let lease = lot.lease.unwrap();
+    let (client, _) = stranger(&server).await;
+    for mut other in [connected(&client, "hostile").await, Worker::new(&server, "twin").await] {
+        other.say(Say::Renew(Renew { leases: vec![lease] })).await;
+        let Answer::Lost(lost) = other.hear().await else { panic!("it is another's lease") };
+        assert_eq!(lost.leases, [lease]);
+        other.say(Say::GiveBack(GiveBack { leases: vec![lease] })).await;
+        let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
+        other.say(Say::Fault(fault)).await;
+        // Answers come in turn: what went before has had its effect, or none.
+        assert_eq!(other.report(report(&lot)).await, Fate::Late);
+        let leased = "SELECT count(*) FROM lots WHERE state = 'leased' AND attempt = 1";
+        assert_eq!(number(&server, leased).await, 1);
+        assert_eq!(number(&server, "SELECT count(*) FROM faults").await, 0);
+        assert_eq!(number(&server, "SELECT count(*) FROM results").await, 0);
+    }
+    // Both at once, the false one first: they may be stored in one transaction.
+    let mut hostile = connected(&client, "hostile").await;
+    let mut forged = report(&lot);
+    for result in &mut forged.results {
+        result.record = b"a forged record".to_vec();
+    }
+    hostile.say(Say::Report(forged)).await;
+    honest.say(Say::Report(report(&lot))).await;
+    let fate = |answer| match answer {
+        Answer::Verdict(verdict) => verdict.fate(),
+        other => panic!("a verdict is due, not {other:?}"),
+    };
+    assert_eq!(fate(hostile.hear().await), Fate::Late);
+    assert_eq!(fate(honest.hear().await), Fate::Accepted);
+    assert_eq!(hostile.report(report(&lot)).await, Fate::Late, "nor is it told that it was stored");
+    let forged = "SELECT count(*) FROM records WHERE bytes = 'a forged record'";
+    assert_eq!(number(&server, forged).await, 0);
+    // The holder after a restart.
+    let second = honest.lot().await;
+    drop(honest);
+    let mut honest = Worker::new(&server, "honest").await;
+    honest.say(Say::Renew(Renew { leases: vec![second.lease.unwrap()] })).await;
+    assert_eq!(honest.report(report(&second)).await, Fate::Accepted);
+    server.stop().await;
+}
+
+/// Results that no match of gomoku has, each made from one that it could have.
+const LIES: &[(&str, fn(&mut MatchResult))] = &[
+    ("too many points", |result| points(result, 1_000_000, 0)),
+    ("the most that there is", |result| points(result, i64::MAX, 0)),
+    ("the least that there is", |result| points(result, i64::MIN, 0)),
+    ("they cancel", |result| points(result, i64::MAX, i64::MIN)),
+    ("negative points", |result| points(result, -2, 4)),
+    ("both win", |result| points(result, 2, 2)),
+    ("both lose", |result| points(result, 0, 0)),
+    ("the loser forfeits and wins", |result| result.seats[0].forfeit = 1),
+    ("both forfeit", |result| result.seats.iter_mut().for_each(|seat| seat.forfeit = 3)),
+    ("an unknown forfeit", |result| result.seats[1].forfeit = 77),
+    ("bad answers", |result| result.seats[0].bad_answers = 1),
+    ("fewer than no bad answers", |result| result.seats[0].bad_answers = -1),
+    ("one seat", |result| drop(result.seats.pop())),
+    ("three seats", |result| result.seats.push(SeatResult::default())),
+    ("four seats of half a table", |result| {
+        result.seats.extend([result.seats[0].clone(), result.seats[1].clone()]);
+    }),
+    ("two numbers", |result| result.seats.iter_mut().for_each(|seat| seat.score.push(0))),
+    ("no numbers", |result| result.seats.iter_mut().for_each(|seat| seat.score.clear())),
+    ("half a transcript", |result| result.transcript.truncate(16)),
+    ("negative time", |result| result.wall_ms = -1),
+    ("another match", |result| result.number += 1),
+];
+
+fn points(result: &mut MatchResult, first: i64, second: i64) {
+    result.seats[0].score = vec![first];
+    result.seats[1].score = vec![second];
+}
+
+#[tokio::test]
+async fn scores_that_no_match_has_are_never_stored() {
+    let mut terms = Terms::USUAL;
+    terms.patience.faults = i16::MAX;
+    (terms.patience.rest, terms.patience.longest_rest) = (Duration::ZERO, Duration::ZERO);
+    let server = Server::start_with(terms).await;
+    server.tournament("cup").await;
+    let edition = server.edition("cup").await;
+    let mut hostile = Worker::new(&server, "hostile").await;
+    let mut faults = 0;
+    for (what, lie) in LIES {
+        // Over the stream that was sent the lot, and over one that knows nothing of it.
+        for again in [false, true] {
+            let lot = hostile.lot().await;
+            if again {
+                hostile = Worker::new(&server, "hostile").await;
+            }
+            let mut report = report(&lot);
+            lie(report.results.last_mut().unwrap());
+            assert_eq!(hostile.report(report).await, Fate::Malformed, "{what}, {again}");
+            faults += 1;
+            let told = "SELECT count(*) FROM faults f JOIN workers w ON w.id = f.worker
+                WHERE w.name = 'hostile' AND f.kind = 'report'";
+            assert_eq!(number(&server, told).await, faults, "{what}: it is the worker's fault");
+        }
+    }
+    assert_eq!(number(&server, "SELECT count(*) FROM results").await, 0);
+    let mut played = 0;
+    let mut honest = Worker::new(&server, "honest").await;
+    while played < edition.matches {
+        let lot = honest.lot().await;
+        played += i64::try_from(lot.matches.len()).unwrap();
+        assert_eq!(honest.report(report(&lot)).await, Fate::Accepted);
+    }
+    let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None };
+    let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
+    assert_eq!(check.differences, Vec::<String>::new());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_workers_name_belongs_to_its_token() {
+    let server = Server::start().await;
+    let (client, stranger) = stranger(&server).await;
+    let _honest = Worker::new(&server, "honest").await;
+    let status = refused(&client, "honest").await;
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    let owner = workers::owner(&server.database.pool, "honest").await.unwrap().unwrap();
+    assert_eq!(
+        status.message(),
+        format!(
+            "worker name \"honest\" belongs to another token: start this worker with another \
+             --name, or free the name with `arbiter token revoke {owner}`"
+        )
+    );
+    let build = "SELECT count(*) FROM workers WHERE name = 'honest' AND session = 1";
+    assert_eq!(number(&server, build).await, 1, "nothing of it was changed");
+    // Any number of workers with one token, and a worker again, also while it is still there.
+    let _twin = Worker::new(&server, "twin").await;
+    let _again = Worker::new(&server, "honest").await;
+    // The same token with another secret.
+    let rotated = access::rotate(&server.database.pool, owner, None).await.unwrap().unwrap();
+    let bearer = Bearer(Some(format!("Bearer {}", rotated.text()).parse().unwrap()));
+    let rotated = WorkerServiceClient::with_interceptor(server.channel.clone(), bearer);
+    connected(&rotated, "honest").await;
+    assert_eq!(refused(&client, "honest").await.code(), Code::FailedPrecondition);
+    let admin = server.bearer(Some(Role::Admin));
+    let mut tokens = TokenServiceClient::with_interceptor(server.channel.clone(), admin);
+    tokens.revoke_token(RevokeTokenRequest { id: owner.0 }).await.unwrap();
+    connected(&client, "honest").await;
+    let owner = workers::owner(&server.database.pool, "honest").await.unwrap();
+    assert_eq!(owner, Some(stranger));
+    server.stop().await;
+}
+
+/// A tournament whose three house bots are different bundles.
+async fn tournament(server: &Server) -> Vec<[u8; 32]> {
+    let file = "name = \"cup\"\ngame = \"gomoku\"\nstate = \"none\"\n".to_owned();
+    let request = CreateTournamentRequest { file };
+    server.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
+    let mut digests = Vec::new();
+    for bot in ["one", "two", "three"] {
+        let bundle = format!("the bundle of {bot}");
+        let submitted = server.submit(Role::Organiser, "cup", bot, true, bundle.as_bytes()).await;
+        submitted.unwrap();
+        digests.push(blake3::hash(bundle.as_bytes()).into());
+    }
+    digests
+}
+
+/// What comes of asking for a bundle.
+async fn fetched(client: &WorkerServiceClient<Link>, digest: &[u8]) -> Result<Vec<u8>, Code> {
+    let request = FetchBundleRequest { digest: digest.to_vec() };
+    let asked = client.clone().fetch_bundle(request).await.map_err(|status| status.code())?;
+    let piece = asked.into_inner().message().await.unwrap();
+    Ok(piece.unwrap().bytes)
+}
+
+#[tokio::test]
+async fn bundles_are_for_those_who_have_them_leased() {
+    let server = Server::start().await;
+    let digests = tournament(&server).await;
+    server.edition("cup").await;
+    let (client, _) = stranger(&server).await;
+    let mut honest = Worker::new(&server, "honest").await;
+    let lot = honest.lot().await;
+    let mut hostile = connected(&client, "hostile").await;
+    for digest in &digests {
+        assert_eq!(fetched(&client, digest).await, Err(Code::PermissionDenied));
+    }
+    assert_eq!(fetched(&client, &[0; 32]).await, Err(Code::PermissionDenied));
+    let ours = server.workers(Some(Role::Worker));
+    let of_lot = |lot: &Lot| -> Vec<Vec<u8>> {
+        let seats = lot.matches.iter().flat_map(|planned| &planned.seats);
+        seats.map(|seat| seat.digest.clone()).collect()
+    };
+    for digest in of_lot(&lot) {
+        assert!(fetched(&ours, &digest).await.unwrap().starts_with(b"the bundle of "));
+    }
+    let own = hostile.lot().await;
+    let needed = of_lot(&own);
+    for digest in &digests {
+        let there = fetched(&client, digest).await;
+        assert_eq!(there.is_ok(), needed.contains(&digest.to_vec()));
+    }
+    assert_eq!(hostile.report(report(&own)).await, Fate::Accepted);
+    for digest in &digests {
+        assert_eq!(fetched(&client, digest).await, Err(Code::PermissionDenied), "it is over");
+    }
+    server.stop().await;
+}
+
+/// The next trial that a worker is sent.
+async fn trial(worker: &mut Worker) -> Trial {
+    worker.say(Say::Room(Room { slots: 1 })).await;
+    let Answer::Trial(trial) = worker.hear().await else { panic!("a trial was asked for") };
+    trial
+}
+
+fn trial_report(trial: &Trial, passed: bool, program: &[u8]) -> Report {
+    let verdict = if passed { String::new() } else { "it does not answer".to_owned() };
+    let figures = serde_json::json!(Figures::default()).to_string();
+    let program = program.to_vec();
+    let told = TrialReport { passed, verdict, figures, program, ..TrialReport::default() };
+    Report { lease: trial.lease, trial: Some(told), ..Report::default() }
+}
+
+#[tokio::test]
+async fn a_trial_is_its_holders_alone() {
+    let server = Server::start().await;
+    let house = tournament(&server).await;
+    server.submit(Role::Player, "cup", "mine", false, b"a new bot").await.unwrap();
+    let (client, _) = stranger(&server).await;
+    let mut honest = Worker::new(&server, "honest").await;
+    let mut hostile = connected(&client, "hostile").await;
+    let tried = trial(&mut honest).await;
+    let lease = tried.lease.unwrap();
+    let own = blake3::hash(b"a new bot");
+    assert_eq!(fetched(&client, own.as_bytes()).await, Err(Code::PermissionDenied));
+    let ours = server.workers(Some(Role::Worker));
+    assert_eq!(fetched(&ours, own.as_bytes()).await.unwrap(), b"a new bot");
+    assert!(fetched(&ours, &house[0]).await.is_ok(), "it is tried against house bots");
+
+    hostile.say(Say::Renew(Renew { leases: vec![lease] })).await;
+    let Answer::Lost(lost) = hostile.hear().await else { panic!("it is another's lease") };
+    assert_eq!(lost.leases, [lease]);
+    hostile.say(Say::GiveBack(GiveBack { leases: vec![lease] })).await;
+    let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
+    hostile.say(Say::Fault(fault)).await;
+    let foreign = trial_report(&tried, true, b"a foreign program");
+    assert_eq!(hostile.report(foreign.clone()).await, Fate::Late);
+    let failed = trial_report(&tried, false, b"");
+    assert_eq!(hostile.report(failed).await, Fate::Late);
+    let untouched = "SELECT count(*) FROM trials
+        WHERE state = 'leased' AND attempt = 1 AND faults = 0 AND program IS NULL";
+    assert_eq!(number(&server, untouched).await, 1);
+    assert_eq!(number(&server, "SELECT count(*) FROM bundles").await, 4, "it is not kept");
+
+    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Accepted);
+    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Repeated);
+    assert_eq!(hostile.report(foreign).await, Fate::Late);
+    server.stop().await;
+}

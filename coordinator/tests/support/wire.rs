@@ -1,0 +1,221 @@
+//! A coordinator that serves a test's own database over the wire, and workers that play nothing.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::time::Duration;
+
+use arbiter_coordinator::access::Role;
+use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::queue::Terms;
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::v1::bot_service_client::BotServiceClient;
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::submit_version_request::Part;
+use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{
+    CreateTournamentRequest, Edition, Fate, Hello, Lot, MatchResult, Report, Room, SeatResult,
+    StartEditionRequest, Submission, SubmitVersionRequest, WorkerMessage,
+};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+
+use super::support::Database;
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Puts a token into each call.
+#[derive(Clone)]
+pub(crate) struct Bearer(pub(crate) Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+pub(crate) type Link = InterceptedService<Channel, Bearer>;
+
+/// A coordinator that serves a test's own database.
+pub(crate) struct Server {
+    pub(crate) channel: Channel,
+    tokens: [String; 4],
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+    pub(crate) database: Database,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Terms::USUAL).await
+    }
+
+    pub(crate) async fn start_with(terms: Terms) -> Self {
+        let database = Database::new().await;
+        let config = Config {
+            tls: None,
+            terms,
+            connections: 8,
+            proxies: Vec::new(),
+            records: Records::default(),
+        };
+        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
+        assert!(coordinator.has_no_tokens().await.unwrap());
+        let mut tokens = Vec::new();
+        for role in Role::ALL {
+            let secret = coordinator.make_token(role, role.word()).await.unwrap();
+            assert!(coordinator.knows(&secret).await.unwrap());
+            tokens.push(secret.text().to_owned());
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
+        });
+        let channel = Channel::from_shared(address).unwrap().connect().await.unwrap();
+        let tokens = tokens.try_into().unwrap();
+        Self { channel, tokens, stop: Some(stop), serving, database }
+    }
+
+    /// The token of a role; none for nobody.
+    pub(crate) fn bearer(&self, role: Option<Role>) -> Bearer {
+        let place = role.map(|role| Role::ALL.iter().position(|known| *known == role).unwrap());
+        Bearer(place.map(|place| format!("Bearer {}", self.tokens[place]).parse().unwrap()))
+    }
+
+    pub(crate) fn tournaments(&self, role: Option<Role>) -> TournamentServiceClient<Link> {
+        TournamentServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    pub(crate) fn workers(&self, role: Option<Role>) -> WorkerServiceClient<Link> {
+        WorkerServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    pub(crate) fn bots(&self, role: Option<Role>) -> BotServiceClient<Link> {
+        BotServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
+    }
+
+    /// Makes a tournament of gomoku with three house bots.
+    pub(crate) async fn tournament(&self, name: &str) {
+        // Without files that pass from match to match, so that all may be leased at once.
+        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
+        let request = CreateTournamentRequest { file };
+        self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
+        for bot in ["one", "two", "three"] {
+            let submitted = self.submit(Role::Organiser, name, bot, true, b"a bundle").await;
+            submitted.unwrap();
+        }
+    }
+
+    pub(crate) async fn submit(
+        &self,
+        role: Role,
+        tournament: &str,
+        bot: &str,
+        house: bool,
+        bundle: &[u8],
+    ) -> Result<i32, Status> {
+        let submission =
+            Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house };
+        let parts = [Part::Submission(submission), Part::Bundle(bundle.to_vec())];
+        let parts = parts.map(|part| SubmitVersionRequest { part: Some(part) });
+        let submitted = self.bots(Some(role)).submit_version(tokio_stream::iter(parts)).await;
+        submitted.map(|version| version.into_inner().number)
+    }
+
+    pub(crate) async fn edition(&self, name: &str) -> Edition {
+        let request = StartEditionRequest { tournament: name.to_owned(), fresh: false };
+        let started = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
+        started.unwrap().into_inner()
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
+    }
+}
+
+/// One stream of a worker that plays nothing.
+pub(crate) struct Worker {
+    pub(crate) say: mpsc::Sender<WorkerMessage>,
+    pub(crate) hear: Streaming<arbiter_proto::v1::CoordinatorMessage>,
+}
+
+impl Worker {
+    pub(crate) async fn connect(server: &Server, name: &str, rules: &str) -> Result<Self, Status> {
+        Self::call(server.workers(Some(Role::Worker)), name, rules).await
+    }
+
+    /// The same with the token of this client.
+    pub(crate) async fn call(
+        mut client: WorkerServiceClient<Link>,
+        name: &str,
+        rules: &str,
+    ) -> Result<Self, Status> {
+        let (say, said) = mpsc::channel(16);
+        let hello = Hello {
+            name: name.to_owned(),
+            build: "test".to_owned(),
+            sandbox: "none".to_owned(),
+            rules: rules.to_owned(),
+            slots: 3,
+        };
+        say.send(WorkerMessage { say: Some(Say::Hello(hello)) }).await.unwrap();
+        let stream = client.work(ReceiverStream::new(said)).await?;
+        Ok(Self { say, hear: stream.into_inner() })
+    }
+
+    pub(crate) async fn new(server: &Server, name: &str) -> Self {
+        let mut worker = Self::connect(server, name, RULES_VERSION).await.unwrap();
+        let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
+        worker
+    }
+
+    pub(crate) async fn say(&self, say: Say) {
+        self.say.send(WorkerMessage { say: Some(say) }).await.unwrap();
+    }
+
+    pub(crate) async fn hear(&mut self) -> Answer {
+        let message = tokio::time::timeout(PATIENCE, self.hear.message()).await.unwrap();
+        message.unwrap().unwrap().say.unwrap()
+    }
+
+    pub(crate) async fn lot(&mut self) -> Lot {
+        self.say(Say::Room(Room { slots: 1 })).await;
+        let Answer::Lot(lot) = self.hear().await else { panic!("a lot was asked for") };
+        lot
+    }
+
+    pub(crate) async fn report(&mut self, report: Report) -> Fate {
+        self.say(Say::Report(report)).await;
+        let Answer::Verdict(verdict) = self.hear().await else { panic!("a verdict is due") };
+        verdict.fate()
+    }
+}
+
+/// The report of a lot in which the first seat always wins.
+pub(crate) fn report(lot: &Lot) -> Report {
+    let result = |points| SeatResult { score: vec![points], ..SeatResult::default() };
+    let results = lot.matches.iter().map(|planned| MatchResult {
+        number: planned.number,
+        seats: vec![result(2), result(0)],
+        transcript: vec![7; 32],
+        wall_ms: 5,
+        record: b"a record".to_vec(),
+    });
+    let (level, trace) = ("A'".to_owned(), String::new());
+    Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
+}
