@@ -108,14 +108,17 @@ fn check(params: &Params, standings: &[Standing]) -> Result<(), Impossible> {
     })
 }
 
+/// Boards of bitwa on which something happens soon.
+const BOARDS: [&str; 4] =
+    ["3 3 9 1 A.. ... ..a", "4 2 20 2 AB.# #.ab", "2 1 5 3 Aa", "2 2 5 1 A. .."];
+
 /// Parameters of short matches, and how many seats they take.
 fn matches() -> impl Strategy<Value = (Params, usize)> {
     let wojna = (2..=4_usize, 1..4_u32).prop_map(|(seats, deals)| {
         let json = json!({"seats": seats, "deals": deals, "deck": "1-5*4"});
         (params(GameName::Wojna, json), seats)
     });
-    let boards = ["3 3 9 1 A.. ... ..a", "4 2 20 2 AB.# #.ab", "2 1 5 3 Aa", "2 2 5 1 A. .."];
-    let boards = prop::sample::select(&boards[..]);
+    let boards = prop::sample::select(&BOARDS[..]);
     let bitwa = boards.prop_map(|board| (params(GameName::Bitwa, json!({"board": board})), 2));
     let tricks =
         (1..4_u32).prop_map(|pairs| (params(GameName::Tricks, json!({"tables": 2 * pairs})), 2));

@@ -1,6 +1,6 @@
 //! Bots: named entrants of an owner in a tournament.
 
-use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, Entrant, TokenId, TournamentId, VersionId};
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
 
@@ -147,6 +147,30 @@ pub async fn stand_down(
           AND f.version > coalesce(b.pardoned_version, 0)
         RETURNING f.tournament, f.tournament_name, b.name, b.stood_down_reason AS reason";
     sqlx::query_as(statement).bind(edition.0).bind(now).fetch_all(db).await
+}
+
+/// Stands an entrant of an edition down for this reason, by the same rules; nothing if it is already,
+/// or was reinstated, or has left, or the tournament is over.
+pub async fn stand_down_entrant(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    entrant: Entrant,
+    reason: &str,
+    now: OffsetDateTime,
+) -> Result<Option<StoodDown>, Error> {
+    let statement = "
+        UPDATE bots AS b
+        SET stood_down_version = en.version, stood_down_at = $4, stood_down_reason = $3
+        FROM entrants en, editions e, tournaments t
+        WHERE en.edition = $1 AND en.entrant = $2 AND b.id = en.bot
+          AND e.id = en.edition AND t.id = e.tournament AND t.state = 'open'
+          AND b.withdrawn_at IS NULL
+          AND en.version > coalesce(b.stood_down_version, 0)
+          AND en.version > coalesce(b.pardoned_version, 0)
+        RETURNING t.id AS tournament, t.name AS tournament_name, b.name,
+            b.stood_down_reason AS reason";
+    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(reason).bind(now);
+    query.fetch_optional(db).await
 }
 
 /// Lets a bot that was stood down take part again; whether it was.

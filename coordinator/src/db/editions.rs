@@ -242,6 +242,24 @@ pub async fn playing(
     sqlx::query_as(statement).bind(tournament.0).fetch_optional(db).await
 }
 
+/// Whether the edition of a tournament that is being played has a match set aside with a bot in it
+/// that was stood down: it cannot become complete.
+pub async fn waits_for_stood_down(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<bool, Error> {
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM editions e
+            JOIN lots l ON l.edition = e.id AND l.state = 'aside'
+            JOIN matches m ON m.edition = e.id
+                AND m.number >= l.first AND m.number < l.first + l.count
+            JOIN entrants n ON n.edition = e.id AND n.entrant = ANY (m.seats)
+            JOIN bots b ON b.id = n.bot AND b.stood_down_version >= n.version
+            WHERE e.tournament = $1 AND e.state = 'running')";
+    sqlx::query_scalar(statement).bind(tournament.0).fetch_one(db).await
+}
+
 /// The edition whose leaderboard is the official one.
 ///
 /// # Errors

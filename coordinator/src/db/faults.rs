@@ -1,8 +1,10 @@
 //! Attempts that ended without results, through no bot's fault.
 
-use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber};
+use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
+
+use super::matches::Seats;
 
 /// An attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -28,6 +30,69 @@ pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fau
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1
         ORDER BY id DESC LIMIT 1000";
     sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+}
+
+/// A match that was played, or could not be, by a worker.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Attempted {
+    /// The worker.
+    #[sqlx(try_from = "i32")]
+    pub worker: WorkerId,
+    /// The match.
+    #[sqlx(try_from = "i64")]
+    pub number: MatchNumber,
+    /// The entrants, seat 1 first.
+    #[sqlx(try_from = "Vec<i32>")]
+    pub seats: Seats,
+}
+
+/// Matches that are looked at for a pattern of faults, at most: the last ones.
+const LOOKED_AT: i64 = 5000;
+
+/// How many lots of an edition are set aside, and the identity of its last fault if some are.
+pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, i64), Error> {
+    let statement = "
+        SELECT lots, CASE WHEN lots > 0 THEN
+            coalesce((SELECT max(id) FROM faults WHERE edition = $1), 0) ELSE 0 END
+        FROM (SELECT count(*) AS lots FROM lots WHERE edition = $1 AND state = 'aside') AS aside";
+    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
+}
+
+/// The faults that a bot can bring about, one for each attempt at a single match of an edition, the
+/// newest first: what failed on the coordinator's side, or is the worker's doing alone, is left out.
+pub async fn of_matches(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<Attempted>, Error> {
+    let statement = "
+        SELECT f.worker, m.number, m.seats
+        FROM faults f
+        JOIN lots l ON l.edition = f.edition AND l.number = f.lot AND l.count = 1
+        JOIN matches m ON m.edition = f.edition AND m.number = l.first
+        WHERE f.edition = $1 AND f.worker IS NOT NULL
+          AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'supplies')
+        ORDER BY f.id DESC LIMIT $2";
+    sqlx::query_as(statement).bind(edition.0).bind(LOOKED_AT).fetch_all(db).await
+}
+
+/// The matches of an edition that workers played since its first fault, the last ones first.
+pub async fn played_since(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<Attempted>, Error> {
+    let statement = "
+        SELECT l.worker, m.number, m.seats
+        FROM (
+            SELECT worker, first, count, reported_at FROM lots
+            WHERE edition = $1 AND state IN ('reported', 'counted')
+              AND NOT taken AND worker IS NOT NULL
+              AND reported_at >= (SELECT min(at) FROM faults WHERE edition = $1)
+            ORDER BY reported_at DESC LIMIT $2
+        ) AS l
+        JOIN matches m ON m.edition = $1
+            AND m.number >= l.first AND m.number < l.first + l.count
+        ORDER BY l.reported_at DESC LIMIT $2";
+    sqlx::query_as(statement).bind(edition.0).bind(LOOKED_AT).fetch_all(db).await
 }
 
 /// The faults of a lot, the newest first.

@@ -1,6 +1,8 @@
 //! What has to happen again and again: leases expire, lots are weighed, results are counted, rounds
 //! of episodes are planned, editions become complete.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Error;
@@ -9,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
 use crate::db::bots::StoodDown;
-use crate::db::{editions, traces};
+use crate::db::{editions, faults, traces};
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
@@ -26,7 +28,12 @@ pub type Clock = fn() -> OffsetDateTime;
 pub struct Upkeep {
     queue: Queue,
     clock: Clock,
+    /// What was known of the faults of editions when they were looked at last.
+    faults_seen: Mutex<BTreeMap<EditionId, FaultSigns>>,
 }
+
+/// Matches set aside, the last fault, and matches counted.
+type FaultSigns = (i64, i64, i64);
 
 /// What a round of upkeep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +55,7 @@ pub struct Round {
 impl Upkeep {
     /// Upkeep of this queue by this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
-        Self { queue, clock }
+        Self { queue, clock, faults_seen: Mutex::default() }
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
@@ -102,12 +109,39 @@ impl Upkeep {
             Ok(running) => running,
             Err(error) => return (round, Some(error)),
         };
+        self.faults_seen().retain(|edition, _| running.contains(edition));
         for edition in running {
             if let Err(error) = self.tend(edition, now, &mut round).await {
                 failed.get_or_insert(error);
             }
         }
         (round, failed)
+    }
+
+    fn faults_seen(&self) -> MutexGuard<'_, BTreeMap<EditionId, FaultSigns>> {
+        self.faults_seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stands those down whom faults follow around, where matches are set aside: whenever something
+    /// is known that was not when this was done last.
+    async fn blame(
+        &self,
+        edition: EditionId,
+        counted: i64,
+        now: OffsetDateTime,
+    ) -> Result<Vec<StoodDown>, Error> {
+        let (aside, last_fault) = faults::signs(self.queue.pool(), edition).await?;
+        if aside == 0 {
+            return Ok(Vec::new());
+        }
+        let before = self.faults_seen().get(&edition).copied();
+        let played = before.map_or(0, |(.., played)| played) + counted;
+        if before == Some((aside, last_fault, played)) {
+            return Ok(Vec::new());
+        }
+        let stood_down = standing_down::stand_down_faulty(self.queue.pool(), edition, now).await?;
+        self.faults_seen().insert(edition, (aside, last_fault, played));
+        Ok(stood_down)
     }
 
     /// Weighs lots of an edition, counts what was reported of it, plans what follows from that, and
@@ -134,6 +168,7 @@ impl Upkeep {
             let stood_down = standing_down::stand_down(self.queue.pool(), edition, now).await?;
             round.stood_down.extend(stood_down);
         }
+        round.stood_down.extend(self.blame(edition, round.counted - before, now).await?);
         if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
             round.grown.push(edition);
         }

@@ -97,7 +97,11 @@ pub async fn due(
     let file = TournamentFile::from_json(&tournament.settings);
     Ok(match file {
         _ if !began || tournament.state != TournamentState::Open => None,
-        Ok(file) if file.rerun == Rerun::Manual => None,
+        // By hand, unless the one that runs can never become complete.
+        Ok(file) if file.rerun == Rerun::Manual => {
+            let stuck = editions::waits_for_stood_down(&mut *db, tournament.id).await?;
+            stuck.then_some(first.at)
+        }
         Ok(file) => Some(first.at + window(&file)),
         // Whoever opens it will say so.
         Err(_) => Some(first.at),

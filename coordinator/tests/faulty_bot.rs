@@ -1,0 +1,187 @@
+//! Faults that follow a bot around stand it down, and hold up no edition; faults that follow a worker
+//! around stand nobody down.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::cell::Cell;
+
+use arbiter_coordinator::db::tournaments::Tournament;
+use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
+use arbiter_coordinator::queue::{Failure, Leased, Queue, Upkeep, Verdict};
+use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_proto::fault::FaultKind;
+use arbiter_proto::ids::{EditionId, WorkerId};
+use support::{Database, START, report};
+use time::{Duration, OffsetDateTime};
+
+thread_local! {
+    /// What the clocks of a test say.
+    static NOW: Cell<OffsetDateTime> = const { Cell::new(START) };
+}
+
+fn now() -> OffsetDateTime {
+    NOW.get()
+}
+
+/// A tournament that is being played.
+struct Cup {
+    database: Database,
+    queue: Queue,
+    tournament: Tournament,
+    workers: Vec<WorkerId>,
+}
+
+/// What became of a tournament.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    /// Whether its last edition is complete.
+    complete: bool,
+    /// How many bots that has.
+    bots: usize,
+    /// Who was stood down.
+    stood_down: Vec<String>,
+}
+
+impl Cup {
+    async fn new(rules: &str, bots: i32, workers: i32) -> Self {
+        let database = Database::new().await;
+        let text = format!(
+            "name = \"cup\"\ngame = \"gomoku\"\nseed = \"cup\"\nstate = \"none\"\n{rules}\n\
+             [submissions]\npreflight = false\nwindow = \"1s\"\n"
+        );
+        let file = TournamentFile::parse(&text).unwrap();
+        let tournament = create::create(&database.pool, &file, START).await.unwrap();
+        database.versions(tournament.id, bots).await;
+        let queue = database.queue();
+        edition::open(&queue, tournament.id, Running::Refuse, START).await.unwrap();
+        let mut named = Vec::new();
+        for worker in 0..workers {
+            named.push(database.worker(&format!("worker-{worker}")).await);
+        }
+        Self { database, queue, tournament, workers: named }
+    }
+
+    /// The bots of a lot.
+    async fn bots(&self, edition: EditionId, lot: &Leased) -> Vec<i32> {
+        let entrants = editions::entrants(&self.database.pool, edition).await.unwrap();
+        let matches = matches::range(&self.database.pool, edition, lot.first, lot.count).await;
+        let seats = matches.unwrap().into_iter().flat_map(|planned| planned.seats.0);
+        let bot = |entrant: arbiter_proto::ids::Entrant| {
+            entrants[usize::try_from(entrant.0).unwrap()].bot.0 - 1
+        };
+        seats.map(bot).collect()
+    }
+
+    /// Plays until nothing is left to be played; an attempt fails if `fails` says so of the number
+    /// of its worker and of one of its bots.
+    async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
+        let upkeep = Upkeep::new(self.queue.clone(), now);
+        let opener = Opener::new(self.queue.clone(), now);
+        let mut stood_down = Vec::new();
+        for minute in 0..60_usize {
+            NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));
+            let running = editions::playing(&self.database.pool, self.tournament.id).await.unwrap();
+            let Some(running) = running else { break };
+            for turn in 0..self.workers.len() {
+                let index = (minute + turn) % self.workers.len();
+                self.attempt(running.id, index, &fails).await;
+            }
+            let round = upkeep.round().await.unwrap();
+            stood_down.extend(round.stood_down.into_iter().map(|bot| bot.name));
+            opener.look().await.unwrap();
+        }
+        let last = editions::of_tournament(&self.database.pool, self.tournament.id).await.unwrap();
+        let last = last.into_iter().max_by_key(|edition| edition.number).unwrap();
+        let entrants = editions::entrants(&self.database.pool, last.id).await.unwrap();
+        let complete = last.state == editions::EditionState::Complete;
+        End { complete, bots: entrants.len(), stood_down }
+    }
+
+    /// A worker plays some lots, or fails.
+    async fn attempt(
+        &self,
+        edition: EditionId,
+        index: usize,
+        fails: impl Fn(usize, &[i32]) -> bool,
+    ) {
+        let worker = self.workers[index];
+        let lots = self.queue.lease_to(edition, &[Some(worker); 2], now()).await.unwrap();
+        for lot in lots {
+            if fails(index, &self.bots(edition, &lot).await) {
+                let (lease, reason) = (lot.lease, "the program is busy".to_owned());
+                let failure = Failure { lease, by: Some(worker), kind: FaultKind::System, reason };
+                assert_eq!(self.queue.fail(&[failure], now()).await.unwrap().len(), 1);
+            } else {
+                let mut report = report(&lot, worker);
+                report.at = now();
+                let fates = self.queue.report(&[report]).await.unwrap();
+                assert_eq!(fates, [Verdict::Accepted]);
+            }
+        }
+    }
+}
+
+fn end(complete: bool, bots: usize, stood_down: &[&str]) -> End {
+    End { complete, bots, stood_down: stood_down.iter().map(ToString::to_string).collect() }
+}
+
+#[tokio::test]
+async fn a_bot_that_faults_everywhere_holds_up_no_edition() {
+    for (rules, bots, workers) in [("", 3, 2), ("", 4, 3), ("", 5, 1), ("rerun = \"manual\"", 4, 2)]
+    {
+        let cup = Cup::new(rules, bots, workers).await;
+        let told = format!("{rules}, {bots} bots, {workers} workers");
+        let ended = cup.play(|_, bots| bots.contains(&1)).await;
+        let left = usize::try_from(bots - 1).unwrap();
+        assert_eq!(ended, end(true, left, &["bot-1"]), "{told}");
+        let pool = &cup.database.pool;
+        let bot = bots::find(pool, cup.tournament.id, "bot-1").await.unwrap().unwrap();
+        let reason: String =
+            sqlx::query_scalar("SELECT stood_down_reason FROM bots WHERE name = 'bot-1'")
+                .fetch_one(pool)
+                .await
+                .unwrap();
+        assert!(reason.contains("attempts at"), "{reason}");
+        assert!(reason.contains("of its matches failed, on "), "{reason}");
+        let noted = audit::latest(pool).await.unwrap();
+        assert!(
+            noted
+                .iter()
+                .any(|change| change.action == "stand down" && change.subject == "cup bot-1")
+        );
+        // An organiser can let it play again; it is not stood down for the same once more.
+        assert!(bots::reinstate(pool, bot.id).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn two_such_bots_hold_up_no_edition() {
+    let cup = Cup::new("", 6, 3).await;
+    let mut ended = cup.play(|_, bots| bots.contains(&1) || bots.contains(&4)).await;
+    ended.stood_down.sort_unstable();
+    assert_eq!(ended, end(true, 4, &["bot-1", "bot-4"]));
+}
+
+#[tokio::test]
+async fn a_broken_worker_stands_nobody_down() {
+    let cup = Cup::new("", 4, 3).await;
+    assert_eq!(cup.play(|worker, _| worker == 0).await, end(true, 4, &[]));
+    // Alone it plays nothing, and that is the worker's affair.
+    let cup = Cup::new("", 4, 1).await;
+    assert_eq!(cup.play(|_, _| true).await, end(false, 4, &[]));
+    let editions = editions::of_tournament(&cup.database.pool, cup.tournament.id).await.unwrap();
+    assert!(!lots::aside(&cup.database.pool, editions[0].id).await.unwrap().is_empty());
+    // Two of them at once.
+    let cup = Cup::new("", 4, 3).await;
+    assert_eq!(cup.play(|worker, _| worker < 2).await.stood_down, [""; 0]);
+}
+
+/// One worker has a grudge against a bot, and the others play it well.
+#[tokio::test]
+async fn workers_that_play_a_bot_well_outweigh_one_that_does_not() {
+    let cup = Cup::new("", 4, 4).await;
+    let ended = cup.play(|worker, bots| worker == 0 && bots.contains(&2)).await;
+    assert_eq!(ended, end(true, 4, &[]));
+}
