@@ -13,6 +13,7 @@ use arbiter_games::{Forfeit, GameName};
 use arbiter_proto::ids::Entrant;
 use time::OffsetDateTime;
 
+pub mod collusion;
 mod meetings;
 mod spread;
 

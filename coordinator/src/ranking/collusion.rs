@@ -1,0 +1,131 @@
+//! Collusion at tables: which bots score more when a certain other bot sits at the same table.
+//! Pure: no database, no clock.
+//!
+//! A weak bot raises the scores of everybody at its table, and a seat may be better than another.
+//! So every score is compared with what an additive model predicts ([`fit`]): the bot's own
+//! strength, what each other bot at the table adds to the scores of all others, and the seat. What
+//! remains of a score is its residual.
+//!
+//! **Hypothesis.** For each ordered pair (A, B): A's residuals at tables with B are no greater than
+//! at tables without B. The alternative is that A gains from B beyond what B gives to everybody: B
+//! may lose to A on purpose, or both may play together against the rest of the table.
+//!
+//! **Test.** The statistic is the sum of A's residuals at tables with B. It is compared with sums
+//! over as many of A's tables drawn by chance, from each stratum (round of an episode) as many as
+//! the pair had there ([`permutation`]). Each p-value is exact (never too small, whatever the
+//! distribution of A's scores) if A's residuals within a stratum are exchangeable, which they are
+//! if the model holds, its effects are known, and B changes no more than the mean of A's scores.
+//! The effects are estimated from all tables, so that with few bots or few tables p-values are
+//! approximate; the simulations in the tests say how quiet honest fields are, also where one bot
+//! makes all scores at its tables more uncertain. Each table of three or more seats has its own
+//! seed, so each is one observation.
+//!
+//! **Selection.** Benjamini and Hochberg's procedure over all pairs that can be tested ([`select`])
+//! keeps the expected share of false discoveries at [`FALSE_DISCOVERIES`]; where no bot colludes,
+//! that is the probability that any pair is flagged.
+//!
+//! A flagged pair is a reason to read its records and proves nothing: a style that happens to suit
+//! another one looks the same.
+
+mod fit;
+mod permutation;
+mod select;
+mod tables;
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::Entrant;
+
+use self::permutation::{Budget, Sittings};
+pub use self::tables::{MOST_TABLES, Tables, TooManyTables};
+
+/// The expected share of honest pairs among those that are flagged.
+pub const FALSE_DISCOVERIES: f64 = 0.05;
+
+/// What a flagged pair means and what it does not, for people.
+pub const CLAIM: &str = "A flagged pair is evidence for a look at the records, not proof: the bot \
+    scores more with the partner at its table than strengths and seats predict, by collusion or \
+    because one style happens to suit the other. Of the pairs that are flagged 5 % are expected to \
+    be chance. A pair that is not flagged is not shown to be honest.";
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collusion {
+    /// The tables that were looked at: those with three seats and more.
+    pub tables: usize,
+    /// Ordered pairs that were tested.
+    pub tested: usize,
+    /// Those that are flagged.
+    pub flagged: usize,
+    /// The pairs with the least p-values, the least first: as many as were asked for.
+    pub pairs: Vec<Pair>,
+}
+
+/// An ordered pair of bots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The bot whose scores are compared.
+    pub bot: Entrant,
+    /// The bot that is at its table, or is not.
+    pub partner: Entrant,
+    /// Tables with both.
+    pub together: usize,
+    /// The bot's mean score at tables with the partner.
+    pub mean_with: f64,
+    /// The bot's mean score at tables without the partner.
+    pub mean_without: f64,
+    /// By how much more the bot scores with the partner than strengths and seats predict.
+    pub difference: f64,
+    /// The same for the partner at tables with the bot: negative where points pass from one to the
+    /// other.
+    pub partner_difference: f64,
+    /// The p-value of the pair.
+    pub p: f64,
+    /// The least share of false discoveries at which the pair would be flagged.
+    pub q: f64,
+    /// Whether `q` is at most [`FALSE_DISCOVERIES`].
+    pub flagged: bool,
+}
+
+/// A pair's p-value, as small as it can be stored: there may be millions.
+#[derive(Clone, Copy, Debug)]
+struct Tested {
+    bot: u32,
+    partner: u32,
+    p: f64,
+}
+
+/// Tests all ordered pairs and returns the `most` of them with the least p-values.
+///
+/// The same tables, in the same order, and the same seed give the same answer everywhere.
+pub fn analyze(tables: &Tables, seed: Seed, most: usize) -> Collusion {
+    let residuals = fit::residuals(tables);
+    let sittings = Sittings::new(tables, &residuals);
+    let mut budget = Budget::new(tables.bots(), FALSE_DISCOVERIES);
+    let mut tested = Vec::new();
+    for bot in 0..tables.bots() {
+        sittings.test(bot, seed, &mut budget, &mut tested);
+    }
+    let qs = select::q_values(&mut tested);
+    let flagged = qs.iter().filter(|q| **q <= FALSE_DISCOVERIES).count();
+    let pair = |(tested, q): (&Tested, &f64)| {
+        let Tested { bot, partner, p } = *tested;
+        let with = sittings.compare(bot, partner);
+        Pair {
+            bot: tables.entrant(bot),
+            partner: tables.entrant(partner),
+            together: with.together,
+            mean_with: with.mean_with,
+            mean_without: with.mean_without,
+            difference: with.difference,
+            partner_difference: sittings.compare(partner, bot).difference,
+            p,
+            q: *q,
+            flagged: *q <= FALSE_DISCOVERIES,
+        }
+    };
+    let pairs = tested.iter().zip(&qs).take(most).map(pair).collect();
+    Collusion { tables: tables.len(), tested: tested.len(), flagged, pairs }
+}
+
+#[cfg(test)]
+mod tests;

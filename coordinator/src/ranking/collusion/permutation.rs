@@ -1,0 +1,284 @@
+//! Permutation tests: how often as many of a bot's tables, drawn by chance, come to as much as its
+//! tables with a partner.
+//!
+//! Draws go on until [`ENOUGH`] of them reached what was observed, or until there were so many that
+//! more would not matter (Besag and Clifford, "Sequential Monte Carlo p-values", 1991): pairs that
+//! are nothing special cost a few dozen draws. The p-value is ENOUGH / draws in the first case and
+//! (reached + 1) / (draws + 1) in the second (Phipson and Smyth, "Permutation p-values should never
+//! be zero", 2010); both are never too small. All partners that met a bot equally often share its
+//! draws, since chance means the same for them.
+
+use std::collections::BTreeMap;
+
+use arbiter_games::{Dice, Seed};
+
+use super::Tested;
+use super::tables::{Seated, Tables};
+
+/// So many draws that reach what was observed are enough.
+const ENOUGH: u64 = 20;
+
+/// The most draws for a partner.
+const MOST_DRAWS: u64 = 1 << 25;
+
+/// So many residuals are drawn in all, about; the draws of bots that are tested after that end at
+/// [`LEAST_DRAWS`], which makes their p-values coarser, and not smaller. A minute of a processor.
+const MOST_DRAWN: u64 = 1 << 33;
+
+/// Draws that there may be for any partner.
+const LEAST_DRAWS: u64 = 1 << 16;
+
+/// Residuals are rounded to this part of the greatest one, so that sums of them are exact and equal
+/// ones stay equal.
+const STEPS: f64 = 16_777_216.0;
+
+/// How many draws there may be.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// For a partner.
+    most: u64,
+    /// Residuals that may still be drawn.
+    left: u64,
+}
+
+impl Budget {
+    /// As many draws as let a single one of all pairs of so many bots be selected at a share of
+    /// false discoveries, four times over.
+    pub(super) fn new(bots: u32, share: f64) -> Self {
+        let pairs = f64::from(bots) * f64::from(bots.saturating_sub(1));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let wanted = (4.0 * pairs / share).ceil() as u64;
+        Self { most: wanted.clamp(ENOUGH, MOST_DRAWS), left: MOST_DRAWN }
+    }
+
+    /// The most draws for partners with so many tables.
+    fn draws(&self, tables: u32) -> u64 {
+        let affordable = self.left / u64::from(tables.max(1));
+        self.most.min(affordable.max(LEAST_DRAWS))
+    }
+
+    fn spend(&mut self, draws: u64, tables: u32) {
+        self.left = self.left.saturating_sub(draws.saturating_mul(u64::from(tables)));
+    }
+}
+
+/// Where each bot sat, and what the model does not predict of its scores.
+#[derive(Debug)]
+pub(super) struct Sittings<'a> {
+    tables: &'a Tables,
+    residuals: &'a [f64],
+    /// The same, rounded to whole numbers.
+    rounded: Vec<i32>,
+    /// The tables of all bots, bot after bot, each bot's ordered by stratum.
+    of_bots: Vec<u32>,
+    /// Where the tables of each bot end.
+    ends: Vec<u32>,
+}
+
+/// What a bot scored with and without a partner.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Comparison {
+    pub(super) together: usize,
+    pub(super) mean_with: f64,
+    pub(super) mean_without: f64,
+    pub(super) difference: f64,
+}
+
+/// What a bot's tables with a partner came to.
+#[derive(Clone, Debug, Default)]
+struct Observed {
+    /// How many there were in each stratum.
+    tables: Vec<u32>,
+    sum: i64,
+}
+
+impl<'a> Sittings<'a> {
+    pub(super) fn new(tables: &'a Tables, residuals: &'a [f64]) -> Self {
+        let greatest = residuals.iter().fold(0.0_f64, |most, residual| most.max(residual.abs()));
+        let unit = if greatest > 0.0 { STEPS / greatest } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, reason = "at most STEPS")]
+        let rounded = residuals.iter().map(|residual| (residual * unit).round() as i32).collect();
+        let mut counts = vec![0_u32; tables.bots() as usize];
+        for bot in tables.iter().flat_map(|table| table.bots) {
+            counts[*bot as usize] += 1;
+        }
+        let mut ends = Vec::with_capacity(counts.len());
+        let mut end = 0;
+        for count in counts {
+            ends.push(end);
+            end += count;
+        }
+        // Each end begins where the bot's tables begin, and moves as they are written down.
+        let mut of_bots = vec![0; end as usize];
+        for stratum in 0..tables.strata() {
+            for (number, Seated { bots, .. }) in
+                (0..).zip(tables.iter()).filter(|(_, table)| table.stratum == stratum)
+            {
+                for bot in bots {
+                    let place = &mut ends[*bot as usize];
+                    of_bots[*place as usize] = number;
+                    *place += 1;
+                }
+            }
+        }
+        Self { tables, residuals, rounded, of_bots, ends }
+    }
+
+    /// The tables of a bot, and where its score is.
+    fn of(&self, bot: u32) -> impl Iterator<Item = (Seated<'a>, usize)> {
+        let end = self.ends[bot as usize] as usize;
+        let start = bot.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize);
+        let tables = self.tables;
+        self.of_bots[start..end].iter().map(move |number| {
+            let table = tables.table(*number as usize);
+            let seat = table.bots.iter().position(|own| *own == bot).unwrap_or(0);
+            let place = table.places.start + seat;
+            (table, place)
+        })
+    }
+
+    /// Tests a bot with each partner.
+    pub(super) fn test(&self, bot: u32, seed: Seed, budget: &mut Budget, tested: &mut Vec<Tested>) {
+        let strata = usize::from(self.tables.strata());
+        let mut own = vec![Vec::new(); strata];
+        let mut observed: BTreeMap<u32, Observed> = BTreeMap::new();
+        for (table, place) in self.of(bot) {
+            let stratum = usize::from(table.stratum);
+            let residual = i64::from(self.rounded[place]);
+            own[stratum].push(residual);
+            for partner in table.bots.iter().filter(|other| **other != bot) {
+                let with = observed.entry(*partner).or_default();
+                with.tables.resize(strata, 0);
+                with.tables[stratum] += 1;
+                with.sum += residual;
+            }
+        }
+        // Partners that met the bot equally often, by what their tables came to.
+        let mut groups: BTreeMap<Vec<u32>, Vec<(i64, u32)>> = BTreeMap::new();
+        for (partner, Observed { tables, sum }) in observed {
+            let differs =
+                |(with, all): (&u32, &Vec<i64>)| *with > 0 && (*with as usize) < all.len();
+            if tables.iter().zip(&own).any(differs) {
+                groups.entry(tables).or_default().push((sum, partner));
+            }
+        }
+        let mut dice = seed.dice(u64::from(self.tables.entrant(bot).0.unsigned_abs()));
+        for (counts, mut partners) in groups {
+            partners.sort_unstable();
+            let tables: u32 = counts.iter().sum();
+            let most = budget.draws(tables);
+            let sums: Vec<i64> = partners.iter().map(|(sum, _)| *sum).collect();
+            let (ps, draws) = p_values(&sums, most, || draw(&mut own, &counts, &mut dice));
+            budget.spend(draws, tables);
+            let of = |((_, partner), p): (&(i64, u32), f64)| Tested { bot, partner: *partner, p };
+            tested.extend(partners.iter().zip(ps).map(of));
+        }
+    }
+
+    /// Compares a bot's tables with a partner and without.
+    pub(super) fn compare(&self, bot: u32, partner: u32) -> Comparison {
+        let mut tables = [0_usize; 2];
+        let mut scores = [0.0; 2];
+        let mut residuals = [0.0; 2];
+        for (table, place) in self.of(bot) {
+            let with = usize::from(table.bots.contains(&partner));
+            tables[with] += 1;
+            scores[with] += self.tables.scores()[place];
+            residuals[with] += self.residuals[place];
+        }
+        let mean = |sums: [f64; 2], with: usize| sums[with] / float(tables[with]);
+        Comparison {
+            together: tables[1],
+            mean_with: mean(scores, 1),
+            mean_without: mean(scores, 0),
+            difference: mean(residuals, 1) - mean(residuals, 0),
+        }
+    }
+}
+
+/// The sum of as many numbers of each stratum as are asked for, drawn by chance.
+fn draw(strata: &mut [Vec<i64>], counts: &[u32], dice: &mut Dice) -> i64 {
+    let mut sum = 0;
+    for (numbers, count) in strata.iter_mut().zip(counts) {
+        // A shuffle that ends early: whatever the order was before, each choice is as likely.
+        for place in 0..*count as usize {
+            let other = place + dice.index(numbers.len() - place);
+            numbers.swap(place, other);
+            sum += numbers[place];
+        }
+    }
+    sum
+}
+
+/// The p-values of sums in ascending order, and how many draws that took: at most `most`.
+fn p_values(sums: &[i64], most: u64, mut draw: impl FnMut() -> i64) -> (Vec<f64>, u64) {
+    let mut reached = vec![0_u64; sums.len()];
+    let mut ps = Vec::with_capacity(sums.len());
+    let mut draws = 0;
+    // A smaller sum is reached whenever a greater one is, so they are done in their order.
+    while ps.len() < sums.len() && draws < most {
+        draws += 1;
+        let drawn = draw();
+        for (sum, reached) in sums.iter().zip(&mut reached).skip(ps.len()) {
+            if *sum > drawn {
+                break;
+            }
+            *reached += 1;
+        }
+        while reached.get(ps.len()).is_some_and(|reached| *reached >= ENOUGH) {
+            ps.push(ratio(ENOUGH, draws));
+        }
+    }
+    for reached in &reached[ps.len()..] {
+        ps.push(ratio(reached + 1, draws + 1));
+    }
+    (ps, draws)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share is shown with a few digits")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tables")]
+fn float(number: usize) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the ten sums of two among 0, 1, 2, 4 and 8 three are 9 or more, and all are 1 or more.
+    #[test]
+    fn p_values_are_shares_of_all_choices() {
+        let mut strata = [vec![0, 1, 2, 4, 8]];
+        let mut dice = Seed::of_text("shares").dice(0);
+        let most = 20_000;
+        let sums = [1, 9, 12, 13];
+        let (ps, draws) = p_values(&sums, most, || draw(&mut strata, &[2], &mut dice));
+        assert!((ps[0] - 1.0).abs() < 1e-9);
+        assert!((ps[1] - 0.3).abs() < 0.2, "{}", ps[1]);
+        assert!((ps[2] - 0.1).abs() < 0.07, "{}", ps[2]);
+        assert!((ps[3] - 1.0 / 20_001.0).abs() < 1e-12, "{}", ps[3]);
+        assert_eq!(draws, most);
+    }
+
+    #[test]
+    fn strata_are_not_mixed() {
+        let mut strata = [vec![1, 1, 1], vec![100, 100]];
+        let mut dice = Seed::of_text("strata").dice(0);
+        for _ in 0..100 {
+            assert_eq!(draw(&mut strata, &[2, 1], &mut dice), 102);
+        }
+    }
+
+    #[test]
+    fn budgets_end() {
+        let mut budget = Budget::new(1000, 0.05);
+        assert_eq!(budget.draws(3), MOST_DRAWS);
+        budget.spend(MOST_DRAWN, 1);
+        assert_eq!(budget.draws(3), LEAST_DRAWS);
+        assert_eq!(Budget::new(10, 0.05).draws(3), 7200);
+    }
+}

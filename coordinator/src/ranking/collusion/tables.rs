@@ -1,0 +1,156 @@
+//! The tables that are looked at, as compactly as they can be kept.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arbiter_proto::ids::Entrant;
+use thiserror::Error;
+
+use crate::ranking::Outcome;
+
+/// The most tables that are looked at. A table of four takes about 100 bytes, so the memory for
+/// them stays below 200 MB.
+pub const MOST_TABLES: usize = 1_500_000;
+
+/// The fewest seats of a table at which two bots can play together against another one.
+const FEWEST_SEATS: usize = 3;
+
+/// There are more than [`MOST_TABLES`] tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("more than {MOST_TABLES} tables are not looked at")]
+pub struct TooManyTables;
+
+/// Tables with three seats and more, and the first component of each score.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// The number of each entrant that sat at a table, in the order of its first table.
+    index: BTreeMap<Entrant, u32>,
+    entrants: Vec<Entrant>,
+    /// The bots in all seats, table after table.
+    seats: Vec<u32>,
+    /// What each of them scored.
+    scores: Vec<f64>,
+    rows: Vec<Table>,
+    /// The number of the first seat of a stratum and a number of seats among all kinds of seats.
+    kinds: BTreeMap<(u16, usize), u32>,
+    /// How many kinds of seats there are.
+    kinds_of_seats: u32,
+    strata: u16,
+}
+
+/// A table.
+#[derive(Clone, Copy, Debug)]
+struct Table {
+    /// Where its seats end.
+    end: u32,
+    /// The kind of its first seat; the others follow.
+    kind: u32,
+    stratum: u16,
+}
+
+/// A table as it is read.
+#[derive(Clone, Debug)]
+pub(super) struct Seated<'a> {
+    /// The bots, seat 1 first.
+    pub(super) bots: &'a [u32],
+    /// Where their scores and residuals are.
+    pub(super) places: Range<usize>,
+    /// The kind of the first seat.
+    pub(super) kind: usize,
+    /// Only tables of the same stratum are exchanged for one another.
+    pub(super) stratum: u16,
+}
+
+impl Tables {
+    /// No tables yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a table. Tables that are played under different conditions, such as the rounds of an
+    /// episode, have different strata, counted from 0. Tables of one or two seats are left out.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn add(&mut self, outcome: &Outcome<'_>, stratum: u16) -> Result<(), TooManyTables> {
+        let seats = outcome.seats.len();
+        if seats < FEWEST_SEATS {
+            return Ok(());
+        }
+        if self.rows.len() >= MOST_TABLES {
+            return Err(TooManyTables);
+        }
+        let kind = *self.kinds.entry((stratum, seats)).or_insert_with(|| {
+            let first = self.kinds_of_seats;
+            self.kinds_of_seats += u32::try_from(seats).unwrap_or(u32::MAX);
+            first
+        });
+        self.strata = self.strata.max(stratum + 1);
+        for (seat, (entrant, score)) in outcome.scored().enumerate() {
+            let bot = *self.index.entry(entrant).or_insert_with(|| {
+                self.entrants.push(entrant);
+                u32::try_from(self.entrants.len() - 1).unwrap_or(u32::MAX)
+            });
+            let carried = outcome.carried.get(seat).copied().map_or(0, i128::from);
+            let first = score.first().copied().map_or(0, i128::from);
+            self.seats.push(bot);
+            self.scores.push(to_float(first - carried));
+        }
+        let end = u32::try_from(self.seats.len()).unwrap_or(u32::MAX);
+        self.rows.push(Table { end, kind, stratum });
+        Ok(())
+    }
+
+    /// How many tables there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many bots sat at them.
+    pub(super) fn bots(&self) -> u32 {
+        u32::try_from(self.entrants.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The entrant with the number `bot`.
+    pub(super) fn entrant(&self, bot: u32) -> Entrant {
+        self.entrants[bot as usize]
+    }
+
+    /// How many strata there are.
+    pub(super) fn strata(&self) -> u16 {
+        self.strata
+    }
+
+    /// How many kinds of seats there are.
+    pub(super) fn kinds_of_seats(&self) -> usize {
+        self.kinds_of_seats as usize
+    }
+
+    /// What the bots scored, table after table.
+    pub(super) fn scores(&self) -> &[f64] {
+        &self.scores
+    }
+
+    /// The table with this number, counted from 0.
+    pub(super) fn table(&self, number: usize) -> Seated<'_> {
+        let Table { end, kind, stratum } = self.rows[number];
+        let start = number.checked_sub(1).map_or(0, |before| self.rows[before].end);
+        let places = start as usize..end as usize;
+        Seated { bots: &self.seats[places.clone()], places, kind: kind as usize, stratum }
+    }
+
+    /// All tables.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Seated<'_>> {
+        (0..self.len()).map(|number| self.table(number))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "scores are far smaller than 2^53")]
+fn to_float(score: i128) -> f64 {
+    score as f64
+}
