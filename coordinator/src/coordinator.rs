@@ -41,6 +41,8 @@ use crate::web;
 const OLDEST_POSTGRES: i32 = 14;
 /// Certificates that are kept.
 const CERTIFICATES: usize = 256;
+/// Editions whose search for collusion is kept, 100 KB each.
+const COLLUSIONS: usize = 32;
 /// Bots whose reply times are kept.
 const REPLY_TIMES: usize = 10_000;
 
@@ -153,6 +155,7 @@ impl Coordinator {
             guard: Guard::new(config.proxies.clone()),
             leadership: Leadership::default(),
             certificates: Kept::new(CERTIFICATES),
+            collusion: Kept::new(COLLUSIONS),
             reply_times: Kept::new(REPLY_TIMES),
             playing: Playing::default(),
             watched: Watched::default(),

@@ -22,6 +22,7 @@ use tonic::{Code, Request, Status};
 mod admission;
 mod audit;
 mod bot;
+mod collusion;
 mod dropping;
 mod edition_watch;
 mod entry;
@@ -64,6 +65,7 @@ use crate::db::{audit as log, bots, tournaments};
 use crate::kept::Kept;
 use crate::leader::Leadership;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
+use crate::ranking::collusion::Collusion;
 use crate::reply_times::ReplyTimes;
 use crate::store::Store;
 use crate::tournament::handout::Handout;
@@ -107,6 +109,8 @@ pub struct Shared {
     pub clearing: Clearing,
     /// What was counted of editions whose plans are whole.
     pub certificates: Kept<EditionId, v1::Certificate>,
+    /// What was found of collusion in editions that are over.
+    pub collusion: Kept<EditionId, Collusion>,
     /// How long bots take to answer.
     pub reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
     /// What the workers play that are connected here.

@@ -13,6 +13,7 @@ mod api;
 mod assets;
 mod bot;
 mod chart;
+mod collusion;
 mod create;
 mod done;
 mod error;
@@ -95,6 +96,7 @@ fn routes(shared: Shared) -> Router {
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))
+        .route("/t/{tournament}/collusion", get(collusion::show))
         .route("/t/{tournament}/void", get(void::form).post(void::apply))
         .route(
             "/t/{tournament}/submit",

@@ -8,17 +8,19 @@ mod wire;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::queue::Terms;
+use arbiter_games::Seed;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{
     Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
-    Edition, EstimateEditionRequest, Fate, FetchBundleRequest, GetRankingRequest, GetRecordRequest,
-    GiveBack, ListTokensRequest, ListTournamentsRequest, Renew, RevokeTokenRequest,
+    Edition, EstimateEditionRequest, Fate, FetchBundleRequest, FindCollusionRequest,
+    FindCollusionResponse, GetRankingRequest, GetRecordRequest, GiveBack, ListTokensRequest,
+    ListTournamentsRequest, MatchResult, Renew, Report, RevokeTokenRequest, SeatResult,
     StartEditionRequest, WatchEditionRequest,
 };
-use tonic::{Code, Streaming};
+use tonic::{Code, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -266,5 +268,110 @@ async fn editions_are_certified_and_estimated() {
     assert_eq!(listed.into_inner().tournaments[0].editions.len(), 1);
     let lot = worker.lot().await;
     assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+    server.stop().await;
+}
+
+/// Plays an edition of tables of four, in which `b1` gives 60 points to `b0` whenever they meet.
+async fn play_with_colluders(server: &Server, matches: i64) {
+    let mut worker = Worker::new(server, "player").await;
+    let seed = Seed::of_text("chance");
+    let mut played = 0;
+    while played < matches {
+        let lot = worker.lot().await;
+        played += i64::try_from(lot.matches.len()).unwrap();
+        let results = lot.matches.iter().map(|planned| {
+            let mut dice = seed.dice(planned.number.unsigned_abs());
+            let sits = |name: &str| planned.seats.iter().any(|seat| seat.bot == name);
+            let seats = planned.seats.iter().map(|seat| {
+                let chance = i64::from(dice.below(60)) + i64::from(dice.below(60));
+                let strength = 30 * seat.bot[1..].parse::<i64>().unwrap();
+                let given = match seat.bot.as_str() {
+                    "b0" if sits("b1") => 60,
+                    "b1" if sits("b0") => -60,
+                    _ => 0,
+                };
+                SeatResult { score: vec![strength + chance + given], ..SeatResult::default() }
+            });
+            MatchResult {
+                number: planned.number,
+                seats: seats.collect(),
+                transcript: vec![7; 32],
+                wall_ms: 5,
+                record: b"a record".to_vec(),
+            }
+        });
+        let (level, trace) = ("A".to_owned(), String::new());
+        let results = results.collect();
+        let report = Report { lease: lot.lease, results, level, trial: None, trace };
+        assert_eq!(worker.report(report).await, Fate::Accepted);
+    }
+}
+
+async fn collusion(
+    server: &Server,
+    role: Option<Role>,
+    tournament: &str,
+) -> Result<FindCollusionResponse, Status> {
+    let tournament = tournament.to_owned();
+    let request = FindCollusionRequest { tournament, edition: None, limit: 3 };
+    server.tournaments(role).find_collusion(request).await.map(tonic::Response::into_inner)
+}
+
+#[tokio::test]
+async fn colluders_are_found_for_organisers_alone() {
+    let server = Server::start().await;
+    let file = "name = \"tables\"\ngame = \"wojna\"\nseed = \"tables\"\n\
+        [schedule]\nkind = \"foursomes\"\nmeetings = 12\n";
+    let request = CreateTournamentRequest { file: file.to_owned() };
+    server.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
+    for bot in 0..10 {
+        let name = format!("b{bot}");
+        server.submit(Role::Organiser, "tables", &name, true, name.as_bytes()).await.unwrap();
+    }
+    let edition = server.edition("tables").await;
+    let early = collusion(&server, Some(Role::Organiser), "tables").await.unwrap_err();
+    assert_eq!(early.code(), Code::FailedPrecondition);
+    assert!(early.message().contains("no results yet"), "{early}");
+    let watch = WatchEditionRequest { tournament: "tables".to_owned(), edition: None };
+    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+    play_with_colluders(&server, edition.matches).await;
+    assert_eq!(last(watched.into_inner()).await.state, "complete");
+
+    let found = collusion(&server, Some(Role::Organiser), "tables").await.unwrap();
+    assert_eq!((found.edition, found.tables, found.tested), (1, 90, 90));
+    assert_eq!((found.flagged, found.pairs.len()), (1, 3));
+    let pair = &found.pairs[0];
+    assert_eq!((pair.bot.as_str(), pair.partner.as_str(), pair.together), ("b0", "b1", 12));
+    assert!(pair.flagged && pair.q <= 0.05 && pair.p <= pair.q, "{pair:?}");
+    assert!(pair.difference > 30.0 && pair.partner_difference < -30.0, "{pair:?}");
+    assert!(pair.mean_with > pair.mean_without + 30.0, "{pair:?}");
+    assert!(!found.pairs[1].flagged && found.claim.contains("not proof"), "{found:?}");
+    let again = collusion(&server, Some(Role::Admin), "tables").await.unwrap();
+    assert_eq!(found, again, "the draws are from what is public");
+    for (role, code) in [
+        (None, Code::Unauthenticated),
+        (Some(Role::Player), Code::PermissionDenied),
+        (Some(Role::Worker), Code::PermissionDenied),
+    ] {
+        assert_eq!(collusion(&server, role, "tables").await.unwrap_err().code(), code);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn two_at_a_table_cannot_collude_against_another() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    let edition = server.edition("cup").await;
+    let mut worker = Worker::new(&server, "player").await;
+    let mut played = 0;
+    while played < edition.matches {
+        let lot = worker.lot().await;
+        played += i64::try_from(lot.matches.len()).unwrap();
+        assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+    }
+    let refused = collusion(&server, Some(Role::Organiser), "cup").await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("cup is played by two at a table"), "{refused}");
     server.stop().await;
 }

@@ -1,5 +1,6 @@
 //! `arbiter tournament …`: tournaments, their editions, their schedules.
 
+mod collusion;
 mod create;
 mod drop;
 mod export;
@@ -39,6 +40,7 @@ enum Command {
     Close(steer::Close),
     Drop(drop::Drop),
     Check(steer::Check),
+    Collusion(collusion::FindCollusion),
     Export(export::Export),
     Retry(steer::Retry),
     Void(void::Void),
@@ -57,6 +59,7 @@ impl Tournament {
             Command::Close(close) => close.run(),
             Command::Drop(drop) => drop.run(),
             Command::Check(check) => check.run(),
+            Command::Collusion(find) => find.run(),
             Command::Export(export) => export.run(),
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),

@@ -12,7 +12,7 @@ use crate::home::Home;
 use crate::support::service::done;
 
 /// The addresses of all pages and forms.
-const PAGES: [&str; 42] = [
+const PAGES: [&str; 43] = [
     "/",
     "/t/cup",
     "/t/cup/live",
@@ -21,6 +21,7 @@ const PAGES: [&str; 42] = [
     "/t/cup/close",
     "/t/cup/retry",
     "/t/cup/void",
+    "/t/cup/collusion",
     "/t/cup/submit",
     "/new",
     "/t/cup/bots/mine/withdraw",

@@ -43,6 +43,7 @@ pub(crate) struct Script {
     pub(crate) check: CheckEditionResponse,
     pub(crate) tokens: Vec<Token>,
     pub(crate) void: VoidMatchesResponse,
+    pub(crate) collusion: FindCollusionResponse,
     /// Why a bot takes no part any more.
     pub(crate) stood_down: String,
     pub(crate) estimate: EditionEstimate,
@@ -249,6 +250,14 @@ impl TournamentService for Scripted {
         let script = self.called("void", &request)?;
         self.told.lock().unwrap().void = Some(request.into_inner());
         Ok(Response::new(script.void))
+    }
+
+    async fn find_collusion(
+        &self,
+        request: Request<FindCollusionRequest>,
+    ) -> Answer<FindCollusionResponse> {
+        let script = self.called("collusion", &request)?;
+        Ok(Response::new(script.collusion))
     }
 
     async fn get_match(&self, request: Request<GetMatchRequest>) -> Answer<MatchStatus> {

@@ -1,7 +1,9 @@
 //! What organisers do in a browser comes to the same as what they do by commands; and nobody else
 //! can.
 
-use serde_json::Value;
+use std::fs;
+
+use serde_json::{Value, json};
 
 use crate::browser::{Part, csrf, rows, text};
 use crate::support::service::wait_until;
@@ -93,6 +95,51 @@ fn matches_are_void_after_a_preview_that_equals_the_commands() {
     assert!(page.contains("2 matches were declared void"), "{page}");
     let told = &home.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
     assert_eq!(told["matches"], 0, "they are void already");
+    home.up.close();
+}
+
+/// Makes a tournament of wojna for five bots, each four of which sit at one table.
+fn create_tables(home: &Home) {
+    let miser = concat!(env!("CARGO_MANIFEST_DIR"), "/bots/wojna/miser/bot.pl");
+    let house = ["b1", "b2", "b3", "b4", "b5"].map(|bot| {
+        let folder = home.up.bots.path().join(bot);
+        fs::create_dir(&folder).unwrap();
+        fs::copy(miser, folder.join("bot.pl")).unwrap();
+        let manifest = format!("name = \"{bot}\"\nrun = [\"perl\", \"bot.pl\"]\n");
+        fs::write(folder.join("bot.toml"), manifest).unwrap();
+        folder
+    });
+    home.up.create(&format!(
+        "name = \"tables\"\ngame = \"wojna\"\n[params]\ndeals = 2\n[schedule]\n\
+         kind = \"foursomes\"\n[house]\nbots = {house:?}\n"
+    ));
+}
+
+#[test]
+fn collusion_is_shown_to_organisers_as_the_command_prints_it() {
+    let home = Home::open();
+    create_tables(&home);
+    let mut browser = home.browser.clone();
+    browser.log_in(&home.up.token("player --name ada"));
+    assert_eq!(browser.get("/t/tables/collusion").status, 403, "a player is no organiser");
+    browser.log_in(&home.up.admin());
+    assert_eq!(browser.get("/t/attic/collusion").status, 404);
+    home.up.play("tables");
+    assert!(browser.page("/t/tables").contains("href=\"/t/tables/collusion\""));
+    let printed = home.up.json("tournament collusion tables");
+    assert_eq!((&printed[0]["tables"], &printed[0]["tested"]), (&json!(5), &json!(20)));
+    assert_eq!(printed[0]["flagged"], 0, "five tables show nothing");
+    let page = browser.page("/t/tables/collusion");
+    assert!(text(&page).contains("evidence for a look at the records, not proof"), "{page}");
+    let found = rows(&page, "collusion");
+    assert_eq!((found.len(), printed.len()), (20, 21));
+    for (row, pair) in found.iter().zip(&printed[1..]) {
+        let due = ["bot", "partner", "together"].map(|name| shown(&pair[name]));
+        assert_eq!(row[..3], due);
+    }
+    home.up.play("cup");
+    let page = browser.page("/t/cup/collusion");
+    assert!(page.contains("cup is played by two at a table"), "{page}");
     home.up.close();
 }
 

@@ -4,6 +4,7 @@ use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::level::Level;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use tokio_stream::StreamExt as _;
 
 use super::copy::{Rows, send};
 use super::matches::Seats;
@@ -167,6 +168,38 @@ pub async fn page(
                 AND l.first <= r.number AND r.number < l.first + l.count))
         ORDER BY number LIMIT 10000";
     sqlx::query_as(statement).bind(edition.0).bind(after.0).bind(counted).fetch_all(db).await
+}
+
+/// A result with the deal of its match.
+#[derive(FromRow)]
+struct Dealt {
+    deal: i64,
+    #[sqlx(flatten)]
+    played: Played,
+}
+
+/// Goes through the results of an edition in the order of the matches, with the deal of each, until
+/// one is refused.
+///
+/// # Errors
+/// If the database fails.
+pub async fn each_dealt<E>(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    mut see: impl FnMut(i64, &Played) -> Result<(), E>,
+) -> Result<Result<(), E>, Error> {
+    let statement = "
+        SELECT m.deal, r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+        FROM results r JOIN matches m USING (edition, number)
+        WHERE edition = $1 ORDER BY number";
+    let mut rows = sqlx::query_as(statement).bind(edition.0).fetch(db);
+    while let Some(row) = rows.next().await {
+        let Dealt { deal, played } = row?;
+        if let Err(refused) = see(deal, &played) {
+            return Ok(Err(refused));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// The hash of what was said in a match, if it was played.

@@ -5,11 +5,12 @@ use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::v1::{
     self, Aside, CancelTournamentRequest, Certificate, CertifyEditionRequest, CheckEditionRequest,
     CheckEditionResponse, CloseTournamentRequest, CreateTournamentRequest, DropTournamentRequest,
-    DropTournamentResponse, Edition, EditionEstimate, EstimateEditionRequest, GetMatchRequest,
-    GetRecordRequest, GetTournamentRequest, ListAsideRequest, ListAsideResponse,
-    ListMatchesRequest, ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus,
-    RecordPiece, RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament,
-    VoidMatchesRequest, VoidMatchesResponse, WatchEditionRequest,
+    DropTournamentResponse, Edition, EditionEstimate, EstimateEditionRequest, FindCollusionRequest,
+    FindCollusionResponse, GetMatchRequest, GetRecordRequest, GetTournamentRequest,
+    ListAsideRequest, ListAsideResponse, ListMatchesRequest, ListTournamentsRequest,
+    ListTournamentsResponse, LotCount, MatchStatus, RecordPiece, RetryAsideRequest,
+    RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest, VoidMatchesResponse,
+    WatchEditionRequest,
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -223,6 +224,14 @@ impl TournamentService for Shared {
     ) -> Result<Response<VoidMatchesResponse>, Status> {
         let who = self.admit(&request, Role::Organiser).await?;
         self.void(&who, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn find_collusion(
+        &self,
+        request: Request<FindCollusionRequest>,
+    ) -> Result<Response<FindCollusionResponse>, Status> {
+        self.admit(&request, Role::Organiser).await?;
+        self.collusion(&request.into_inner()).await.map(Response::new)
     }
 
     async fn get_match(

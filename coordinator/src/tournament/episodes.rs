@@ -217,6 +217,12 @@ fn deal(episode: usize, table: &TablePlan) -> i64 {
     (episode << 32) | (i64::from(round) << 16) | i64::from(table)
 }
 
+/// The round of an episode, counted from 0, that a table with this deal belongs to.
+pub fn round_of(deal: i64) -> u16 {
+    let round = (deal >> 16) & 0xffff;
+    u16::try_from(round).expect("sixteen bits")
+}
+
 /// How each seat ended a match.
 fn standings(played: &Played) -> Result<Vec<Standing>, String> {
     let seats = played.seats.0.len();

@@ -97,6 +97,7 @@ pub(super) fn buttons(session: &Session, found: &Tournament) -> Markup {
                 }
                 @if !found.editions.is_empty() {
                     p { a href=(at("void")) { "Declare matches void" } }
+                    p { a href=(at("collusion")) { "Look for collusion at tables" } }
                 }
                 (button(session, &at("cancel"), "Cancel the tournament",
                     sure("It is given up for good.").as_deref()))

@@ -1,0 +1,99 @@
+//! Collusion at tables, for organisers: which bots score more when a certain other bot is there.
+
+use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
+use axum::extract::{Path, Query, State};
+use maud::{Markup, html};
+use serde::Deserialize;
+use tonic::Code;
+
+use super::error::WebError;
+use super::page;
+use super::session::Session;
+use crate::access::Role;
+use crate::rpc::Shared;
+
+/// Pairs on the page.
+const PAIRS: u32 = 100;
+
+/// Which edition is searched.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CollusionQuery {
+    edition: Option<i32>,
+}
+
+/// The page. A tournament that cannot be searched says why on it.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(CollusionQuery { edition }): Query<CollusionQuery>,
+) -> Result<Markup, WebError> {
+    shared.admit(&session.ask(()), Role::Organiser).await?;
+    let request = FindCollusionRequest { tournament: tournament.clone(), edition, limit: PAIRS };
+    let found = shared.find_collusion(session.ask(request)).await;
+    let found = match found {
+        Ok(found) => Ok(found.into_inner()),
+        Err(status) if status.code() == Code::FailedPrecondition => Err(status),
+        Err(status) => return Err(status.into()),
+    };
+    let title = format!("{tournament}: collusion");
+    let body = html! {
+        h1 { (title) }
+        (page::tabs(&tournament, ""))
+        @match &found {
+            Ok(found) => { (answer(&tournament, found)) }
+            Err(status) => { p { (status.message()) } }
+        }
+    };
+    Ok(page::page(&title, &session, &body))
+}
+
+fn answer(tournament: &str, found: &FindCollusionResponse) -> Markup {
+    let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = found;
+    html! {
+        p {
+            "Edition " (edition) ": " (tables) " tables, " (tested) " ordered pairs tested; "
+            strong { (flagged) @if *flagged == 1 { " is flagged" } @else { " are flagged" } } "."
+        }
+        p { (claim) }
+        (page::wide("Pairs with the least p-values", &table(tournament, pairs)))
+    }
+}
+
+fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
+    let heads = [
+        "Bot",
+        "Partner",
+        "Tables together",
+        "Mean with",
+        "Mean without",
+        "Gains",
+        "Partner gains",
+        "p",
+        "q",
+        "Flagged",
+    ];
+    html! {
+        table.collusion {
+            (page::heads(&heads))
+            tbody {
+                @for pair in pairs {
+                    tr {
+                        td { (page::bot(tournament, &pair.bot)) }
+                        td { (page::bot(tournament, &pair.partner)) }
+                        td.number { (pair.together) }
+                        td.number { (format!("{:.2}", pair.mean_with)) }
+                        td.number { (format!("{:.2}", pair.mean_without)) }
+                        td.number { (format!("{:+.2}", pair.difference)) }
+                        td.number { (format!("{:+.2}", pair.partner_difference)) }
+                        td.number { (format!("{:.2e}", pair.p)) }
+                        td.number { (format!("{:.2e}", pair.q)) }
+                        td { @if pair.flagged { strong { "flagged" } } }
+                    }
+                }
+            }
+        }
+    }
+}
