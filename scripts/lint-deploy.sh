@@ -43,7 +43,7 @@ sed -n 's/^!//p' deploy/Dockerfile.dockerignore | xargs ls -d >/dev/null
 
 echo "shell"
 shellcheck --external-sources --source-path=SCRIPTDIR --source-path=. \
-    demo test .ci/run scripts/*.sh deploy/secrets deploy/container/* \
+    demo test .ci/run scripts/*.sh scripts/nightly deploy/secrets deploy/container/* \
     deploy/postgres/backup deploy/postgres/restore
 
 echo "YAML"

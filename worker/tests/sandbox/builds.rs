@@ -15,7 +15,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::Test;
-use super::lab::{Lab, command};
+use super::lab::{Lab, command, slower};
 
 /// A bot that always stands, in some language: executed once for each decision.
 struct Program {
@@ -259,7 +259,7 @@ fn hostile(lab: &Lab, script: &str, check: Check) {
         processes: 64,
         ..Limits::BUILD
     };
-    let rules = Rules { limits, time: Duration::from_secs(2), cores: Vec::new() };
+    let rules = Rules { limits, time: Duration::from_secs(2) * slower(), cores: Vec::new() };
     let (stop, cord) = Stop::with_cord().unwrap();
     let built = build::build(&lab.host, &stop, &tree, &rules).unwrap().unwrap().unwrap();
     check(&built, &tree);

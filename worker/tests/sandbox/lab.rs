@@ -30,6 +30,9 @@ const FENCE: &str = "ARBITER_TEST_FENCE";
 /// The control groups that are used: `v1` for those of version 1 alone, `none` for none.
 const GROUPS: &str = "ARBITER_TEST_GROUPS";
 
+/// By how many times all deadlines are longer, for machines whose processors are emulated.
+const SLOWER: &str = "ARBITER_TEST_SLOWER";
+
 /// How much of a program's output is kept, in bytes.
 const KEPT: usize = 1 << 20;
 
@@ -374,7 +377,7 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
     let mut answer = Vec::new();
     let started = Instant::now();
     while !answer.ends_with(b"\n") {
-        assert!(started.elapsed() < PATIENCE, "no answer to {line}");
+        assert!(started.elapsed() < PATIENCE * slower(), "no answer to {line}");
         let mut ready = [
             PollFd::new(&process.stdout, PollFlags::IN),
             PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
@@ -390,9 +393,16 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
     String::from_utf8_lossy(&answer).trim_end().to_owned()
 }
 
+/// By how many times deadlines are longer here.
+pub(crate) fn slower() -> u32 {
+    let Ok(text) = std::env::var(SLOWER) else { return 1 };
+    text.parse().unwrap_or_else(|_| panic!("{SLOWER}={text}: a whole number"))
+}
+
 /// Reads what a program writes until it ends, or until its deadline.
 pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
     let started = Instant::now();
+    let deadline = deadline * slower();
     let mut output = Vec::new();
     let mut buffer = vec![0; 65536];
     loop {
