@@ -243,7 +243,7 @@ fn the_coordinator_outlives_its_worker() {
     let up = Up::start(1);
     up.create_cup("");
     let mut workers = vec![up.worker()];
-    let mut kill = |workers: &mut Vec<Pid>| {
+    let kill = |workers: &mut Vec<Pid>| {
         kill_process(workers[workers.len() - 1], Signal::KILL).unwrap();
         wait_until("another worker is started", || !workers.contains(&up.worker()));
         workers.push(up.worker());

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use support::measure::speed;
 use support::play::play;
-use support::{NOW, edition, name, raw_copy, running, single_inserts};
+use support::{edition, name, raw_copy, running, single_inserts};
 
 mod support;
 

@@ -21,8 +21,10 @@ use tonic::{Code, Request, Status};
 
 mod admission;
 mod audit;
+mod beacon;
 mod bot;
 mod collusion;
+mod derivation;
 mod dropping;
 mod edition_watch;
 mod entry;

@@ -10,9 +10,11 @@
 //! same three give the same matches with the same numbers, seats, deals and order, whoever plans
 //! them and whenever.
 
+pub mod beacon;
 mod chain;
 mod cost;
 pub mod create;
+pub mod derivation;
 pub mod edition;
 pub mod episodes;
 pub mod file;
@@ -26,6 +28,7 @@ pub mod score_check;
 mod takeover;
 pub mod trial;
 
+pub use beacon::BeaconError;
 pub use create::{CreateError, FindError, StateError};
 pub use edition::{OpenError, Running};
 pub use episodes::GrowError;

@@ -297,6 +297,7 @@ async fn names_and_games_that_make_no_sense_are_refused() {
             settings: &settings,
             seed: Seed([0; 32]),
             seed_hash: [0; 32],
+            beacon: None,
         };
         refusal(tournaments::create(&database.pool, &new, START).await)
     };

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "rpc/beacon.rs"]
+mod beacon;
 mod support;
 #[path = "support/wire.rs"]
 mod wire;
@@ -101,7 +103,8 @@ async fn a_tournament_is_played_over_the_wire() {
     assert!(page.official && page.places.len() == 3);
     let points: i64 = page.places.iter().map(|place| place.score[0].parse::<i64>().unwrap()).sum();
     assert_eq!(points, 2 * played);
-    let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None };
+    let tournament = "cup".to_owned();
+    let check = CheckEditionRequest { tournament, edition: None, records: false };
     let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
     assert_eq!((check.matches, check.differences), (played, Vec::<String>::new()));
     let record = GetRecordRequest { r#match: some };

@@ -1,5 +1,6 @@
 //! `arbiter tournament …`: tournaments, their editions, their schedules.
 
+mod beacon;
 mod collusion;
 mod create;
 mod drop;
@@ -38,6 +39,7 @@ enum Command {
     Watch(watch::Watch),
     Cancel(steer::Cancel),
     Close(steer::Close),
+    Beacon(beacon::Beacon),
     Drop(drop::Drop),
     Check(steer::Check),
     Collusion(collusion::FindCollusion),
@@ -57,6 +59,7 @@ impl Tournament {
             Command::Watch(watch) => watch.run(),
             Command::Cancel(cancel) => cancel.run(),
             Command::Close(close) => close.run(),
+            Command::Beacon(beacon) => beacon.run(),
             Command::Drop(drop) => drop.run(),
             Command::Check(check) => check.run(),
             Command::Collusion(find) => find.run(),

@@ -1,4 +1,6 @@
-//! `arbiter verify PATH…`: replays records through the rules.
+//! `arbiter verify PATH…`: replays records through the rules, and derives exported matches again.
+
+mod export;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
@@ -11,16 +13,25 @@ use arbiter_worker::record::{self, Difference, Verified};
 use clap::Args;
 use serde_json::json;
 
-use super::{Failure, broken_pipe};
+use self::export::{Derived, Expectations};
+use super::{Failure, broken_pipe, tell};
 use crate::play::progress;
 
 /// Replay records through the rules; exit code 1 and the first difference if one is wrong.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Where a PATH has what `arbiter tournament export` wrote of a tournament that \
+is over, its matches
+are derived again from the seed that is published there and the value of its beacon: who meets whom,
+and the seed of each match, as its record has it.
+
+Examples:
+  arbiter verify archive/finals
   arbiter verify records/
-  arbiter verify records/gomoku-1f2e3d4c-000001.jsonl --json")]
+  arbiter verify records/gomoku-1f2e3d4c-000001.jsonl --json"
+)]
 pub(super) struct Verify {
-    /// Records, or directories with records (*.jsonl).
+    /// Records, exports, or directories with either (*.jsonl).
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Print one JSON object a record.
@@ -33,19 +44,32 @@ type Checked = (usize, Result<Verified, Difference>);
 
 impl Verify {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let mut records = Vec::new();
+        let mut found = Found::default();
         for path in &self.paths {
-            let before = records.len();
-            find(path, &mut records)
+            let before = found.count();
+            found
+                .find_at(path)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-            if records.len() == before {
+            if found.count() == before {
                 let path = path.display();
                 return Err(Failure::usage(format!("{path}: no records (*.jsonl) in it")));
             }
         }
-        let mut wrong = 0;
+        let Found { records, exports } = found;
+        let mut expectations = Expectations::default();
+        let mut different = 0;
         let mut printed = Ok(());
-        check_all(&records, |index, checked| {
+        for export in &exports {
+            let derived = export::derive(export)
+                .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
+            printed = printed.and_then(|()| self.print_export(export, &derived));
+            if let Derived::Matches { expected, differences } = derived {
+                different += differences.len();
+                expectations.add(export, expected);
+            }
+        }
+        let mut wrong = 0;
+        check_all(&records, &expectations, |index, checked| {
             wrong += usize::from(checked.is_err());
             if printed.is_ok() {
                 printed = self.print(&records[index], checked);
@@ -53,9 +77,40 @@ impl Verify {
         });
         printed.or_else(broken_pipe)?;
         match wrong {
-            0 => Ok(()),
+            0 if different == 0 => Ok(()),
+            0 => Err(Failure::Negative(
+                "what is exported does not follow from the published seed".to_owned(),
+            )),
             _ => Err(Failure::Negative(format!("{wrong} of {} records are wrong", records.len()))),
         }
+    }
+
+    /// Prints what was derived of an export.
+    fn print_export(&self, export: &Path, derived: &Derived) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let path = export.display().to_string();
+        let (matches, differences) = match derived {
+            Derived::Unpublished(why) => {
+                tell(&format!("{path}: the seeds of its matches are not checked: {why}"));
+                return Ok(());
+            }
+            Derived::Matches { expected, differences } => (expected.len(), differences),
+        };
+        for difference in differences {
+            if self.json {
+                writeln!(out, "{}", json!({"path": path, "ok": false, "difference": difference}))?;
+            } else {
+                writeln!(out, "{path}: WRONG, {difference}")?;
+            }
+        }
+        if differences.is_empty() {
+            if self.json {
+                writeln!(out, "{}", json!({"path": path, "ok": true, "derived": matches}))?;
+            } else {
+                writeln!(out, "{path}: ok, {matches} matches follow from the published seed")?;
+            }
+        }
+        Ok(())
     }
 
     fn print(&self, path: &Path, checked: &Result<Verified, Difference>) -> io::Result<()> {
@@ -80,12 +135,40 @@ impl Verify {
     }
 }
 
-/// Collects records: the file itself, or every `*.jsonl` below a directory, in order.
-fn find(path: &Path, records: &mut Vec<PathBuf>) -> io::Result<()> {
+/// What there is to be verified.
+#[derive(Debug, Default)]
+struct Found {
+    records: Vec<PathBuf>,
+    /// The directories of exports.
+    exports: Vec<PathBuf>,
+}
+
+impl Found {
+    fn count(&self) -> usize {
+        self.records.len() + self.exports.len()
+    }
+
+    /// Collects what is at a path that was named; the records of an export belong to it.
+    fn find_at(&mut self, path: &Path) -> io::Result<()> {
+        let beside = path.file_name().is_some_and(|name| name == export::RECORDS);
+        let parent = path.parent().filter(|parent| beside && export::is_export(parent));
+        self.exports.extend(parent.map(Path::to_owned));
+        find(path, self)
+    }
+}
+
+/// Collects records: the file itself, or every `*.jsonl` below a directory, in order; and exports,
+/// whose matches are no records.
+fn find(path: &Path, into: &mut Found) -> io::Result<()> {
     let found = fs::metadata(path)?;
     if found.is_file() {
-        records.push(path.to_owned());
+        into.records.push(path.to_owned());
         return Ok(());
+    }
+    if found.is_dir() && export::is_export(path) {
+        into.exports.push(path.to_owned());
+        let records = path.join(export::RECORDS);
+        return if records.is_dir() { find(&records, into) } else { Ok(()) };
     }
     if !found.is_dir() {
         return Err(io::Error::other("neither a record nor a directory"));
@@ -99,14 +182,26 @@ fn find(path: &Path, records: &mut Vec<PathBuf>) -> io::Result<()> {
         let found = fs::symlink_metadata(&entry)?;
         let record = entry.extension().is_some_and(|extension| extension == "jsonl");
         if found.is_dir() || (found.is_file() && record) {
-            find(&entry, records)?;
+            find(&entry, into)?;
         }
     }
     Ok(())
 }
 
+/// Compares the first line of a record with what its export says of the match, and replays it.
+fn check(path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
+    if let Some(what) = expectations.difference(path)? {
+        return Err(Difference::Line { line: 1, what });
+    }
+    record::verify(BufReader::new(File::open(path)?))
+}
+
 /// Checks records on all cores, and shows each result in the order of the records.
-fn check_all(records: &[PathBuf], mut show: impl FnMut(usize, &Result<Verified, Difference>)) {
+fn check_all(
+    records: &[PathBuf],
+    expectations: &Expectations,
+    mut show: impl FnMut(usize, &Result<Verified, Difference>),
+) {
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel::<Checked>();
     let bar = progress::bar(records.len(), "records");
@@ -117,9 +212,7 @@ fn check_all(records: &[PathBuf], mut show: impl FnMut(usize, &Result<Verified, 
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = records.get(index) else { return };
-                    let checked = File::open(path)
-                        .map_err(Difference::from)
-                        .and_then(|file| record::verify(BufReader::new(file)));
+                    let checked = check(path, expectations);
                     if sender.send((index, checked)).is_err() {
                         return;
                     }

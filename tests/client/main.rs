@@ -160,5 +160,7 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         faults: vec![],
         faulty: 0,
         taken_from: String::new(),
+        seed: vec![],
+        deal: None,
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct Script {
     /// What a watched edition goes through.
     pub(crate) watched: Vec<Edition>,
     pub(crate) check: CheckEditionResponse,
+    pub(crate) source: Option<EditionSource>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) void: VoidMatchesResponse,
     pub(crate) collusion: FindCollusionResponse,
@@ -216,6 +217,19 @@ impl TournamentService for Scripted {
         let tournament = self.called("close", &request)?.tournament;
         let (state, seed) = ("closed".to_owned(), vec![0x5e; 32]);
         Ok(Response::new(Tournament { state, seed, ..tournament }))
+    }
+
+    async fn give_beacon(&self, request: Request<GiveBeaconRequest>) -> Answer<Tournament> {
+        let script = self.called(&format!("beacon {}", request.get_ref().value), &request)?;
+        Ok(Response::new(script.tournament))
+    }
+
+    async fn get_edition_source(
+        &self,
+        request: Request<GetEditionSourceRequest>,
+    ) -> Answer<EditionSource> {
+        let script = self.called("source", &request)?;
+        script.source.map(Response::new).ok_or_else(|| Status::unimplemented("an older version"))
     }
 
     async fn drop_tournament(

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use arbiter_proto::v1::{
-    Aside, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
+    Aside, Beacon, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
 };
 use serde_json::json;
 
@@ -85,7 +85,8 @@ fn what_cannot_be_undone_is_confirmed() {
 #[test]
 fn standings_are_checked() {
     let check = |differences: Vec<String>| {
-        let check = CheckEditionResponse { matches: 380, differences };
+        let check =
+            CheckEditionResponse { matches: 380, differences, ..CheckEditionResponse::default() };
         Server::start(Script { check, ..board() })
     };
     let right = check(vec![]);
@@ -97,7 +98,80 @@ fn standings_are_checked() {
     fails(&output, 1, &["the standings of 1 bot are wrong"]);
     let output = run(&wrong, &["tournament", "check", "finals", "--json"]);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(object, json!({"matches": 380, "differences": ["ada: 47 points, not 46"]}));
+    let nothing: [&str; 0] = [];
+    assert_eq!(
+        object,
+        json!({"matches": 380, "differences": ["ada: 47 points, not 46"], "derived": 0,
+            "records": 0, "seed_differences": nothing})
+    );
+}
+
+/// Once it is over, what was planned is compared with what follows from the seed.
+#[test]
+fn plans_are_checked() {
+    let check = |seed_differences: Vec<String>| {
+        let check = CheckEditionResponse {
+            matches: 380,
+            derived: 380,
+            records: 12,
+            seed_differences,
+            ..CheckEditionResponse::default()
+        };
+        Server::start(Script { check, ..board() })
+    };
+    let told = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
+    let derived = "380 matches derived again from the published seed: the plan is as stored, and so \
+        are the seeds in 12 records\n";
+    assert!(told.ends_with(derived), "{told}");
+    let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
+    let output = run(&wrong, &["tournament", "check", "finals"]);
+    fails(&output, 1, &["does not follow from the published seed"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("match 31/5: "), "{told}");
+    assert!(!told.contains("derived again"), "{told}");
+}
+
+#[test]
+fn a_beacon_is_shown_and_given() {
+    let server = Server::start(board());
+    let told = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(told.contains("public beacon: none; the organiser chose the seed\n"), "{told}");
+    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(told.contains("seed: chosen by the organiser; no public beacon\n"), "{told}");
+
+    let awaited = Beacon { name: "block 900000".into(), ..Beacon::default() };
+    let mut script = board();
+    script.tournament.beacon = Some(awaited.clone());
+    script.certificate.beacon = Some(awaited);
+    let server = Server::start(script.clone());
+    let told = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(told.contains("public beacon: block 900000; its value is awaited\n"), "{told}");
+    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(told.contains("public beacon \"block 900000\", awaited\n"), "{told}");
+    let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
+    let expected = json!({"name": "block 900000", "value": null, "given_at": null,
+        "first_edition": null});
+    assert_eq!(object["beacon"], expected);
+
+    let given = Beacon {
+        name: "block 900000".into(),
+        value: "1a17d".into(),
+        given_at_us: 1_000_000_000_000_000,
+        first_edition: 2,
+    };
+    script.tournament.beacon = Some(given.clone());
+    script.certificate = Certificate { edition: 1, beacon: Some(given), ..script.certificate };
+    let server = Server::start(script);
+    let told = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
+    assert_eq!(
+        told,
+        "public beacon: block 900000; its value 1a17d, given 2001-09-09 01:46:40 UTC, decides \
+         editions from 2 on\nedition 2 is running, and played anew with the seed that follows from \
+         it\n"
+    );
+    assert_eq!(server.told.lock().unwrap().calls, ["beacon 1a17d"]);
+    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(told.contains("seed: chosen by the organiser; editions from 2 on are keyed"), "{told}");
 }
 
 /// Edition 2 with so many matches counted.

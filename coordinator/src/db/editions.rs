@@ -189,6 +189,12 @@ pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Editio
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
+/// The number of an edition in its tournament.
+pub async fn number(db: impl PgExecutor<'_>, id: EditionId) -> Result<i32, Error> {
+    let statement = "SELECT number FROM editions WHERE id = $1";
+    sqlx::query_scalar(statement).bind(id.0).fetch_one(db).await
+}
+
 /// The edition of this number in a tournament.
 ///
 /// # Errors

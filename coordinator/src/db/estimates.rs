@@ -58,7 +58,8 @@ pub struct Met {
     pub times: i64,
 }
 
-/// Which programs have met in a tournament. Their matches may be taken over.
+/// Which programs have met in a tournament, with the seed of its next edition. Their matches may be
+/// taken over.
 ///
 /// # Errors
 /// If the database fails.
@@ -73,7 +74,9 @@ pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Ve
                     JOIN versions v ON v.id = n.version
                 ) AS digests
                 FROM matches m JOIN results r ON r.edition = m.edition AND r.number = m.number
-                WHERE m.edition IN (SELECT id FROM editions WHERE tournament = $1)
+                WHERE m.edition IN (
+                    SELECT e.id FROM editions e JOIN tournaments t ON t.id = e.tournament
+                    WHERE t.id = $1 AND e.number >= coalesce(t.beacon_from, 0))
                 GROUP BY m.edition, m.board, m.seats
             ) f GROUP BY edition, board, digests
         ) f GROUP BY board, digests";

@@ -15,6 +15,8 @@ pub struct PlayedMatch {
     /// Its number in the edition.
     #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
+    /// What its seed is derived with.
+    pub deal: i64,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
@@ -73,8 +75,8 @@ pub async fn page(
     after: MatchNumber,
 ) -> Result<Vec<PlayedMatch>, Error> {
     let statement = "
-        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text, r.source_edition, r.source_number
+        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000";
     sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
@@ -86,8 +88,8 @@ pub async fn page(
 /// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
     let statement = "
-        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text, r.source_edition, r.source_number
+        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND number = $2";
     sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
@@ -136,8 +138,8 @@ pub async fn of_entrant(
     forfeits: bool,
 ) -> Result<Vec<PlayedMatch>, Error> {
     let statement = "
-        SELECT m.number, m.seats, m.params, r.scores, r.forfeits, r.bad_answers, r.transcript,
-            r.wall_ms, r.level::text, r.source_edition, r.source_number
+        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND $2 = ANY (m.seats)
           AND (NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0)

@@ -98,6 +98,41 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>,
     sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
 }
 
+/// The record of a match of an edition, with its deal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dealt {
+    /// The match.
+    pub number: MatchNumber,
+    /// Its deal.
+    pub deal: i64,
+    /// Its record.
+    pub found: Found,
+}
+
+impl FromRow<'_, PgRow> for Dealt {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let number = MatchNumber(row.try_get("number")?);
+        Ok(Self { number, deal: row.try_get("deal")?, found: Found::from_row(row)? })
+    }
+}
+
+/// The records of the matches of an edition after the match `after`, in order, at most 64 of them:
+/// those of the matches they were taken over from, if they were.
+pub async fn page(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    after: MatchNumber,
+) -> Result<Vec<Dealt>, Error> {
+    let statement = "
+        SELECT m.number, m.deal, c.edition, c.bytes, c.pack, c.start, c.length
+        FROM results r
+        JOIN matches m ON m.edition = r.edition AND m.number = r.number
+        JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
+            AND c.number = coalesce(r.source_number, r.number)
+        WHERE r.edition = $1 AND r.number > $2 ORDER BY r.number LIMIT 64";
+    sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
+}
+
 /// The editions of tournaments that ended before a moment of which records are left.
 ///
 /// # Errors

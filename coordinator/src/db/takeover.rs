@@ -3,7 +3,8 @@
 //!
 //! Two matches are the same if the same bots meet in the same versions and seats, with the same
 //! deal, on the same board, with the same parameters and with the same carried there. The tournament
-//! settles everything else, but for the version of the rules, which must be the same, too. Only
+//! settles everything else, but for the version of the rules and the seed of the edition, which must
+//! be the same, too: a beacon's value gives later editions another seed. Only
 //! matches that were played are looked at, not those that were taken over themselves, so the work
 //! is as much as was ever played, however many editions there were.
 //!
@@ -26,8 +27,10 @@ macro_rules! twins {
             "WITH earlier AS MATERIALIZED (
                 SELECT o.edition, array_agg(n.entrant ORDER BY o.entrant) AS entrants
                 FROM editions this
+                JOIN tournaments t ON t.id = this.tournament
                 JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
                     AND e.id < this.id AND ($3::int[] IS NULL OR e.id = ANY ($3))
+                    AND same_seed(e.number, this.number, t.beacon_from)
                 JOIN entrants o ON o.edition = e.id
                 JOIN versions was ON was.id = o.version
                 LEFT JOIN (
@@ -175,8 +178,9 @@ pub async fn under_way(
 ) -> Result<Vec<EditionId>, Error> {
     let statement = "
         SELECT e.id FROM editions this
+        JOIN tournaments t ON t.id = this.tournament
         JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
-            AND e.id < this.id
+            AND e.id < this.id AND same_seed(e.number, this.number, t.beacon_from)
         WHERE this.id = $1 AND (e.state = 'running' OR e.state = 'cancelled' AND EXISTS (
             SELECT FROM lots l WHERE l.edition = e.id AND l.state = 'leased'))";
     let ids: Vec<i32> = sqlx::query_scalar(statement).bind(edition.0).fetch_all(db).await?;
@@ -191,8 +195,9 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
     let statement = "
         SELECT EXISTS (
             SELECT FROM editions this
+            JOIN tournaments t ON t.id = this.tournament
             JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
-                AND e.id < this.id
+                AND e.id < this.id AND same_seed(e.number, this.number, t.beacon_from)
             WHERE this.id = $1)";
     sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
 }

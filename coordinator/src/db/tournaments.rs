@@ -45,6 +45,30 @@ pub struct NewTournament<'a> {
     pub seed: Seed,
     /// The hash that is published at once.
     pub seed_hash: [u8; 32],
+    /// The public beacon that it names, if it names one.
+    pub beacon: Option<&'a str>,
+}
+
+/// A public beacon: a value that others publish after entry has closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beacon {
+    /// Where and when it is published, as the tournament file says.
+    pub name: String,
+    /// Its value, once it is given.
+    pub value: Option<BeaconValue>,
+}
+
+/// The value of a beacon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BeaconValue {
+    /// As it was given, without white space around it.
+    pub text: String,
+    /// When it was given.
+    pub given_at: OffsetDateTime,
+    /// The number of the first edition that is played with the seed keyed with it.
+    pub first_edition: i32,
+    /// That seed.
+    pub seed: Seed,
 }
 
 /// A tournament.
@@ -58,10 +82,12 @@ pub struct Tournament {
     pub game: String,
     /// The tournament file, its seed left out.
     pub settings: Value,
-    /// Where all its chance comes from: not to be shown while it is open.
+    /// The committed seed, where all its chance comes from: not to be shown while it is open.
     pub seed: Seed,
-    /// The hash of the seed.
+    /// The hash of the committed seed.
     pub seed_hash: Vec<u8>,
+    /// The public beacon that it names, if it names one.
+    pub beacon: Option<Beacon>,
     /// Where it stands.
     pub state: TournamentState,
     /// When it was made.
@@ -72,17 +98,57 @@ pub struct Tournament {
     pub trouble: Option<String>,
 }
 
+impl Tournament {
+    /// The value of its beacon, once it is given.
+    pub fn beacon_value(&self) -> Option<&BeaconValue> {
+        self.beacon.as_ref()?.value.as_ref()
+    }
+
+    /// The seed of the edition with this number.
+    pub fn edition_seed(&self, edition: i32) -> Seed {
+        match self.beacon_value() {
+            Some(value) if edition >= value.first_edition => value.seed,
+            _ => self.seed,
+        }
+    }
+
+    /// The seed of the next edition.
+    pub fn next_seed(&self) -> Seed {
+        self.edition_seed(i32::MAX)
+    }
+}
+
+fn seed(bytes: Vec<u8>) -> Result<Seed, Error> {
+    bytes.try_into().map(Seed).map_err(|_| Error::Decode("a seed has 32 bytes".into()))
+}
+
+/// The beacon of a tournament; `in_force` is the seed of its next edition.
+fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>, Error> {
+    let Some(name) = row.try_get("beacon")? else { return Ok(None) };
+    let value = match row.try_get("beacon_value")? {
+        Some(text) => Some(BeaconValue {
+            text,
+            given_at: row.try_get("beacon_given_at")?,
+            first_edition: row.try_get("beacon_from")?,
+            seed: in_force,
+        }),
+        None => None,
+    };
+    Ok(Some(Beacon { name, value }))
+}
+
 impl FromRow<'_, PgRow> for Tournament {
     fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let seed: Vec<u8> = row.try_get("seed")?;
-        let seed = seed.try_into().map_err(|_| Error::Decode("a seed has 32 bytes".into()))?;
+        let in_force = seed(row.try_get("seed")?)?;
+        let committed: Option<Vec<u8>> = row.try_get("committed_seed")?;
         Ok(Self {
             id: TournamentId(row.try_get("id")?),
             name: row.try_get("name")?,
             game: row.try_get("game")?,
             settings: row.try_get("settings")?,
-            seed: Seed(seed),
+            seed: committed.map(seed).transpose()?.unwrap_or(in_force),
             seed_hash: row.try_get("seed_hash")?,
+            beacon: beacon(row, in_force)?,
             state: row.try_get("state")?,
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
@@ -97,7 +163,8 @@ macro_rules! there {
     ($fit:literal) => {
         concat!(
             "SELECT t.id, t.name, t.game, t.settings, t.seed, t.seed_hash, t.state, t.created_at,
-                t.ended_at, t.trouble
+                t.ended_at, t.trouble, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
+                t.committed_seed
             FROM tournaments t
             WHERE NOT EXISTS (SELECT FROM dropped d WHERE d.tournament = t.id) ",
             $fit
@@ -115,8 +182,8 @@ pub async fn create(
     now: OffsetDateTime,
 ) -> Result<TournamentId, Error> {
     let statement = "
-        INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+        INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at, beacon)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
     let id: i32 = sqlx::query_scalar(statement)
         .bind(new.name)
         .bind(new.game)
@@ -124,9 +191,27 @@ pub async fn create(
         .bind(new.seed.0.as_slice())
         .bind(new.seed_hash.as_slice())
         .bind(now)
+        .bind(new.beacon)
         .fetch_one(db)
         .await?;
     Ok(TournamentId(id))
+}
+
+/// Stores the value of a tournament's beacon and the seed that is keyed with it, which editions have
+/// from the next one on; whether there was none yet. The tournament is locked by the caller.
+pub async fn give_beacon(
+    db: impl PgExecutor<'_>,
+    id: TournamentId,
+    (value, seed): (&str, Seed),
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE tournaments SET committed_seed = seed, seed = $3, beacon_value = $2,
+            beacon_given_at = $4, beacon_from = 1 + (
+                SELECT coalesce(max(number), 0) FROM editions WHERE tournament = $1)
+        WHERE id = $1 AND beacon IS NOT NULL AND beacon_value IS NULL AND state = 'open'";
+    let query = sqlx::query(statement).bind(id.0).bind(value).bind(seed.0.as_slice()).bind(now);
+    Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
 /// The tournament of this name.

@@ -103,7 +103,7 @@ fn rule(path: &str) -> Rule {
         | (
             "arbiter.v1.TournamentService",
             "ListTournaments" | "GetTournament" | "CertifyEdition" | "WatchEdition"
-            | "CheckEdition" | "ListAside" | "GetMatch" | "ListMatches",
+            | "CheckEdition" | "GetEditionSource" | "ListAside" | "GetMatch" | "ListMatches",
         ) => guest,
         // A method that is new and not named here is for organisers until it is.
         ("arbiter.v1.BotService" | "arbiter.v1.TournamentService", _) => needs(Role::Organiser),

@@ -42,6 +42,17 @@ impl Shared {
         }
     }
 
+    /// Refuses a version that comes too late, by [`Shared::entry`]. In a tournament with a beacon that
+    /// holds for organisers too: with its value known, they could add bots until the plan suits them.
+    pub(super) fn entry_of_version(
+        &self,
+        who: &Who,
+        tournament: &Tournament,
+        house: bool,
+    ) -> Result<(), Status> {
+        self.entry(who, tournament, house && tournament.beacon.is_none())
+    }
+
     /// Refuses a version of an owner who has submitted too many of late. House bots have no owner.
     pub(super) async fn quota(
         &self,

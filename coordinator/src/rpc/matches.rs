@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arbiter_games::Seed;
 use arbiter_proto::ids::{EditionId, Entrant, LotId, MatchId, MatchNumber};
 use arbiter_proto::v1::{self, ListMatchesRequest, MatchSeat, MatchStatus, RecordPiece};
 use tokio::sync::mpsc;
@@ -16,9 +17,11 @@ use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{Found, Record, Slice};
+use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
 use crate::redact;
 use crate::store::StoreError;
+use crate::tournament::handout::deal_seed;
 
 /// Bytes in a piece of a record.
 const PIECE: usize = 256 << 10;
@@ -55,6 +58,8 @@ impl Shared {
         if !self.sight(&tournament, viewer)?.shows(&edition) {
             veil(&mut status);
         }
+        let seed = published_seed(&tournament, edition.number);
+        show_seed(seed, planned.deal, &mut status);
         status.tournament = tournament.name;
         if let Some(standing) = played::lot(&self.pool, id).await.map_err(database)? {
             let lot = LotId { edition: id.edition, number: standing.lot };
@@ -110,6 +115,7 @@ impl Shared {
         let ListMatchesRequest { tournament, edition, bot, after, limit } = asked;
         let board = v1::Board { tournament: tournament.clone(), edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, &viewer).await?;
+        let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
         let roster = Arc::new(Roster::of(&self.pool, edition.id).await.map_err(database)?);
         let only = match bot.as_str() {
             "" => None,
@@ -117,8 +123,8 @@ impl Shared {
         };
         let limit = if limit == 0 { usize::MAX } else { limit as usize };
         let (sender, answers) = mpsc::channel(64);
-        let listing =
-            Listing { shared: self.clone(), viewer, edition: edition.id, roster, only, tournament };
+        let (shared, edition) = (self.clone(), edition.id);
+        let listing = Listing { shared, viewer, edition, roster, only, tournament, seed };
         let first = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
             if let Err(status) = listing.send(first, limit, &sender).await {
@@ -201,6 +207,8 @@ struct Listing {
     roster: Arc<Roster>,
     only: Option<Entrant>,
     tournament: String,
+    /// The seed of the edition, once it is published.
+    seed: Option<Seed>,
 }
 
 impl Listing {
@@ -226,6 +234,7 @@ impl Listing {
                 }
                 let mut status = result(self.edition, &self.roster, played);
                 status.tournament.clone_from(&self.tournament);
+                show_seed(self.seed, played.deal, &mut status);
                 if to.send(Ok(status)).await.is_err() {
                     return Ok(());
                 }
@@ -235,6 +244,19 @@ impl Listing {
                 }
             }
         }
+    }
+}
+
+/// The seed of an edition, once it is published.
+fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
+    (tournament.state != TournamentState::Open).then(|| tournament.edition_seed(edition))
+}
+
+/// Adds its seed to a match of an edition whose seed is published.
+fn show_seed(edition: Option<Seed>, deal: i64, status: &mut MatchStatus) {
+    if let Some(edition) = edition {
+        status.seed = deal_seed(edition, deal).0.to_vec();
+        status.deal = Some(deal);
     }
 }
 

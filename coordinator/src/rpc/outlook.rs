@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 use tonic::Status;
 
+use super::beacon;
 use super::status::database;
 use super::tournament::open_error;
 use super::{Shared, Viewer, Which, micros};
@@ -61,6 +62,18 @@ impl Shared {
         viewer: &Viewer,
     ) -> Result<v1::Certificate, Status> {
         let tournament = self.tournament(&request.tournament).await?;
+        // What was counted may be kept from before the beacon's value was given.
+        let beacon = tournament.beacon.as_ref().map(beacon::message);
+        let counted = self.certify_matches(tournament, request, viewer).await?;
+        Ok(v1::Certificate { beacon, ..counted })
+    }
+
+    async fn certify_matches(
+        &self,
+        tournament: Tournament,
+        request: CertifyEditionRequest,
+        viewer: &Viewer,
+    ) -> Result<v1::Certificate, Status> {
         if request.next || request.fresh {
             if !viewer.organises() {
                 let error = "the next edition is planned for organisers";
@@ -192,6 +205,7 @@ impl Counted {
             seat_spread: certificate.seat_spread,
             side_spread: certificate.side_spread,
             broken: broken.map(|broken| broken.to_string()).unwrap_or_default(),
+            beacon: None,
         }
     }
 }

@@ -71,7 +71,7 @@ impl Shared {
             return Err(Status::permission_denied("house bots are submitted by organisers"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        self.entry(who, &tournament, submission.house)?;
+        self.entry_of_version(who, &tournament, submission.house)?;
         let tried = !submission.house && submissions(&tournament)?.preflight;
         if tried {
             self.check_quota(who).await?;

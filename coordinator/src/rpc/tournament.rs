@@ -5,17 +5,18 @@ use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::v1::{
     self, Aside, CancelTournamentRequest, Certificate, CertifyEditionRequest, CheckEditionRequest,
     CheckEditionResponse, CloseTournamentRequest, CreateTournamentRequest, DropTournamentRequest,
-    DropTournamentResponse, Edition, EditionEstimate, EstimateEditionRequest, FindCollusionRequest,
-    FindCollusionResponse, GetMatchRequest, GetRecordRequest, GetTournamentRequest,
-    ListAsideRequest, ListAsideResponse, ListMatchesRequest, ListTournamentsRequest,
-    ListTournamentsResponse, LotCount, MatchStatus, RecordPiece, RetryAsideRequest,
-    RetryAsideResponse, StartEditionRequest, Tournament, VoidMatchesRequest, VoidMatchesResponse,
-    WatchEditionRequest,
+    DropTournamentResponse, Edition, EditionEstimate, EditionSource, EstimateEditionRequest,
+    FindCollusionRequest, FindCollusionResponse, GetEditionSourceRequest, GetMatchRequest,
+    GetRecordRequest, GetTournamentRequest, GiveBeaconRequest, ListAsideRequest, ListAsideResponse,
+    ListMatchesRequest, ListTournamentsRequest, ListTournamentsResponse, LotCount, MatchStatus,
+    RecordPiece, RetryAsideRequest, RetryAsideResponse, StartEditionRequest, Tournament,
+    VoidMatchesRequest, VoidMatchesResponse, WatchEditionRequest,
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tonic::{Request, Response, Status};
 
+use super::beacon;
 use super::status::{database, match_id, missing};
 use super::{Answers, Shared, Viewer, Which, change, micros};
 use crate::access::Role;
@@ -157,6 +158,15 @@ impl TournamentService for Shared {
         self.described(ended, &Viewer(Some(who))).await.map(Response::new)
     }
 
+    async fn give_beacon(
+        &self,
+        request: Request<GiveBeaconRequest>,
+    ) -> Result<Response<Tournament>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let given = self.take_beacon(&who, request.get_ref()).await?;
+        self.described(given, &Viewer(Some(who))).await.map(Response::new)
+    }
+
     async fn drop_tournament(
         &self,
         request: Request<DropTournamentRequest>,
@@ -170,14 +180,35 @@ impl TournamentService for Shared {
         request: Request<CheckEditionRequest>,
     ) -> Result<Response<CheckEditionResponse>, Status> {
         let viewer = self.viewer(&request).await?;
-        let CheckEditionRequest { tournament, edition } = request.into_inner();
+        let CheckEditionRequest { tournament, edition, records } = request.into_inner();
         let board = v1::Board { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, &viewer).await?;
+        if records && !viewer.organises() {
+            let error = "the seeds of all records are compared for organisers";
+            return Err(Status::permission_denied(error));
+        }
         let _turn = self.turns.take(&viewer).await?;
         let differences = self.queue.check(edition.id).await.map_err(database)?;
         let matches = editions::counted(&self.pool, edition.id).await.map_err(database)?;
         let differences = differences.iter().map(ToString::to_string).collect();
-        Ok(Response::new(CheckEditionResponse { matches, differences }))
+        let mut checked =
+            CheckEditionResponse { matches, differences, ..CheckEditionResponse::default() };
+        let tournament = tournaments::of_edition(&self.pool, edition.id).await.map_err(database)?;
+        self.check_seeds(&tournament, &edition, records, &mut checked).await?;
+        Ok(Response::new(checked))
+    }
+
+    async fn get_edition_source(
+        &self,
+        request: Request<GetEditionSourceRequest>,
+    ) -> Result<Response<EditionSource>, Status> {
+        let viewer = self.viewer(&request).await?;
+        let GetEditionSourceRequest { tournament, edition } = request.into_inner();
+        let found = self.tournament(&tournament).await?;
+        let board = v1::Board { tournament, edition };
+        let (edition, _) = self.edition_of(Some(board), Which::Official, &viewer).await?;
+        let _turn = self.turns.take(&viewer).await?;
+        self.source_of(&found, &edition).await.map(Response::new)
     }
 
     async fn list_aside(
@@ -404,6 +435,7 @@ fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament
         editions,
         trouble: found.trouble.unwrap_or_default(),
         due_us: 0,
+        beacon: found.beacon.as_ref().map(beacon::message),
     }
 }
 
@@ -411,6 +443,7 @@ fn create_error(error: CreateError) -> Status {
     match error {
         CreateError::Database(error) => database(error),
         CreateError::Taken { .. } => Status::already_exists(error.to_string()),
+        CreateError::BeaconIsPast { .. } => Status::failed_precondition(error.to_string()),
         CreateError::Chance(_) => Status::internal(error.to_string()),
     }
 }

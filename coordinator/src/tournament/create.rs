@@ -6,6 +6,7 @@ use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
 use super::TournamentFile;
+use super::file::Moment;
 use crate::access;
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
@@ -20,6 +21,17 @@ pub enum CreateError {
     Taken {
         /// The name.
         name: String,
+    },
+    /// The value of its beacon may be known already.
+    #[error(
+        "entry to {name} closed at {closes}, so the value of its beacon may be known already; write \
+         a later [submissions] closes, and name a beacon that is published after it"
+    )]
+    BeaconIsPast {
+        /// The name.
+        name: String,
+        /// When entry closed.
+        closes: Moment,
     },
     /// The machine gives no random numbers.
     #[error("cannot draw a seed: {0}; write one into the tournament file")]
@@ -62,6 +74,27 @@ pub enum StateError {
         "no edition of {name} is complete, so there is nothing to close; start it, or cancel it"
     )]
     Unplayed {
+        /// Its name.
+        name: String,
+    },
+    /// The value of its beacon is awaited.
+    #[error(
+        "the value of the beacon of {name} (\"{beacon}\") is not given; give it with `arbiter \
+         tournament beacon {name} VALUE` and wait for the edition that is played with it, or cancel \
+         the tournament"
+    )]
+    BeaconAwaited {
+        /// Its name.
+        name: String,
+        /// The beacon.
+        beacon: String,
+    },
+    /// No edition with the beacon's value is complete.
+    #[error(
+        "no edition of {name} that is played with the value of its beacon is complete; start one \
+         and wait for it, or cancel the tournament"
+    )]
+    BeaconUnplayed {
         /// Its name.
         name: String,
     },
@@ -118,6 +151,11 @@ pub(crate) async fn create_in(
     file: &TournamentFile,
     now: OffsetDateTime,
 ) -> Result<Tournament, CreateError> {
+    if let (Some(_), Some(closes)) = (&file.beacon, file.submissions.closes)
+        && closes.0 <= now
+    {
+        return Err(CreateError::BeaconIsPast { name: file.name.clone(), closes });
+    }
     let seed = match file.seed {
         Some(seed) => seed,
         None => access::draw().map(Seed).map_err(CreateError::Chance)?,
@@ -128,6 +166,7 @@ pub(crate) async fn create_in(
         settings: &file.to_json(),
         seed,
         seed_hash: *blake3::hash(&seed.0).as_bytes(),
+        beacon: file.beacon.as_deref(),
     };
     let id = tournaments::create(&mut *db, &new, now).await.map_err(|error| {
         let name = file.name.clone();
@@ -198,13 +237,22 @@ pub(crate) async fn close_in(
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Tournament, StateError> {
-    let Tournament { name, .. } = open(&mut *db, id).await?;
+    let tournament = open(&mut *db, id).await?;
+    let name = tournament.name.clone();
     let editions = editions::of_tournament(&mut *db, id).await?;
     if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
         return Err(StateError::Runs { name, number: running.number });
     }
-    if !editions.iter().any(|edition| edition.state == EditionState::Complete) {
-        return Err(StateError::Unplayed { name });
+    let mut complete = editions.iter().filter(|edition| edition.state == EditionState::Complete);
+    let Some(official) = complete.next() else { return Err(StateError::Unplayed { name }) };
+    if let Some(beacon) = &tournament.beacon {
+        let Some(value) = &beacon.value else {
+            let beacon = beacon.name.clone();
+            return Err(StateError::BeaconAwaited { name, beacon });
+        };
+        if official.number < value.first_edition {
+            return Err(StateError::BeaconUnplayed { name });
+        }
     }
     end(db, id, TournamentState::Closed, now).await
 }

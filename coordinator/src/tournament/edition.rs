@@ -164,14 +164,15 @@ pub(super) async fn begin(
     design: Design,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
-    let Tournament { id, name, settings, seed, .. } = tournament;
+    let Tournament { id, name, settings, .. } = tournament;
+    let seed = tournament.next_seed();
     let file = read(name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
     let unplanned = |cause| OpenError::Schedule { name: name.clone(), cause };
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &entered, before).await?;
-    let entry = lineage::next(db, (*id, *seed), &file, &bots, design).await?.map_err(unplanned)?;
+    let entry = lineage::next(db, (*id, seed), &file, &bots, design).await?.map_err(unplanned)?;
     let edition = enter(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
@@ -183,23 +184,28 @@ pub(super) async fn begin(
     }
     let names: Vec<_> = {
         let roster = Roster::of(&mut *db, edition).await?;
-        roster.iter().map(|(_, named)| NameKey::of(*seed, &named.name)).collect()
+        roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect()
     };
-    let planner = Planner::new(&file, &entry.field, &names, *seed).map_err(unplanned)?;
+    let planner = Planner::new(&file, &entry.field, &names, seed).map_err(unplanned)?;
     let replaces = before.map(|before| (before.id, now));
     let chained = planner.is_some_and(|planner| planner.is_chained());
     let to = To { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
         takeover::add(db, to, planner.plan()).await?;
     } else {
-        let rounds = Rounds::new(&file, names.len(), *seed)
+        let rounds = Rounds::new(&file, names.len(), seed)
             .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
         takeover::add(db, to, rounds.plan()).await?;
     }
     crate::queue::make_ready(db, edition).await?;
     editions::start(&mut *db, edition).await?;
-    if let Some(before) = before {
-        lots::replace(&mut *db, before.id, edition).await?;
+    match before {
+        Some(before) if tournament.edition_seed(before.number) == seed => {
+            lots::replace(&mut *db, before.id, edition).await?;
+        }
+        // What is being played with another seed is of no use.
+        Some(before) => drop(lots::cancel(&mut *db, before.id).await?),
+        None => {}
     }
     tournaments::trouble(&mut *db, *id, None).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)

@@ -112,7 +112,7 @@ impl Rounds {
     ///
     /// # Errors
     /// What is wrong, if they are not results of these matches.
-    fn finish(&mut self, results: &[Played]) -> Result<(), String> {
+    pub(super) fn finish(&mut self, results: &[Played]) -> Result<(), String> {
         let tables = std::mem::take(&mut self.tables);
         // From the back: episodes let go of their last table most easily.
         for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
@@ -275,8 +275,8 @@ async fn replay(pool: &PgPool, edition: EditionId, planned: i64) -> Result<Round
     let file = TournamentFile::from_json(&tournament.settings)
         .map_err(|error: FileError| nonsense(error.to_string()))?;
     let bots = editions::entrants(pool, edition).await.map_err(failed)?.len();
-    let mut rounds =
-        Rounds::new(&file, bots, tournament.seed).map_err(|error| nonsense(error.to_string()))?;
+    let seed = tournament.edition_seed(editions::number(pool, edition).await.map_err(failed)?);
+    let mut rounds = Rounds::new(&file, bots, seed).map_err(|error| nonsense(error.to_string()))?;
     let mut results = Vec::new();
     while rounds.first < planned {
         while results.len() < rounds.tables.len() {

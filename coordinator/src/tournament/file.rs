@@ -48,6 +48,9 @@ pub struct TournamentFile {
     pub ponder: Ponder,
     /// Where all chance comes from, if that is not to be drawn.
     pub seed: Option<Seed>,
+    /// The public beacon whose value the seed is keyed with once entry has closed, if there is one:
+    /// where and when it is published.
+    pub beacon: Option<String>,
     /// When an edition is planned.
     pub rerun: Rerun,
     /// How bots come, change and go.
@@ -115,7 +118,8 @@ impl TournamentFile {
         self.params.game()
     }
 
-    /// The file as it is stored and shown: everything but the seed, nothing left out.
+    /// The file as it is stored and shown: everything but the seed and the beacon, which the database
+    /// keeps by themselves, nothing left out.
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {

@@ -16,11 +16,11 @@ use super::cost::per_lot;
 use super::lineage::{self, Design, Entry};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
-use crate::db::bots;
 use crate::db::estimates::{self, Means};
 use crate::db::paces::Pace;
 use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
+use crate::db::{bots, editions};
 use crate::schedule::{Claim, Field, NameKey, Plan, Planned};
 
 /// How long an edition must have been watched before it is judged by its pace.
@@ -116,12 +116,12 @@ impl Next {
         let file = settings(&tournament)?;
         let entered = versions::newest(&mut *db, tournament.id).await?;
         let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
-        let key = (tournament.id, tournament.seed);
-        let entry = lineage::next(db, key, &file, &bots, design).await?;
+        let seed = tournament.next_seed();
+        let entry = lineage::next(db, (tournament.id, seed), &file, &bots, design).await?;
         let entry = entry.map_err(|cause| unplanned(&tournament, cause))?;
         let all = bots::list(&mut *db, tournament.id).await?;
         let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, &bot.name)).collect();
-        let key = |bot: &BotId| all.get(bot).map(|name| NameKey::of(tournament.seed, name));
+        let key = |bot: &BotId| all.get(bot).map(|name| NameKey::of(seed, name));
         let names = bots.iter().filter_map(key).collect();
         Ok(Self { file, tournament, entered, names, entry })
     }
@@ -143,9 +143,10 @@ impl Next {
     pub fn matches(&self) -> Result<Plan, OpenError> {
         let Self { file, tournament, names, entry, .. } = self;
         let failed = |cause| unplanned(tournament, cause);
-        match listed(file, &entry.field, names, tournament.seed).map_err(failed)? {
+        let seed = tournament.next_seed();
+        match listed(file, &entry.field, names, seed).map_err(failed)? {
             Some(matches) => Ok(Plan::Matches(matches)),
-            None => file.schedule.plan_for(&entry.field, tournament.seed).map_err(failed),
+            None => file.schedule.plan_for(&entry.field, seed).map_err(failed),
         }
     }
 
@@ -255,9 +256,10 @@ pub async fn promise(
     edition: EditionId,
 ) -> Result<Promise, OpenError> {
     let file = settings(tournament)?;
-    let entry = lineage::of_edition(db, (tournament.id, tournament.seed), &file, edition).await?;
+    let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
+    let entry = lineage::of_edition(db, (tournament.id, seed), &file, edition).await?;
     let Entry { field, descent } = entry.map_err(|cause| unplanned(tournament, cause))?;
-    let plan = file.schedule.plan_for(&field, tournament.seed);
+    let plan = file.schedule.plan_for(&field, seed);
     let (claim, seats) = match plan.map_err(|cause| unplanned(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),

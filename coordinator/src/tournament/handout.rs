@@ -14,7 +14,7 @@ use sqlx::{Error, PgPool};
 use super::score_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::db::entrants::{Named, Roster};
-use crate::db::{matches, tournaments, traces};
+use crate::db::{editions, matches, tournaments, traces};
 use crate::queue::{Due, Work};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
@@ -156,6 +156,7 @@ impl Constants {
     async fn read(pool: &PgPool, edition: EditionId) -> Result<Self, HandoutError> {
         let failed = |cause| HandoutError::Database { edition, cause };
         let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
+        let number = editions::number(pool, edition).await.map_err(failed)?;
         let file = TournamentFile::from_json(&tournament.settings)
             .map_err(|cause| HandoutError::Settings { edition, cause })?;
         let trace = if trace::is_on() {
@@ -165,9 +166,9 @@ impl Constants {
         };
         Ok(Self {
             trace,
+            seed: tournament.edition_seed(number),
             game: tournament.game,
             settings: json!(file.settings()).to_string(),
-            seed: tournament.seed,
             checker: Checker::new(&file),
             boards: file.boards,
             roster: Roster::of(pool, edition).await.map_err(failed)?,
@@ -208,7 +209,7 @@ pub(super) fn seat(named: &Named) -> v1::Seat {
     v1::Seat { bot: name.clone(), digest: digest.clone(), files: Vec::new(), program: built }
 }
 
-/// The seed of the matches with this deal, in a tournament with this seed.
-pub fn deal_seed(tournament: Seed, deal: i64) -> Seed {
-    tournament.derive(&format!("deal/{deal}"))
+/// The seed of the matches with this deal, in an edition with this seed.
+pub fn deal_seed(edition: Seed, deal: i64) -> Seed {
+    edition.derive(&format!("deal/{deal}"))
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection};
 
 use super::TournamentFile;
+use super::derivation::EditionSource;
 use crate::db::{bots, editions};
 use crate::schedule::foursomes::MOST_KNOWN;
 use crate::schedule::{
@@ -119,6 +120,34 @@ pub(super) async fn of_edition(
     let owners = owners(db, tournament.0, file).await?;
     let planner = Follower { extent, seed: tournament.1, owners, entered: &entered };
     Ok(planner.field(&descent).map(|field| Entry { field, descent: Some(descent) }))
+}
+
+/// Whom an edition was planned for, by what its matches follow from.
+pub(super) fn field_of(
+    source: &EditionSource,
+    file: &TournamentFile,
+) -> Result<Field, LineageError> {
+    let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
+        return Ok(source.entrants.into());
+    };
+    let descent = Descent::deserialize(stored)?;
+    if !descent.is_whole() {
+        return Err(LineageError::Places);
+    }
+    let (entered, owners) = source.field();
+    let planner = Follower { extent, seed: source.seed, owners, entered: &entered };
+    Ok(planner.field(&descent)?)
+}
+
+/// Why a lineage gives no field.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LineageError {
+    #[error("the lineage cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the lineage has no bot for each of its places")]
+    Places,
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
 }
 
 /// The owners of bots, where they are kept apart.
@@ -242,6 +271,25 @@ pub fn told(stored: &serde_json::Value) -> String {
 }
 
 impl Descent {
+    /// Who has each place.
+    pub(super) fn bots(&self) -> &[BotId] {
+        &self.bots
+    }
+
+    /// Whether each place has a bot.
+    fn is_whole(&self) -> bool {
+        let Lineage { base, steps } = &self.lineage;
+        let counts = steps.iter().map(|step| step.joined).chain([*base]);
+        let places = counts.fold(0, usize::saturating_add);
+        let mut left = steps.iter().flat_map(|step| &step.left);
+        places == self.bots.len() && left.all(|place| usize::from(*place) < places)
+    }
+
+    /// The same with other identities of its bots.
+    pub(super) fn renamed(self, identity: impl Fn(BotId) -> BotId) -> Self {
+        Self { bots: self.bots.into_iter().map(identity).collect(), ..self }
+    }
+
     /// Who has a place.
     fn bot(&self, place: Bot) -> BotId {
         self.bots[usize::from(place)]

@@ -18,6 +18,7 @@ use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
 use crate::rpc::{Shared, Which, database};
 use crate::schedule::Certificate;
+use crate::tournament::beacon::seed_origin;
 
 /// Matches on a page.
 const MATCHES: u32 = 100;
@@ -184,6 +185,7 @@ fn certified(told: &v1::Certificate) -> Markup {
             h2 #certificate { "Certificate" }
             p { "Counted from the matches themselves, whoever planned them:" }
             pre { (Certificate::from(told)) }
+            p { (seed_origin(told.beacon.as_ref(), told.edition)) }
             @if told.broken.is_empty() { p { strong { "Proved" } ": all as promised." } }
             @else { p.refused { "Not as promised: " (told.broken) } }
         }

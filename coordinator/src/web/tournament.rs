@@ -86,11 +86,35 @@ pub(super) async fn show(
                 @if found.seed.is_empty() { "shown once the tournament is closed" }
                 @else { code.hash { (page::hex(&found.seed)) } }
             }
+            (beacon(&found))
         }
         h2 { "Settings" }
         (settings(&found))
     };
     Ok(page::page(&found.name, &session, &body))
+}
+
+/// The public beacon that a tournament names, and its value.
+fn beacon(found: &Tournament) -> Markup {
+    html! {
+        dt { "Public beacon" }
+        @match &found.beacon {
+            None => dd { "none: the organiser chose the seed" },
+            Some(beacon) => {
+                dd { (beacon.name) }
+                dt { "Value of the beacon" }
+                @if beacon.value.is_empty() {
+                    dd { "awaited; it is given after entry has closed, and the final edition is \
+                        played anew with it" }
+                } @else {
+                    dd {
+                        code.hash { (beacon.value) } ", given " (page::moment(beacon.given_at_us))
+                        "; editions from " (beacon.first_edition) " on have the seed keyed with it"
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The newest edition of a tournament, whenever something changes, until it is over.

@@ -108,6 +108,7 @@ impl Database {
             settings: &json!({ "schedule": { "kind": "round_robin" } }),
             seed: Seed::of_text(name),
             seed_hash: [7; 32],
+            beacon: None,
         };
         tournaments::create(&self.pool, &new, START).await.unwrap()
     }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod beacon;
 mod begin_and_end;
 mod episodes;
 mod growing;

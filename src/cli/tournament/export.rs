@@ -5,15 +5,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use arbiter_coordinator::tournament::derivation::EditionSource;
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
-    Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, ListMatchesRequest,
-    MatchStatus, Tournament,
+    Board, GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,
+    ListMatchesRequest, MatchStatus, Tournament,
 };
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tonic::Code;
 
+use super::beacon::beacon_json;
 use super::list::settings;
 use crate::cli::client::{Client, Server, unless_interrupted};
 use crate::cli::match_::result_json;
@@ -28,12 +31,13 @@ use crate::play::progress;
     after_help = "DIR gets tournament.json, ranking.json, matches.jsonl (a line a match, in \
 their order) and, if
 they are asked for, records/NNNNNN.jsonl. The first three have no times in them: two runs of the
-same tournament give the same bytes.
+same tournament give the same bytes. Once the tournament is over they have its seed and what its
+matches follow from, and `arbiter verify DIR` derives them again.
 
 Examples:
   arbiter tournament export finals
   arbiter tournament export finals --out archive/finals --records
-  arbiter verify archive/finals/records"
+  arbiter verify archive/finals"
 )]
 pub(super) struct Export {
     /// The tournament.
@@ -98,10 +102,14 @@ impl Export {
         let number = ranking.edition;
         let state = tournament.editions.iter().find(|edition| edition.number == number);
         let state = state.map_or("unknown", |edition| edition.state.as_str());
+        let source = source(server, &tournament, number).await?;
         if state != "complete" {
             tell(&format!("edition {number} is {state}: what is exported is not final"));
         }
-        write_json(&to.join("tournament.json"), &tournament_json(&tournament, number, state))?;
+        write_json(
+            &to.join("tournament.json"),
+            &tournament_json(&tournament, (number, state), source),
+        )?;
         write_json(&to.join("ranking.json"), &ranking_json(&ranking))?;
         let names = self.write_matches(server, number, to).await?;
         if self.records {
@@ -152,16 +160,50 @@ fn write_json(path: &Path, object: &Value) -> Result<(), Failure> {
     fs::write(path, format!("{object:#}\n")).map_err(|error| unwritten(path, &error))
 }
 
-fn tournament_json(tournament: &Tournament, edition: i32, state: &str) -> Value {
-    json!({
+/// What the matches of an edition follow from, once that is published.
+async fn source(
+    server: &Server,
+    tournament: &Tournament,
+    edition: i32,
+) -> Result<Option<EditionSource>, Failure> {
+    if tournament.seed.is_empty() {
+        return Ok(None);
+    }
+    let (tournament, edition) = (tournament.name.clone(), Some(edition));
+    let request = GetEditionSourceRequest { tournament, edition };
+    let source = match server.tournaments().get_edition_source(request).await {
+        Ok(source) => source.into_inner(),
+        Err(status) if status.code() == Code::Unimplemented => return Ok(None),
+        Err(status) => return Err(status.into()),
+    };
+    EditionSource::try_from(source).map(Some).map_err(|error| {
+        Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
+    })
+}
+
+fn tournament_json(
+    tournament: &Tournament,
+    (edition, state): (i32, &str),
+    source: Option<EditionSource>,
+) -> Value {
+    let mut object = json!({
         "tournament": tournament.name,
         "game": tournament.game,
         "edition": edition,
         "state": state,
         "seed_hash": hex(&tournament.seed_hash),
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
+        "beacon": beacon_json(tournament.beacon.as_ref()),
         "settings": settings(tournament),
-    })
+    });
+    // When a value was given differs from run to run.
+    if let Some(beacon) = object["beacon"].as_object_mut() {
+        beacon.shift_remove("given_at");
+    }
+    if let Some(source) = source {
+        object["source"] = json!(source);
+    }
+    object
 }
 
 fn ranking_json(ranking: &GetRankingResponse) -> Value {
@@ -179,6 +221,10 @@ fn match_json(id: MatchId, played: &MatchStatus) -> Value {
     let mut line = json!({ "match": id.number });
     if let (Some(line), Value::Object(result)) = (line.as_object_mut(), result_json(played)) {
         line.extend(result);
+        if let Some(deal) = played.deal {
+            line.insert("deal".to_owned(), json!(deal));
+            line.insert("seed".to_owned(), json!(hex(&played.seed)));
+        }
     }
     line
 }

@@ -7,6 +7,7 @@ use arbiter_proto::v1::{
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::beacon::{beacon_json, beacon_line};
 use crate::cli::Failure;
 use crate::cli::client::Client;
 use crate::cli::output::{Columns, Output, hex, matches, moment, moment_json};
@@ -126,6 +127,7 @@ fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fa
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
     }
+    out.line(&beacon_line(found))?;
     if !found.trouble.is_empty() {
         out.line(&format!("no edition could be opened: {}", found.trouble))?;
     }
@@ -208,6 +210,7 @@ pub(super) fn tournament_json(found: &Tournament) -> Map<String, Value> {
     put("state", json!(found.state));
     put("seed_hash", json!(hex(&found.seed_hash)));
     put("seed", json!((!found.seed.is_empty()).then(|| hex(&found.seed))));
+    put("beacon", beacon_json(found.beacon.as_ref()));
     put("created_at", moment_json(found.created_at_us));
     put("trouble", json!((!found.trouble.is_empty()).then_some(&found.trouble)));
     put("due_at", if found.due_us > 0 { moment_json(found.due_us) } else { Value::Null });

@@ -4,9 +4,11 @@
 use std::ops::RangeInclusive;
 
 use arbiter_coordinator::schedule::{Certificate, Kin};
+use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use serde_json::{Value, json};
 
+use super::beacon::beacon_json;
 use crate::cli::Failure;
 use crate::cli::client::Client;
 use crate::cli::output::{Output, matches, moment, moment_json, printable};
@@ -40,6 +42,7 @@ impl Which<'_> {
             object["proved"] = json!(answer.broken.is_empty());
             object["edition"] = json!((answer.edition > 0).then_some(answer.edition));
             object["plan"] = json!(told(&answer.plan));
+            object["beacon"] = beacon_json(answer.beacon.as_ref());
             out.json(&json!({ "certificate": object }))?;
         } else {
             let what = match answer.edition {
@@ -49,6 +52,7 @@ impl Which<'_> {
             let plan = told(&answer.plan).map(|plan| format!(", {plan}")).unwrap_or_default();
             out.line(&format!("{what}{plan}"))?;
             certificate.to_string().lines().try_for_each(|line| out.line(line))?;
+            out.line(&seed_origin(answer.beacon.as_ref(), answer.edition))?;
             if answer.broken.is_empty() {
                 out.line("proved: all as promised")?;
             }

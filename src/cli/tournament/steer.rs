@@ -2,12 +2,13 @@
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
-    CancelTournamentRequest, CheckEditionRequest, CloseTournamentRequest, Edition,
-    RetryAsideRequest, StartEditionRequest,
+    CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
+    Edition, RetryAsideRequest, StartEditionRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
 use crate::cli::Failure;
 use crate::cli::client::Client;
@@ -112,49 +113,87 @@ impl Close {
             Ok(server.tournaments().close_tournament(request).await?.into_inner())
         })?;
         let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
-        let text = format!("{} is {}; its seed was {seed} (hash {hash})", found.name, found.state);
+        let beacon = beacon_line(&found);
+        let (name, state) = (&found.name, &found.state);
+        let text = format!("{name} is {state}; its seed was {seed} (hash {hash})\n{beacon}");
         self.which.tell(&text, &tournament_json(&found).into())
     }
 }
 
 /// Compute the standings of an edition anew from all reports; exit code 1 if they differ.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Once the tournament is over, its plan is computed anew too, from the seed \
+that is published
+then and the value of its beacon: who meets whom in which seats, and the seed of each match.
+
+Examples:
   arbiter tournament check finals
-  arbiter tournament check finals --edition 3 --json")]
+  arbiter tournament check finals --records
+  arbiter tournament check finals --edition 3 --json"
+)]
 pub(super) struct Check {
     #[command(flatten)]
     which: Which,
     /// The edition; the newest if it is not given.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
+    /// Compare the seed in the record of each match too, once the tournament is over: for
+    /// organisers.
+    #[arg(long)]
+    records: bool,
 }
 
 impl Check {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Which { tournament, json, client } = self.which;
-        let request = CheckEditionRequest { tournament, edition: self.edition };
+        let (edition, records) = (self.edition, self.records);
+        let request = CheckEditionRequest { tournament, edition, records };
         let found = client.run(async |server| {
             Ok(server.tournaments().check_edition(request).await?.into_inner())
         })?;
         let differences = &found.differences;
+        let seeds = &found.seed_differences;
         let mut out = Output::new();
         if json {
-            out.json(&json!({"matches": found.matches, "differences": differences}))?;
+            out.json(&json!({
+                "matches": found.matches,
+                "differences": differences,
+                "derived": found.derived,
+                "records": found.records,
+                "seed_differences": seeds,
+            }))?;
         } else {
-            differences.iter().try_for_each(|difference| out.line(difference))?;
+            differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
             let added = matches(found.matches);
             if differences.is_empty() {
                 out.line(&format!("{added} added up: the standings are what the reports say"))?;
             }
+            if found.derived > 0 && seeds.is_empty() {
+                out.line(&derived(&found))?;
+            }
         }
         out.flush()?;
         match differences.len() {
-            0 => Ok(()),
+            0 if seeds.is_empty() => Ok(()),
+            0 => Err(Failure::Negative(
+                "what was planned or played does not follow from the published seed".to_owned(),
+            )),
             1 => Err(Failure::Negative("the standings of 1 bot are wrong".to_owned())),
             more => Err(Failure::Negative(format!("the standings of {more} bots are wrong"))),
         }
     }
+}
+
+/// What was derived again, and found as it is stored.
+fn derived(found: &CheckEditionResponse) -> String {
+    let records = if found.records > 0 {
+        format!(", and so are the seeds in {} records", found.records)
+    } else {
+        String::new()
+    };
+    let derived = matches(found.derived);
+    format!("{derived} derived again from the published seed: the plan is as stored{records}")
 }
 
 /// Give a match that was set aside another chance.

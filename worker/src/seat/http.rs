@@ -28,7 +28,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
+use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_proto::tricks::{Format, PATH, Request as Wish};
 use rustix::event::{PollFd, PollFlags};
 

@@ -85,11 +85,11 @@ fn note_memory(lab: &Lab) {
     for name in LOUD.into_iter().chain(LOUD) {
         attack(lab, name);
     }
-    lab.settled_memory.set(Some(lab.memory()));
+    lab.settled_memory.set(lab.memory()).expect("it is noted once");
 }
 
 fn compare_memory(lab: &Lab) {
-    let Some(before) = lab.settled_memory.get() else {
+    let Some(before) = lab.settled_memory.get().copied() else {
         println!("  skipped: it was not noted before");
         return;
     };

@@ -1,7 +1,6 @@
 //! A machine with jails on it, things in it that bots must not reach, and a count of all that a
 //! jail could leave behind.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -10,7 +9,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
@@ -61,7 +60,7 @@ pub(crate) struct Lab {
     /// A bot that sits in another jail all the time, with things that others look for.
     rival: Mutex<Option<(Jail, Process)>>,
     /// The worker's memory once it has done everything before, in bytes.
-    pub(crate) settled_memory: Cell<Option<u64>>,
+    pub(crate) settled_memory: OnceLock<u64>,
 }
 
 /// What of the world a jail lets in.
@@ -123,7 +122,7 @@ impl Lab {
             _abstract_socket: abstract_socket,
             _path_sockets: path_sockets,
             rival,
-            settled_memory: Cell::new(None),
+            settled_memory: OnceLock::new(),
         };
         let source = lab.program("rival.py");
         let mut jail = lab.jail(&source, &Terms::default());

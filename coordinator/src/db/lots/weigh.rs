@@ -55,10 +55,12 @@ pub async fn weigh(
             SELECT o.edition, o.number, r.number IS NULL AS leased
             FROM matches n
             JOIN editions this ON this.id = n.edition
+            JOIN tournaments t ON t.id = this.tournament
             JOIN matches o ON o.deal = n.deal AND o.files_from IS NOT NULL
                 AND o.edition < n.edition
             JOIN editions e ON e.id = o.edition AND e.tournament = this.tournament
                 AND e.rules = this.rules
+                AND same_seed(e.number, this.number, t.beacon_from)
             JOIN lots l ON l.edition = o.edition AND l.number = o.number
             LEFT JOIN results r ON r.edition = o.edition AND r.number = o.number
             WHERE n.edition = $1 AND n.number = due.first

@@ -38,6 +38,7 @@ pub(super) fn check(
     limits(&file, source)?;
     state(&file, source)?;
     submissions(&file, source)?;
+    beacon(&file, source)?;
     start(&file).map_err(|error| source.blame_section("params", &error))?;
     if file.expected.is_some_and(|time| time <= Micros::ZERO || time > LONGEST) {
         return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
@@ -164,6 +165,16 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
         return blame("separate_owners", "only tables of four keep owners apart; leave it out");
     }
     Ok(())
+}
+
+/// Whether the value of a beacon is published after entry has closed.
+fn beacon(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    if file.beacon.is_none() || file.submissions.closes.is_some() {
+        return Ok(());
+    }
+    let cause = "its value is to be published after entry has closed; write [submissions] closes \
+        = \"…\", a moment before then";
+    Err(source.blame("", "beacon", &cause))
 }
 
 /// Whether a match can be started.

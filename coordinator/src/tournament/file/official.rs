@@ -47,6 +47,7 @@ impl TournamentFile {
             rerun: Rerun::EverySubmission,
             submissions: Submissions::OFFICIAL,
             house: Vec::new(),
+            beacon: None,
             expected: None,
         }
     }

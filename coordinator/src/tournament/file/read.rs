@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::super::beacon::{LONGEST_NAME, text};
 use super::official::{OFFICIAL, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, check, object};
 use crate::schedule::Schedule;
 
 /// The keys at the top of the file.
-const TOP: [&str; 7] = ["name", "game", "seed", "state", "ponder", "rerun", "expected"];
+const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
 const KINDS: [(&str, &[&str]); 3] = [
@@ -52,6 +53,7 @@ impl TournamentFile {
             state: top(source, "state")?.unwrap_or(official.state),
             ponder: top(source, "ponder")?.unwrap_or(official.ponder),
             seed: top::<String>(source, "seed")?.map(|text| Seed::of_text(&text)),
+            beacon: beacon(source)?,
             rerun: top(source, "rerun")?.unwrap_or(official.rerun),
             submissions: submissions(source, &official)?,
             house: house(source)?,
@@ -93,6 +95,13 @@ fn given<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<T, F
 fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
     let value = source.root.get(key).map(T::deserialize);
     value.transpose().map_err(|error| source.blame("", key, &error))
+}
+
+/// The beacon, which is named once and for all.
+fn beacon(source: &Source) -> Result<Option<String>, FileError> {
+    let Some(written) = top::<String>(source, "beacon")? else { return Ok(None) };
+    let named = text(&written, LONGEST_NAME).map_err(|cause| source.blame("", "beacon", &cause))?;
+    Ok(Some(named.to_owned()))
 }
 
 /// Reads what is written in a section, laid over what is official.

@@ -1,5 +1,7 @@
 //! `[submissions]`: how bots come, change and go while a tournament lives.
 
+use std::fmt;
+
 use arbiter_games::Micros;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -58,6 +60,12 @@ impl Submissions {
 /// A point in time as tournament files write it: RFC 3339, with its offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub OffsetDateTime);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.format(&Rfc3339).map_err(|_| fmt::Error)?)
+    }
+}
 
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -66,6 +66,21 @@ fn rules(sides: Sides, boards: i64) -> RoundRobin {
 }
 
 #[test]
+fn a_beacon_is_published_after_entry_has_closed() {
+    let closes = "[submissions]\ncloses = \"2027-03-01T12:00:00Z\"";
+    let named = file("tricks", &format!("beacon = \" block 900000 \"\n{closes}")).unwrap();
+    assert_eq!(named.beacon.as_deref(), Some("block 900000"));
+    // The database keeps it by itself.
+    assert!(named.to_json().get("beacon").is_none());
+    let open = refusal("tricks", "beacon = \"block 900000\"");
+    assert!(open.starts_with("line 3: beacon") && open.contains("closes"), "{open}");
+    for nothing in ["\"\"", "\"  \"", "\"a\\nb\"", "5"] {
+        let refused = refusal("tricks", &format!("beacon = {nothing}\n{closes}"));
+        assert!(refused.starts_with("line 3: beacon"), "{refused}");
+    }
+}
+
+#[test]
 fn the_seed_is_any_text() {
     assert_eq!(file("tricks", "seed = \"spring\"").unwrap().seed, Some(Seed::of_text("spring")));
     assert_eq!(

@@ -40,6 +40,8 @@ pub(super) struct Tournament {
     seed_hash: Option<String>,
     /// Its seed; null until the tournament is over.
     seed: Option<String>,
+    /// The public beacon that it names; null if its organiser alone chose the seed.
+    beacon: Option<Beacon>,
     /// When it was made.
     #[schemars(extend("format" = "date-time"))]
     created_at: Option<String>,
@@ -54,6 +56,33 @@ pub(super) struct Tournament {
     newest: Option<Edition>,
     /// The number of the edition whose leaderboard is the official one. Not told in lists.
     official: Option<i32>,
+}
+
+/// A public beacon: a value that others publish after entry has closed, and that the seed of the last
+/// editions is keyed with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Beacon {
+    /// Where and when it is published.
+    name: String,
+    /// Its value; null until it is given.
+    value: Option<String>,
+    /// When it was given; null until then.
+    #[schemars(extend("format" = "date-time"))]
+    given_at: Option<String>,
+    /// The number of the first edition that is played with it; null until it is given.
+    first_edition: Option<i32>,
+}
+
+impl From<v1::Beacon> for Beacon {
+    fn from(found: v1::Beacon) -> Self {
+        let given = !found.value.is_empty();
+        Self {
+            name: found.name,
+            given_at: given.then(|| moment(found.given_at_us)).flatten(),
+            first_edition: given.then_some(found.first_edition),
+            value: said(found.value),
+        }
+    }
 }
 
 /// An edition: one complete schedule over fixed versions.
@@ -129,6 +158,7 @@ impl From<v1::Tournament> for Tournament {
             state: found.state,
             seed_hash: hash(&found.seed_hash),
             seed: hash(&found.seed),
+            beacon: found.beacon.map(Beacon::from),
             created_at: moment(found.created_at_us),
             trouble: said(found.trouble),
             due_at: (found.due_us > 0).then(|| moment(found.due_us)).flatten(),
@@ -274,6 +304,8 @@ pub(super) struct Certificate {
     seat_spread: u32,
     /// How many times more one of a pair is first than the other, at most, in matches of two.
     side_spread: Option<u32>,
+    /// The public beacon of the tournament; null if its organiser alone chose the seed.
+    beacon: Option<Beacon>,
     /// Whether all is as promised.
     proved: bool,
     /// The first promise that is broken.
@@ -307,6 +339,7 @@ impl From<v1::Certificate> for Certificate {
             most_in_seat: found.most_in_seat,
             seat_spread: found.seat_spread,
             side_spread: found.side_spread,
+            beacon: found.beacon.map(Beacon::from),
             proved: found.broken.is_empty(),
             broken: said(found.broken),
         }
@@ -322,7 +355,12 @@ impl Question for GetCertificate {
         if self.next || self.fresh {
             return Ok(None);
         }
-        asker.basis(&self.tournament, self.edition, Which::Newest).await
+        let basis = asker.basis(&self.tournament, self.edition, Which::Newest).await?;
+        let Some(basis) = basis else { return Ok(None) };
+        // The value of a beacon is given after editions are complete.
+        let beacon = asker.shared.beacon_of(&self.tournament).await?;
+        let value = beacon.map(|beacon| beacon.value).unwrap_or_default();
+        Ok(Some(format!("{basis} {value}")))
     }
 
     async fn answer(self, asker: &Asker) -> Result<Certificate, Problem> {
@@ -409,6 +447,10 @@ pub(super) struct Check {
     matches: i64,
     /// One line for each bot whose sums differ; none if all is well.
     differences: Vec<String>,
+    /// Matches that were derived again from the published seed; 0 until the tournament is over.
+    derived: i64,
+    /// One line for each place where the stored plan differs from that; none if all is well.
+    seed_differences: Vec<String>,
 }
 
 impl Question for GetCheck {
@@ -418,9 +460,9 @@ impl Question for GetCheck {
 
     async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
         let Self { tournament, edition } = self;
-        let asked = asker.ask(v1::CheckEditionRequest { tournament, edition });
-        let v1::CheckEditionResponse { matches, differences } =
+        let asked = asker.ask(v1::CheckEditionRequest { tournament, edition, records: false });
+        let v1::CheckEditionResponse { matches, differences, derived, seed_differences, .. } =
             asker.shared.check_edition(asked).await?.into_inner();
-        Ok(Check { matches, differences })
+        Ok(Check { matches, differences, derived, seed_differences })
     }
 }

@@ -1,0 +1,232 @@
+//! Public beacons: what an organiser cannot have known when they committed to a seed.
+//!
+//! A tournament file may name a value that others publish after entry has closed, such as the hash
+//! of a block or the numbers of a lottery. Until the value is given, editions have the committed
+//! seed, so that matches are reused as usual. When it is given, an edition is opened that has the
+//! seed keyed with the value, and plays every match anew: an organiser who has tried many seeds has
+//! gained nothing.
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::{TokenId, TournamentId};
+use arbiter_proto::v1;
+use serde_json::json;
+use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
+use tokio::runtime::Handle;
+
+use super::Design;
+use super::create::{self, StateError};
+use super::edition::{self, OpenError};
+use super::file::{Moment, Submissions};
+use crate::db::editions::{self, Edition};
+use crate::db::tournaments::{self, Tournament};
+use crate::db::{self, audit, changes};
+use crate::queue::Queue;
+
+/// The longest name of a beacon, in characters.
+pub const LONGEST_NAME: usize = 200;
+/// The longest value of a beacon, in characters.
+pub const LONGEST_VALUE: usize = 1000;
+
+/// The seed of the editions that a beacon decides: the BLAKE3 hash, keyed with the committed seed, of
+/// `beacon/` and the value.
+pub fn keyed_seed(committed: Seed, value: &str) -> Seed {
+    committed.derive(&format!("beacon/{value}"))
+}
+
+/// Where the seed of an edition comes from, for people: of the next one if the number is 0.
+pub fn seed_origin(beacon: Option<&v1::Beacon>, edition: i32) -> String {
+    let Some(v1::Beacon { name, value, first_edition, .. }) = beacon else {
+        return "seed: chosen by the organiser; no public beacon".to_owned();
+    };
+    if value.is_empty() {
+        format!(
+            "seed: chosen by the organiser; the final edition is keyed with the public beacon \
+             \"{name}\", awaited"
+        )
+    } else if edition == 0 || edition >= *first_edition {
+        format!("seed: keyed with the public beacon \"{name}\", value \"{value}\"")
+    } else {
+        format!(
+            "seed: chosen by the organiser; editions from {first_edition} on are keyed with the \
+             public beacon \"{name}\", value \"{value}\""
+        )
+    }
+}
+
+/// A text on one line of 1 to `longest` characters, without white space around it.
+pub(super) fn text(written: &str, longest: usize) -> Result<&str, String> {
+    let text = written.trim();
+    if text.is_empty() || text.chars().count() > longest || text.chars().any(char::is_control) {
+        return Err(format!("write 1 to {longest} characters on one line"));
+    }
+    Ok(text)
+}
+
+/// Why a beacon's value is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum BeaconError {
+    /// The tournament has ended, or there is none.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The tournament names no beacon.
+    #[error(
+        "{name} names no beacon: a tournament names one in its file when it is created, as in \
+         beacon = \"Bitcoin block 900000 hash\""
+    )]
+    Unnamed {
+        /// The tournament's name.
+        name: String,
+    },
+    /// Entry has not closed, so the value may still change who enters.
+    #[error(
+        "entry to {name} has not closed: the value of its beacon is taken from {closes} on, when \
+         no bot can enter any more"
+    )]
+    Early {
+        /// The tournament's name.
+        name: String,
+        /// When entry closes.
+        closes: String,
+    },
+    /// Another value was given before.
+    #[error(
+        "the beacon of {name} has the value \"{value}\" already, and a value never changes; if it \
+         is wrong, cancel the tournament and make another one"
+    )]
+    Given {
+        /// The tournament's name.
+        name: String,
+        /// The value that it has.
+        value: String,
+    },
+    /// The value cannot be one.
+    #[error("the value of a beacon: {0}")]
+    Value(String),
+    /// The edition that is due cannot be opened.
+    #[error("the value is not stored, since no edition can be opened with it: {0}")]
+    Open(#[source] OpenError),
+    /// The file of the tournament was stored by another program.
+    #[error("cannot read the settings of {name}: {cause}")]
+    Settings {
+        /// The tournament's name.
+        name: String,
+        /// What is wrong with them.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// The database failed.
+    #[error("cannot store the value of a beacon: {0}")]
+    Database(#[from] Error),
+    /// The program stops.
+    #[error("the coordinator stops")]
+    Stopped,
+}
+
+/// Gives the beacon of a tournament its value, and opens the edition that is played with it in the
+/// place of the one that runs; a tournament that has no edition yet waits to be started. The same
+/// value again changes nothing. The audit log notes `who` gave it.
+///
+/// # Errors
+/// If the tournament has ended or names no beacon, if entry has not closed, if another value was
+/// given before, or if no edition can be opened.
+pub async fn give(
+    queue: &Queue,
+    tournament: TournamentId,
+    value: &str,
+    who: Option<TokenId>,
+    now: OffsetDateTime,
+) -> Result<(Tournament, Option<Edition>), BeaconError> {
+    let value = text(value, LONGEST_VALUE).map_err(BeaconError::Value)?.to_owned();
+    let (queue, runtime) = (queue.clone(), Handle::current());
+    // On a thread of its own, as every edition is opened: its plan is computed while it is stored.
+    let work = move || runtime.block_on(give_here(&queue, tournament, &value, who, now));
+    tokio::task::spawn_blocking(work).await.map_err(|_| BeaconError::Stopped)?
+}
+
+async fn give_here(
+    queue: &Queue,
+    id: TournamentId,
+    value: &str,
+    who: Option<TokenId>,
+    now: OffsetDateTime,
+) -> Result<(Tournament, Option<Edition>), BeaconError> {
+    let mut transaction = queue.pool().begin().await?;
+    let db = &mut *transaction;
+    db::be_patient(&mut *db).await?;
+    let before = create::open(db, id).await?;
+    if !is_due(&before, value, now)? {
+        return Ok((before, None));
+    }
+    let seed = keyed_seed(before.seed, value);
+    tournaments::give_beacon(&mut *db, id, (value, seed), now).await?;
+    let after = tournaments::get(&mut *db, id).await?.ok_or(StateError::Unknown)?;
+    let opened = open(db, &after, now).await?;
+    let detail = json!({
+        "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
+        "after": {"value": value, "first_edition": after.beacon_value().map(|v| v.first_edition)},
+    });
+    audit::write(&mut *db, who, "tournament beacon", &after.name, Some(&detail), now).await?;
+    transaction.commit().await?;
+    Ok((after, opened))
+}
+
+/// Whether this value is to be stored, rather than stored already.
+fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<bool, BeaconError> {
+    let name = tournament.name.clone();
+    let Some(beacon) = &tournament.beacon else { return Err(BeaconError::Unnamed { name }) };
+    if let Some(given) = &beacon.value {
+        let same = given.text == value;
+        return if same {
+            Ok(false)
+        } else {
+            Err(BeaconError::Given { name, value: given.text.clone() })
+        };
+    }
+    let rules = Submissions::stored(&tournament.settings)
+        .map_err(|cause| BeaconError::Settings { name: name.clone(), cause })?;
+    match rules.closes {
+        Some(Moment(closes)) if closes <= now => Ok(true),
+        closes => {
+            let closes =
+                closes.map_or_else(|| "the close of entry".to_owned(), |at| at.to_string());
+            Err(BeaconError::Early { name, closes })
+        }
+    }
+}
+
+/// Opens the first edition with the new seed. Nothing of earlier plans is worth keeping, since none
+/// of their results are, so tables of four are planned from the beginning.
+async fn open(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+    now: OffsetDateTime,
+) -> Result<Option<Edition>, BeaconError> {
+    let all = editions::of_tournament(&mut *db, tournament.id).await?;
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let changes = changes::of_tournament(&mut *db, tournament.id).await?;
+    let running = editions::playing(&mut *db, tournament.id).await?;
+    let opened = edition::begin(db, tournament, running.as_ref(), Design::Fresh, now).await;
+    let opened = opened.map_err(BeaconError::Open)?;
+    changes::forget(&mut *db, &changes).await?;
+    Ok(Some(opened))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The formula is published, and others compute it: the numbers are those of another
+    /// implementation of BLAKE3, and never change.
+    #[test]
+    fn the_formula_is_fixed() {
+        let committed = Seed::of_text("spring");
+        let keyed = keyed_seed(committed, "00000000000000000001a17d");
+        let expected = "42a575e8778b3be77a0b36ba65f01a69fe9ec6ad393e9f4b0705e25a586d6b42";
+        assert_eq!(keyed.to_string(), expected);
+        assert_ne!(keyed, keyed_seed(committed, "00000000000000000001a17e"));
+        assert_ne!(keyed, keyed_seed(Seed::of_text("summer"), "00000000000000000001a17d"));
+    }
+}

@@ -1,0 +1,179 @@
+//! Beacons and published seeds over the wire.
+
+use std::collections::HashMap;
+
+use arbiter_coordinator::access::Role;
+use arbiter_proto::v1::{
+    CheckEditionRequest, CloseTournamentRequest, CreateTournamentRequest, GetEditionSourceRequest,
+    GiveBeaconRequest, ListMatchesRequest, WatchEditionRequest,
+};
+use tonic::Code;
+
+use crate::{Server, Worker, last, report};
+
+/// A tournament with a beacon over the wire: by whom its value is given, who may still enter, and
+/// what everybody is shown; and once it is closed, everything that was changed is found.
+#[tokio::test]
+async fn what_follows_from_a_beacon_is_checked() {
+    let server = Server::start().await;
+    let file = "name = \"cup\"\ngame = \"tricks\"\nbeacon = \"block 900000\"\n[submissions]\n\
+        closes = \"2999-01-01T00:00:00Z\"\nwindow = \"0ms\"\n"
+        .to_owned();
+    let organiser = || server.tournaments(Some(Role::Organiser));
+    organiser().create_tournament(CreateTournamentRequest { file }).await.unwrap();
+    for bot in ["one", "two", "three"] {
+        server.submit(Role::Organiser, "cup", bot, true, b"a bundle").await.unwrap();
+    }
+    server.edition("cup").await;
+    let ask = GiveBeaconRequest { tournament: "cup".to_owned(), value: "1a17d".to_owned() };
+    for role in [None, Some(Role::Worker), Some(Role::Player)] {
+        let refused = server.tournaments(role).give_beacon(ask.clone()).await.unwrap_err();
+        let due = if role.is_none() { Code::Unauthenticated } else { Code::PermissionDenied };
+        assert_eq!(refused.code(), due, "{refused}");
+    }
+    let early = organiser().give_beacon(ask.clone()).await.unwrap_err();
+    assert_eq!(early.code(), Code::FailedPrecondition);
+    assert!(early.message().contains("has not closed"), "{early}");
+
+    let pool = &server._database.pool;
+    let closing = "UPDATE tournaments SET settings = jsonb_set(settings, '{submissions,closes}', \
+        '\"2020-01-01T00:00:00Z\"')";
+    sqlx::query(closing).execute(pool).await.unwrap();
+    let late = server.submit(Role::Organiser, "cup", "four", true, b"a bundle").await.unwrap_err();
+    assert!(late.message().contains("closed"), "nor for organisers: {late}");
+    let given = organiser().give_beacon(ask.clone()).await.unwrap().into_inner();
+    let beacon = given.beacon.clone().unwrap();
+    assert_eq!((beacon.value.as_str(), beacon.first_edition), ("1a17d", 2));
+    assert_eq!((given.editions.len(), given.seed.len()), (2, 0));
+    let again = organiser().give_beacon(ask.clone()).await.unwrap().into_inner();
+    assert_eq!((again.beacon, again.editions.len()), (given.beacon, 2));
+    let other = GiveBeaconRequest { value: "1a17e".to_owned(), ..ask };
+    let other = organiser().give_beacon(other).await.unwrap_err();
+    assert!(other.message().contains("\"1a17d\" already"), "{other}");
+
+    let edition = given.editions[0].id;
+    let seeds = play(&server, edition).await;
+    let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: Some(2) };
+    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+    assert_eq!(last(watched.into_inner()).await.state, "complete");
+    let source = GetEditionSourceRequest { tournament: "cup".to_owned(), edition: Some(2) };
+    let open = server.tournaments(None).get_edition_source(source.clone()).await.unwrap_err();
+    assert_eq!(open.code(), Code::FailedPrecondition, "{open}");
+    assert_eq!(server.check_seeds(false).await, (0, 0, Vec::new()), "its seed is a secret");
+    let close = CloseTournamentRequest { tournament: "cup".to_owned() };
+    organiser().close_tournament(close).await.unwrap();
+
+    assert_eq!(server.check_seeds(true).await, (3, 3, Vec::new()));
+    let list = ListMatchesRequest {
+        tournament: "cup".to_owned(),
+        edition: Some(2),
+        ..ListMatchesRequest::default()
+    };
+    let mut listed = server.tournaments(None).list_matches(list).await.unwrap().into_inner();
+    while let Some(played) = listed.message().await.unwrap() {
+        let number = played.r#match.split('/').nth(1).unwrap().parse::<i64>().unwrap();
+        let seed: String = played.seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(seeds[&number], seed, "what the worker was told");
+    }
+    let source = server.tournaments(None).get_edition_source(source).await.unwrap().into_inner();
+    assert_eq!((source.entrants, &source.bots[2].name[..]), (3, "three"));
+    server.find_changes(edition, &seeds).await;
+    server.stop().await;
+}
+
+/// Plays an edition of three matches, and gives the seed that a worker was told for each.
+async fn play(server: &Server, edition: i32) -> HashMap<i64, String> {
+    let mut worker = Worker::new(server, "player").await;
+    let mut seeds = HashMap::new();
+    while seeds.len() < 3 {
+        let lot = worker.lot().await;
+        let mut report = report(&lot);
+        for (planned, result) in lot.matches.iter().zip(&mut report.results) {
+            let seed: String = planned.seed.iter().map(|byte| format!("{byte:02x}")).collect();
+            result.record = record(&seed);
+            for (score, seat) in [[1, 7], [0, 5]].into_iter().zip(&mut result.seats) {
+                seat.score = score.to_vec();
+            }
+            if lot.lease.unwrap().edition == edition {
+                seeds.insert(planned.number, seed);
+            }
+        }
+        worker.report(report).await;
+    }
+    seeds
+}
+
+/// A record that has a first line, with this seed.
+fn record(seed: &str) -> Vec<u8> {
+    zstd::encode_all(format!("{{\"record\":1,\"seed\":\"{seed}\"}}\n").as_bytes(), 1).unwrap()
+}
+
+impl Server {
+    /// What a check says of the newest edition's seeds: how many matches and records, and what
+    /// differs.
+    async fn check_seeds(&self, records: bool) -> (i64, i64, Vec<String>) {
+        let tournament = "cup".to_owned();
+        let check = CheckEditionRequest { tournament, edition: None, records };
+        let check = self.tournaments(Some(Role::Organiser)).check_edition(check).await;
+        let check = check.unwrap().into_inner();
+        (check.derived, check.records, check.seed_differences)
+    }
+
+    /// Changes what is stored of the tournament, one thing after the other, and sees each found.
+    async fn find_changes(&self, edition: i32, seeds: &HashMap<i64, String>) {
+        let pool = &self._database.pool;
+        let tampered = [
+            ("tournaments", "seed_hash = sha256(seed_hash)", "that was published at creation"),
+            ("tournaments", "committed_seed = sha256(committed_seed)", "published at creation"),
+            ("tournaments", "beacon_value = '1a17e'", "the committed seed and the beacon give"),
+            ("tournaments", "seed = sha256(seed)", "the committed seed and the beacon give"),
+            ("matches", "deal = deal + 1", "the stored plan gives it the seed"),
+            ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
+        ];
+        for (table, change, told) in tampered {
+            let copy = format!("CREATE TABLE kept AS SELECT * FROM {table}");
+            sqlx::query(sqlx::AssertSqlSafe(copy)).execute(pool).await.unwrap();
+            let only = if table == "matches" { "WHERE number = 1" } else { "" };
+            let change = format!("UPDATE {table} SET {change} {only}");
+            sqlx::query(sqlx::AssertSqlSafe(change.clone())).execute(pool).await.unwrap();
+            let (_, _, found) = self.check_seeds(false).await;
+            assert!(found.iter().any(|line| line.contains(told)), "{change}: {found:?}");
+            if table == "matches" {
+                let name = format!("match {edition}/1: ");
+                assert!(found.len() == 1 && found[0].starts_with(&name), "{found:?}");
+            }
+            let back = match table {
+                "matches" => {
+                    "UPDATE matches m SET deal = k.deal, seats = k.seats FROM kept k
+                    WHERE k.edition = m.edition AND k.number = m.number"
+                }
+                _ => {
+                    "UPDATE tournaments t SET seed_hash = k.seed_hash, seed = k.seed,
+                        committed_seed = k.committed_seed, beacon_value = k.beacon_value
+                    FROM kept k WHERE k.id = t.id"
+                }
+            };
+            sqlx::raw_sql(back).execute(pool).await.unwrap();
+            sqlx::raw_sql("DROP TABLE kept").execute(pool).await.unwrap();
+        }
+        assert_eq!(self.check_seeds(true).await, (3, 3, Vec::new()), "all is as it was");
+        let statement = "UPDATE records SET bytes = $2 WHERE edition = $1 AND number = 2";
+        let query = sqlx::query(statement).bind(edition).bind(record(&"5e".repeat(32)));
+        query.execute(pool).await.unwrap();
+        let (_, _, found) = self.check_seeds(true).await;
+        let told = format!(
+            "match {edition}/2: its record has the seed {}, the published seed gives {}",
+            "5e".repeat(32),
+            seeds[&2]
+        );
+        assert_eq!(found, [told]);
+        sqlx::raw_sql("DELETE FROM matches WHERE number = 2").execute(pool).await.unwrap();
+        let (_, _, found) = self.check_seeds(false).await;
+        let told = format!("match {edition}/2 follows from the seed, and is not stored");
+        assert_eq!(found, [told]);
+        let tournament = "cup".to_owned();
+        let check = CheckEditionRequest { tournament, edition: None, records: true };
+        let refused = self.tournaments(Some(Role::Player)).check_edition(check).await.unwrap_err();
+        assert_eq!(refused.code(), Code::PermissionDenied, "it reads all records");
+    }
+}

@@ -1,0 +1,274 @@
+//! A tournament with a public beacon by the real program, from its file to its export; and exports
+//! that were tampered with: none passes.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+use support::service::{Database, Service, done, free_address};
+use support::{Bots, arbiter};
+
+const VALUE: &str = "00000000000000000001a17d";
+
+/// A coordinator, a worker, and an organiser.
+struct Site {
+    database: Database,
+    _services: Vec<Service>,
+    server: String,
+    organiser: String,
+    bots: Bots,
+}
+
+impl Site {
+    fn open() -> Self {
+        let bots = Bots::new();
+        let database = Database::start(Durability::Fleeting);
+        let [organiser, worker] = ["organiser", "worker"].map(|role| database.token(role));
+        let address = free_address();
+        let log = bots.path().join("coordinator.log");
+        let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+        coordinator.hear("serving");
+        let server = format!("http://{address}");
+        let mut command = arbiter();
+        command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", "cellar"]);
+        command.args(["--coordinator", &server, "--spool"]).arg(bots.path().join("spool"));
+        let log = bots.path().join("worker.log");
+        let worker = Service::start(command.env("ARBITER_TOKEN", worker), &log);
+        Self { database, _services: vec![coordinator, worker], server, organiser, bots }
+    }
+
+    fn command(&self, token: &str, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' '));
+        command.env("ARBITER_SERVER", &self.server).env("ARBITER_TOKEN", token);
+        command
+    }
+
+    fn run(&self, words: &str) -> Output {
+        self.command(&self.organiser, words).output().unwrap()
+    }
+
+    fn tell(&self, words: &str) -> String {
+        done(&self.run(words))
+    }
+
+    fn json(&self, words: &str) -> Value {
+        serde_json::from_str(&self.tell(&format!("{words} --json"))).unwrap()
+    }
+
+    /// Makes a tournament whose entry closes in a hundred years.
+    fn create(&self, name: &str, beacon: &str) {
+        let house =
+            ["ada", "bob", "eve"].map(|bot| format!("{}/{bot}", self.bots.path().display()));
+        let text = format!(
+            "name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n{beacon}[schedule]\n\
+             kind = \"round_robin\"\nsides = \"both\"\n[submissions]\npreflight = false\n\
+             closes = \"2999-01-01T00:00:00Z\"\n[house]\nbots = {house:?}\n"
+        );
+        let file = self.bots.file(&format!("{name}.toml"), &text);
+        self.tell(&format!("tournament create {file}"));
+    }
+
+    fn play(&self, name: &str) {
+        self.tell(&format!("tournament start {name}"));
+        self.tell(&format!("tournament watch {name}"));
+    }
+
+    /// Closes entry behind the coordinator's back: times cannot be waited for.
+    #[tokio::main(flavor = "current_thread")]
+    async fn close_entry(&self) {
+        let options = self.database.postgres.options("postgres");
+        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        let statement = "UPDATE tournaments SET settings = jsonb_set(settings, \
+            '{submissions,closes}', '\"2020-01-01T00:00:00Z\"')";
+        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+}
+
+fn refused(output: &Output, code: i32, part: &str) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.contains(part), "{message}");
+}
+
+#[test]
+fn a_beacon_from_the_file_to_the_export() {
+    let site = Site::open();
+    for bot in ["ada", "bob", "eve"] {
+        site.bots.rascal(bot, "honest", 0, "");
+    }
+    site.create("cup", "beacon = \"Bitcoin block 900000 hash\"\n");
+    site.play("cup");
+    site.play("cup");
+    let give = format!("tournament beacon cup {VALUE}");
+    refused(&site.run(&give), 1, "entry to cup has not closed");
+    site.close_entry();
+    let player = site.database.token("player");
+    refused(&site.command(&player, &give).output().unwrap(), 3, "role organiser");
+    refused(&site.run("tournament close cup"), 1, "arbiter tournament beacon cup VALUE");
+    let shown = site.tell("tournament show cup");
+    assert!(shown.contains("Bitcoin block 900000 hash; its value is awaited"), "{shown}");
+
+    let told = site.tell(&give);
+    assert!(told.contains("decides editions from 3 on"), "{told}");
+    refused(&site.run("tournament beacon cup 1a17e"), 1, "never changes");
+    site.tell("tournament watch cup --edition 3");
+    assert!(site.tell(&give).contains("decides editions from 3 on"), "the same value again");
+    let certificate = site.tell("tournament schedule cup --certificate");
+    let origin = format!(
+        "seed: keyed with the public beacon \"Bitcoin block 900000 hash\", value \"{VALUE}\"\n"
+    );
+    assert!(certificate.contains(&origin), "{certificate}");
+    let open = site.bots.path().join("open");
+    site.tell(&format!("tournament export cup --records --out {}", open.display()));
+    let told = support::run(&["verify", open.to_str().unwrap()]);
+    assert_eq!(told.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("seeds of its matches are not checked"), "{told}");
+
+    what_was_played_is_checked(&site);
+
+    site.create("plain", "");
+    site.play("plain");
+    let certificate = site.tell("tournament schedule plain --certificate");
+    let origin = "seed: chosen by the organiser; no public beacon\n";
+    assert!(certificate.contains(origin), "{certificate}");
+    refused(&site.run("tournament beacon plain 1a17d"), 1, "plain names no beacon");
+    site.tell("tournament close plain");
+}
+
+/// Closes the tournament, and checks all that it publishes.
+fn what_was_played_is_checked(site: &Site) {
+    let closed = site.tell("tournament close cup");
+    assert!(closed.contains(VALUE) && closed.contains("its seed was"), "{closed}");
+    let told = site.tell("tournament check cup --records");
+    assert!(told.contains("6 matches derived again from the published seed"), "{told}");
+    assert!(told.contains("the seeds in 6 records"), "{told}");
+    for edition in [1, 2] {
+        let told = site.tell(&format!("tournament check cup --records --edition {edition}"));
+        assert!(told.contains("the seeds in 6 records"), "{told}");
+    }
+    let found = site.json("tournament show cup");
+    assert_eq!(
+        (&found["beacon"]["value"], &found["beacon"]["first_edition"]),
+        (&json!(VALUE), &json!(3))
+    );
+    let audit = site.tell("audit cup");
+    assert!(audit.contains("tournament beacon"), "{audit}");
+
+    for edition in [2, 3] {
+        let to = site.bots.path().join(format!("export-{edition}"));
+        let words = format!("tournament export cup --records --edition {edition} --out");
+        done(&site.command(&site.organiser, &words).arg(&to).output().unwrap());
+        for path in [to.clone(), to.join("records")] {
+            let told = support::succeed(&["verify", path.to_str().unwrap()]);
+            assert!(told.contains("6 matches follow from the published seed"), "{told}");
+        }
+    }
+    no_tampering_passes(&site.bots.path().join("export-3"));
+}
+
+/// Copies an export, lets it be changed, and expects that verification says `part`.
+fn tamper(export: &Path, part: &str, change: impl FnOnce(&Path)) {
+    let copy = export.with_file_name("tampered");
+    let mut files = vec![PathBuf::from("tournament.json"), PathBuf::from("matches.jsonl")];
+    let records = support::files(&export.join("records"));
+    files.extend(records.iter().map(|path| path.strip_prefix(export).unwrap().to_owned()));
+    fs::create_dir_all(copy.join("records")).unwrap();
+    for file in &files {
+        fs::copy(export.join(file), copy.join(file)).unwrap();
+    }
+    change(&copy);
+    for more in [&[][..], &["--json"]] {
+        let output = support::run(&[&["verify", copy.to_str().unwrap()][..], more].concat());
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{part}: {told}");
+        assert!(told.contains(part), "{told} lacks {part:?}");
+    }
+    fs::remove_dir_all(copy).unwrap();
+}
+
+/// Changes a file that is one JSON object.
+fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut object: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    change(&mut object);
+    fs::write(path, format!("{object:#}\n")).unwrap();
+}
+
+/// Changes a line of the matches.
+fn edit_match(export: &Path, number: usize, change: impl FnOnce(&mut Value)) {
+    let path = export.join("matches.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    let mut line = serde_json::from_str(&lines[number]).unwrap();
+    change(&mut line);
+    lines[number] = line.to_string();
+    fs::write(path, lines.join("\n") + "\n").unwrap();
+}
+
+/// Puts another seed into a record, and a seal that is right for it.
+fn reseed(record: &Path, seed: &str) {
+    let text = fs::read_to_string(record).unwrap();
+    let place = text.find("\"seed\":\"").unwrap() + 8;
+    let text = format!("{}{seed}{}", &text[..place], &text[place + 64..]);
+    let last = text.trim_end().rfind('\n').unwrap() + 1;
+    let seal = blake3::hash(&text.as_bytes()[..last]).to_hex();
+    let place = text.rfind("\"seal\":\"").unwrap() + 8;
+    fs::write(record, format!("{}{seal}{}", &text[..place], &text[place + 64..])).unwrap();
+}
+
+fn no_tampering_passes(export: &Path) {
+    let other = "5e".repeat(32);
+    let record = |export: &Path, number: u32| export.join(format!("records/{number:06}.jsonl"));
+    let told = format!("match 1 has the seed {other}, the published seed gives ");
+    tamper(export, &told, |copy| reseed(&record(copy, 1), &other));
+    tamper(export, "match 2 ", |copy| {
+        fs::copy(record(copy, 3), record(copy, 2)).unwrap();
+    });
+    tamper(export, "no match of this number", |copy| {
+        fs::copy(record(copy, 3), record(copy, 6)).unwrap();
+    });
+    let told = "the committed seed and the beacon give";
+    tamper(export, told, |copy| {
+        edit(&copy.join("tournament.json"), |file| file["beacon"]["value"] = json!("1a17e"));
+    });
+    tamper(export, told, |copy| {
+        edit(&copy.join("tournament.json"), |file| file["beacon"] = Value::Null);
+    });
+    tamper(export, told, |copy| {
+        edit(&copy.join("tournament.json"), |file| file["source"]["seed"] = json!(other));
+    });
+    for key in ["seed", "seed_hash"] {
+        tamper(export, "that was published at creation", |copy| {
+            edit(&copy.join("tournament.json"), |file| file[key] = json!(other));
+        });
+    }
+    // Whoever changes the seed of the edition and all that follows from it cannot change the hash.
+    tamper(export, "match 0: it is exported with", |copy| {
+        edit(&copy.join("tournament.json"), |file| {
+            file["source"]["bots"].as_array_mut().unwrap().swap(0, 1);
+        });
+    });
+    let told = format!("match 4: it is exported with the seed {other}, the published seed gives ");
+    tamper(export, &told, |copy| edit_match(copy, 4, |line| line["seed"] = json!(other)));
+    tamper(export, "match 4: it is exported with the seed", |copy| {
+        edit_match(copy, 4, |line| line["deal"] = json!(4));
+    });
+    tamper(export, "match 5: it is exported with", |copy| {
+        edit_match(copy, 5, |line| line["seats"].as_array_mut().unwrap().reverse());
+    });
+    tamper(export, "match 5 is missing", |copy| {
+        let path = copy.join("matches.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().take(5).collect();
+        fs::write(path, lines.join("\n") + "\n").unwrap();
+    });
+}
