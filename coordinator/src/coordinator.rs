@@ -24,6 +24,8 @@ use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
 use crate::kept::Kept;
 use crate::leader::{Election, Leadership};
+use crate::match_audit::shadow::Shadows;
+use crate::match_audit::{AuditRound, Auditor};
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
@@ -32,6 +34,7 @@ use crate::rpc::{
     self, Budgets, Changes, EditionWatches, Playing, ServeError, Shared, Tls, Turns, Watched,
 };
 use crate::store::Store;
+use crate::suspension::{Suspended, Suspensions};
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
@@ -161,6 +164,8 @@ impl Coordinator {
             watched: Watched::default(),
             edition_watches: EditionWatches::default(),
             budgets: Budgets::default(),
+            suspensions: Suspensions::default(),
+            shadows: Shadows::default(),
             terms: config.terms,
             store,
             clearing,
@@ -240,6 +245,10 @@ impl Coordinator {
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
         let clearing = shared.clearing.clone();
         background.spawn(async move { clearing.run().await });
+        let (suspensions, pool) = (shared.suspensions.clone(), shared.pool.clone());
+        background.spawn(async move { suspensions.run(&pool).await });
+        let (shadows, pool) = (shared.shadows.clone(), shared.pool.clone());
+        background.spawn(async move { shadows.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let changes = shared.changes.clone();
@@ -268,9 +277,12 @@ impl Coordinator {
     }
 }
 
-/// What the leader does: upkeep, opening editions, taking note of how fast they are played.
+/// What the leader does: upkeep, opening editions, taking note of how fast they are played, looking
+/// at what workers report a second time.
 async fn lead(shared: Shared, awake: Instant) {
-    let Shared { changes, dispatcher, .. } = &shared;
+    let Shared { changes, dispatcher, suspensions, .. } = &shared;
+    let (handout, store) = (Arc::clone(&shared.handout), shared.store.clone());
+    let auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock);
     let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
     let opener = Opener::new(shared.queue.clone(), shared.clock);
     let metrics = shared.queue.metrics();
@@ -278,7 +290,34 @@ async fn lead(shared: Shared, awake: Instant) {
         upkeep.run_since(awake, |round| tell(round, metrics, changes, dispatcher)),
         opener.run(|outcome| tell_opened(outcome, metrics, changes, dispatcher)),
         rpc::keep_pace(shared.clone()),
+        auditor.run(|round| tell_audited(round, metrics, changes, suspensions)),
     );
+}
+
+/// Says what a round of audits found, and lets those know who wait for it.
+fn tell_audited(
+    round: Result<AuditRound, Error>,
+    metrics: &Metrics,
+    changes: &Changes,
+    suspensions: &Suspensions,
+) {
+    let round = match round {
+        Ok(round) => round,
+        Err(error) => {
+            metrics.failed(Background::Auditor);
+            tracing::warn!(%error, "cannot recount; trying again");
+            return;
+        }
+    };
+    for (id, worker, reason) in &round.differences {
+        tracing::error!(%id, %worker, reason, "a worker reported what its record does not give");
+    }
+    for Suspended { worker, reason, .. } in &round.suspended {
+        suspensions.add(*worker, reason);
+    }
+    if !round.suspended.is_empty() {
+        changes.tell();
+    }
 }
 
 /// Says what a round of upkeep did, and lets those know who wait for it.

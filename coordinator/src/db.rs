@@ -35,6 +35,7 @@ pub mod files;
 pub mod held;
 pub mod listed;
 pub mod lots;
+pub mod match_audits;
 pub mod matches;
 pub mod offers;
 pub mod paces;
@@ -43,8 +44,10 @@ pub mod played;
 pub mod records;
 mod relay;
 pub mod results;
+pub mod shadows;
 pub mod shelves;
 pub mod standings;
+pub mod suspensions;
 pub mod takeover;
 pub mod tokens;
 pub mod tournaments;
@@ -53,6 +56,7 @@ pub mod trials;
 pub mod tricks;
 pub mod versions;
 pub mod voids;
+pub mod worker_figures;
 pub mod workers;
 
 /// The tables, step by step.

@@ -186,7 +186,7 @@ impl Metrics {
     /// Lets every series begin at nothing: one that appears with its first event hides that event
     /// from whoever asks for a rate.
     fn begin(&self) {
-        for of in [OF_LOT, OF_TRIAL] {
+        for of in [OF_LOT, OF_TRIAL, OF_SHADOW] {
             drop(self.leases.get_or_create(&Of { of }));
             for verdict in Verdict::ALL {
                 drop(self.reports.get_or_create(&Judged { of, verdict: word(verdict) }));
@@ -198,7 +198,9 @@ impl Metrics {
         for processor in [IDLE, BUSY_WORD] {
             drop(self.time_losses.get_or_create(&TimeLoss { processor }));
         }
-        for work in [Background::Allocator, Background::Upkeep, Background::Opener] {
+        let works =
+            [Background::Allocator, Background::Upkeep, Background::Opener, Background::Auditor];
+        for work in works {
             drop(self.failures.get_or_create(&Work { work: work.word() }));
         }
     }
@@ -284,6 +286,7 @@ pub(crate) enum Background {
     Allocator,
     Upkeep,
     Opener,
+    Auditor,
 }
 
 impl Background {
@@ -292,6 +295,7 @@ impl Background {
             Self::Allocator => "allocator",
             Self::Upkeep => "upkeep",
             Self::Opener => "opener",
+            Self::Auditor => "auditor",
         }
     }
 }
@@ -371,11 +375,16 @@ impl Observer {
 
 const OF_LOT: &str = "lot";
 const OF_TRIAL: &str = "trial";
+const OF_SHADOW: &str = "shadow";
 const IDLE: &str = "idle";
 const BUSY_WORD: &str = "busy";
 
 fn of(lease: Lease) -> &'static str {
-    if lease.version().is_some() { OF_TRIAL } else { OF_LOT }
+    match (lease.version(), lease.shadow()) {
+        (Some(_), _) => OF_TRIAL,
+        (_, Some(_)) => OF_SHADOW,
+        _ => OF_LOT,
+    }
 }
 
 fn word(verdict: Verdict) -> &'static str {

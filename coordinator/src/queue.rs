@@ -36,6 +36,7 @@ mod dispatch;
 mod keep;
 mod report;
 mod reporter;
+mod shadows;
 mod trials;
 mod upkeep;
 mod weigh;
@@ -50,7 +51,10 @@ pub use upkeep::{Clock, Round, Upkeep};
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
+use crate::db::lots::CountedLot;
+use crate::db::results::Played;
 use crate::db::{self, editions, lots, matches, results, shelves, standings};
+use crate::match_audit;
 use crate::metrics::Metrics;
 use crate::ranking::Tallies;
 
@@ -264,6 +268,7 @@ impl Queue {
         if !tried.is_empty() {
             held.extend(again(|| db::trials::renew(&self.pool, by, &tried, deadline)).await?);
         }
+        held.extend(self.renew_shadows(by, leases, deadline).await?);
         self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
@@ -280,6 +285,7 @@ impl Queue {
         if !tried.is_empty() {
             held.extend(again(|| db::trials::give_back(&self.pool, by, &tried)).await?);
         }
+        held.extend(self.give_back_shadows(by, leases).await?);
         self.metrics.given_back(held.len());
         self.refuse_others(Refused::GiveBack, by, leases, held.len()).await?;
         Ok(held)
@@ -334,7 +340,8 @@ impl Queue {
             transaction.commit().await?;
             Ok(failed)
         });
-        let failed = failed.await?;
+        let mut failed = failed.await?;
+        failed.extend(self.fail_shadows(failures, now).await?);
         for failure in failures {
             let counted = failed.iter().any(|failed| failed.lease == failure.lease);
             let granted = usize::from(counted);
@@ -368,7 +375,8 @@ impl Queue {
             let woken = lots::wake(&self.pool, now).await?;
             Ok(Expired { failed, woken })
         });
-        let expired = expired.await?;
+        let mut expired = expired.await?;
+        expired.failed.extend(self.expire_shadows(now).await?);
         self.metrics.expired(expired.failed.len());
         Ok(expired)
     }
@@ -466,33 +474,41 @@ pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Res
 
 /// Counts some lots, in a transaction of the caller's.
 async fn count(db: &mut PgConnection, edition: EditionId) -> Result<Counted, Error> {
-    let ranges = lots::count(&mut *db, edition).await?;
-    let lots = ranges.len();
+    let mut counted = lots::count(&mut *db, edition).await?;
+    let lots = counted.len();
     if lots == 0 {
         return Ok(Counted { lots, matches: 0 });
     }
     let game = editions::game(&mut *db, edition).await?;
-    let (firsts, pasts) = joined(ranges);
+    counted.sort_unstable_by_key(|lot| lot.first);
+    let (firsts, pasts) = joined(&counted);
     let mut tallies = Tallies::new(game);
-    for played in results::of_ranges(&mut *db, edition, &firsts, &pasts).await? {
+    let results = results::of_ranges(&mut *db, edition, &firsts, &pasts).await?;
+    for played in &results {
         tallies.add(&played.outcome());
     }
+    let reported_by = |played: &Played| {
+        let behind = counted.partition_point(|lot| lot.first <= played.number.0);
+        let lot = counted[..behind].last()?;
+        lot.worker.map(WorkerId).zip(lot.reported_at)
+    };
+    match_audit::order(&mut *db, edition, &results, reported_by).await?;
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
     let matches = tallies.matches();
     editions::count(&mut *db, edition, matches).await?;
     Ok(Counted { lots, matches })
 }
 
-/// Ranges of numbers, neighbours joined: the beginnings, and the ends.
-fn joined(mut ranges: Vec<(i64, i64)>) -> (Vec<i64>, Vec<i64>) {
-    ranges.sort_unstable();
+/// The matches of lots in order, as ranges of numbers, neighbours joined: the beginnings, and the
+/// ends.
+fn joined(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
     let mut ends: (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
-    for (first, past) in ranges {
+    for lot in lots {
         match ends.1.last_mut() {
-            Some(last) if *last == first => *last = past,
+            Some(last) if *last == lot.first => *last = lot.past,
             _ => {
-                ends.0.push(first);
-                ends.1.push(past);
+                ends.0.push(lot.first);
+                ends.1.push(lot.past);
             }
         }
     }
@@ -517,11 +533,13 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::{CountedLot, joined};
 
     #[test]
     fn neighbours_are_joined() {
-        assert_eq!(joined(vec![(8, 9), (0, 4), (4, 8), (20, 21)]), (vec![0, 20], vec![9, 21]));
-        assert_eq!(joined(Vec::new()), (Vec::new(), Vec::new()));
+        let lot = |(first, past)| CountedLot { first, past, worker: None, reported_at: None };
+        let lots = [(0, 4), (4, 8), (8, 9), (20, 21)].map(lot);
+        assert_eq!(joined(&lots), (vec![0, 20], vec![9, 21]));
+        assert_eq!(joined(&[]), (Vec::new(), Vec::new()));
     }
 }

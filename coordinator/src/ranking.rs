@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 
 pub mod collusion;
 mod meetings;
+pub mod residual;
 mod spread;
 
 pub use meetings::{Meeting, Meetings};

@@ -35,6 +35,7 @@ mod playing;
 mod ranking;
 mod reply_times;
 mod serve;
+mod shadow;
 mod status;
 mod submission;
 mod token;
@@ -44,6 +45,7 @@ mod turns;
 mod voiding;
 mod watched;
 mod worker;
+mod worker_audit;
 
 pub use admission::Budgets;
 pub use edition_watch::EditionWatches;
@@ -66,10 +68,12 @@ use crate::db::tournaments::Tournament;
 use crate::db::{audit as log, bots, tournaments};
 use crate::kept::Kept;
 use crate::leader::Leadership;
+use crate::match_audit::shadow::Shadows;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
 use crate::ranking::collusion::Collusion;
 use crate::reply_times::ReplyTimes;
 use crate::store::Store;
+use crate::suspension::Suspensions;
 use crate::tournament::handout::Handout;
 use status::{later, missing};
 
@@ -123,6 +127,10 @@ pub struct Shared {
     pub edition_watches: EditionWatches,
     /// The memory that messages may take, and the calls that may be open.
     pub budgets: Budgets,
+    /// Workers that are suspended.
+    pub suspensions: Suspensions,
+    /// Matches that wait for a second worker.
+    pub shadows: Shadows,
     /// Tells the time.
     pub clock: Clock,
 }

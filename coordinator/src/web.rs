@@ -35,6 +35,7 @@ mod submit;
 mod tournament;
 mod version;
 mod void;
+mod workers;
 
 use std::io;
 use std::sync::Arc;
@@ -122,6 +123,9 @@ fn routes(shared: Shared) -> Router {
         .route("/matches/{edition}/{number}/record", get(replay::record))
         .route("/matches/{edition}/{number}/retry", post(actions::retry))
         .route("/queue", get(queue::show))
+        .route("/workers", get(workers::show))
+        .route("/workers/suspend", post(workers::suspend))
+        .route("/workers/reinstate", post(workers::reinstate))
         .route("/login", get(session::form).post(session::login))
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style))

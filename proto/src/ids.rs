@@ -131,7 +131,8 @@ impl FromStr for MatchId {
     }
 }
 
-/// A lease of a lot, or of a version that is to be tried: `edition` is [`EditionId::TRIALS`] then.
+/// A lease of a lot, or of a version that is to be tried: `edition` is [`EditionId::TRIALS`] then;
+/// or of a match that is played once more ([`Lease::shadow`]).
 /// It stays good until the lot is reported, given back, failed or overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lease {
@@ -151,6 +152,19 @@ impl Lease {
     pub fn of_trial(version: VersionId, attempt: Attempt) -> Self {
         let number = LotNumber(version.0.into());
         Self { lot: LotId { edition: EditionId::TRIALS, number }, attempt }
+    }
+
+    /// The lease of a match that is played once more: the edition is a negative number, which no
+    /// edition has.
+    pub fn of_shadow(id: MatchId, attempt: Attempt) -> Self {
+        let edition = EditionId(-id.edition.0);
+        Self { lot: LotId { edition, number: LotNumber(id.number.0) }, attempt }
+    }
+
+    /// The match that is played once more under this lease; nothing if it is a lot's or a trial's.
+    pub fn shadow(&self) -> Option<MatchId> {
+        let edition = self.lot.edition.0.checked_neg().filter(|edition| *edition > 0)?;
+        Some(MatchId { edition: EditionId(edition), number: MatchNumber(self.lot.number.0) })
     }
 
     /// The version that is tried under this lease; nothing if it is a lot's.
@@ -176,6 +190,10 @@ mod tests {
         assert_eq!((trial.version(), trial.to_string()), (Some(VersionId(7)), "0/7#2".to_owned()));
         let lot = LotId { edition: EditionId(1), number: LotNumber(7) };
         assert_eq!(Lease { lot, attempt: Attempt(2) }.version(), None);
+        let id = MatchId { edition: EditionId(3), number: MatchNumber(0) };
+        let shadow = Lease::of_shadow(id, Attempt(1));
+        assert_eq!((shadow.shadow(), shadow.version()), (Some(id), None));
+        assert_eq!((trial.shadow(), Lease { lot, attempt: Attempt(2) }.shadow()), (None, None));
     }
 
     #[test]

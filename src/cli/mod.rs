@@ -32,6 +32,7 @@ mod try_;
 mod up;
 mod verify;
 pub(crate) mod worker;
+mod workers;
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -75,6 +76,7 @@ enum Command {
     Token(token::Tokens),
     Cert(cert::Cert),
     Audit(audit::Audit),
+    Workers(workers::Workers),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
@@ -159,6 +161,7 @@ pub(crate) fn run() -> ExitCode {
             Command::Token(token) => token.run(),
             Command::Cert(cert) => cert.run(),
             Command::Audit(audit) => audit.run(),
+            Command::Workers(workers) => workers.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),
         },

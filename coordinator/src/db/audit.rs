@@ -1,7 +1,7 @@
 //! Who changed what: a log that only grows.
 //!
 //! A line is written in the transaction of its change, so that neither is there without the other.
-//! Its subject begins with the name of the tournament, unless it is about a token. What was so
+//! Its subject begins with the name of the tournament, unless it is about a token or a worker. What was so
 //! before the change and after it is in its detail, as `before` and `after`.
 
 use arbiter_proto::ids::TokenId;
@@ -81,7 +81,8 @@ pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change
         SELECT a.id, a.at, a.token, t.name, t.role, a.action, a.subject, a.detail
         FROM audit a LEFT JOIN tokens t ON t.id = a.token
         WHERE ($1::text IS NULL
-                OR (split_part(a.subject, ' ', 1) = $1 AND a.action NOT LIKE 'token %'))
+                OR (split_part(a.subject, ' ', 1) = $1 AND a.action NOT LIKE 'token %'
+                    AND a.action NOT LIKE 'worker %'))
             AND ($2::text IS NULL OR t.name = $2 OR t.id::text = $2)
             AND ($3::timestamptz IS NULL OR a.at >= $3)
             AND ($4::bigint IS NULL OR a.id < $4)

@@ -7,13 +7,16 @@ use time::OffsetDateTime;
 /// What is left of a tournament beside its shelves, edition by edition: the tables, and by which
 /// column of its key a bit is cut off. Those of shelves are among them for tournaments without one.
 /// Faults stay: they are few, and those who count them (`arbiter_faults_total`) would be alarmed.
-const ROWS: [(&str, &str); 13] = [
+const ROWS: [(&str, &str); 16] = [
     ("records", "number"),
     ("evidence", "number"),
     ("files", "number"),
     ("results", "number"),
     ("matches", "number"),
     ("voids", "number"),
+    ("match_audits", "number"),
+    ("worker_residuals", "worker"),
+    ("residual_checks", "edition"),
     ("awaited", "number"),
     ("lot_order", "before"),
     ("lots", "number"),

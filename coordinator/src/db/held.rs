@@ -90,6 +90,12 @@ pub async fn needs_bundle(
               AND (v.digest = $2 OR EXISTS (
                   SELECT FROM playing JOIN bots house ON house.id = playing.bot
                   WHERE house.tournament = b.tournament AND house.owner IS NULL))
+        ) OR EXISTS (
+            SELECT FROM match_audits a
+            JOIN matches m ON m.edition = a.edition AND m.number = a.number
+            JOIN entrants e ON e.edition = a.edition AND e.entrant = ANY (m.seats)
+            JOIN playing ON playing.id = e.version
+            WHERE a.state = 'leased' AND a.second_worker IN (SELECT worker FROM ours)
         )";
     sqlx::query_scalar(statement).bind(token.0).bind(digest.as_slice()).fetch_one(db).await
 }

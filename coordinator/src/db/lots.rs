@@ -412,9 +412,8 @@ fn lease(row: &PgRow) -> Result<Lease, Error> {
 /// So many lots are counted at once, at most.
 pub const COUNTED: usize = 4096;
 
-/// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns the ranges
-/// of their matches: each one's first, and the one after its last. Two that count at the same time
-/// get different lots. In a transaction, whose other statements wait for nobody longer than a moment
+/// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns them.
+/// Two that count at the same time get different lots. In a transaction, whose other statements wait for nobody longer than a moment
 /// either.
 ///
 /// # Errors
@@ -422,7 +421,7 @@ pub const COUNTED: usize = 4096;
 pub async fn count(
     connection: &mut PgConnection,
     edition: EditionId,
-) -> Result<Vec<(i64, i64)>, Error> {
+) -> Result<Vec<CountedLot>, Error> {
     const { assert!(COUNTED == 4096, "as the statement says") };
     // Whoever finds a lot that another one counts waits until that is certain, and then it is not
     // reported any more. To lock all of them first would cost as much as to count them. Others who
@@ -433,9 +432,22 @@ pub async fn count(
             SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported'
             ORDER BY number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
-        RETURNING first, first + count";
+        RETURNING first, first + count AS past, worker, reported_at";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
     sqlx::query_as(statement).bind(edition.0).fetch_all(connection).await
+}
+
+/// A lot whose results come into the standings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct CountedLot {
+    /// Its first match.
+    pub first: i64,
+    /// The match after its last.
+    pub past: i64,
+    /// The worker that reported it; none reported what was taken over.
+    pub worker: Option<i32>,
+    /// When.
+    pub reported_at: Option<OffsetDateTime>,
 }
 
 /// How many lots and matches of an edition are in a state.

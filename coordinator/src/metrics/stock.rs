@@ -20,7 +20,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::db::editions::EditionState;
 use crate::db::figures::{self, Counted, Wrongs};
-use crate::db::lots;
+use crate::db::match_audits::{self, AuditKind, AuditState};
+use crate::db::{lots, suspensions};
 use crate::rpc::Shared;
 
 /// What was read stays true for so long, ...
@@ -72,6 +73,12 @@ struct Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct State {
     state: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Audited {
+    kind: &'static str,
+    state: &'static str,
 }
 
 /// What there is, as it was read last.
@@ -186,6 +193,16 @@ impl Shelf {
         for (state, count) in figures::trials(&mut *db).await? {
             figures.trials.get_or_create(&State { state }).set(count);
         }
+        for kind in [AuditKind::Recount, AuditKind::Shadow] {
+            for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
+                drop(figures.audits.get_or_create(&audited(kind, state)));
+            }
+        }
+        for (kind, state, count) in match_audits::totals(&mut *db).await? {
+            figures.audits.get_or_create(&audited(kind, state)).set(count);
+        }
+        let suspended = suspensions::all(&mut *db).await?.len();
+        figures.suspended.set(i64::try_from(suspended).unwrap_or(i64::MAX));
         let since = now - shared.terms.lease;
         let (known, connected, slots) = figures::workers(&mut *db, since).await?;
         figures.workers.set(known);
@@ -213,6 +230,10 @@ impl Shelf {
     }
 }
 
+fn audited(kind: AuditKind, state: AuditState) -> Audited {
+    Audited { kind: kind.word(), state: state.word() }
+}
+
 /// What was read.
 #[derive(Debug, Default)]
 struct Figures {
@@ -226,6 +247,8 @@ struct Figures {
     bad_answers: Family<OfGame, Counter>,
     faults: Family<Kind, Counter>,
     trials: Family<State, Gauge>,
+    audits: Family<Audited, Gauge>,
+    suspended: Gauge,
     workers: Gauge,
     connected: Gauge,
     slots: Gauge,
@@ -283,6 +306,10 @@ impl Figures {
         registry.register("faults", text, self.faults.clone());
         let text = "Trials of submitted versions by state";
         registry.register("trials", text, self.trials.clone());
+        let text = "Matches that were looked at a second time, by how and with what result";
+        registry.register("match_audits", text, self.audits.clone());
+        let text = "Workers that are suspended";
+        registry.register("workers_suspended", text, self.suspended.clone());
         let text = "Workers that have ever said hello";
         registry.register("workers_known", text, self.workers.clone());
         let text = "Workers that are connected to any coordinator";

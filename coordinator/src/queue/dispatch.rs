@@ -369,7 +369,7 @@ impl Allocator {
 }
 
 /// The matches of leased lots, those of the first lot first, and what their seats begin with.
-async fn due(
+pub(super) async fn due(
     db: &mut PgConnection,
     edition: EditionId,
     lots: &[Leased],

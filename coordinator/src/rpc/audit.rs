@@ -1,7 +1,10 @@
-//! The audit log, for organisers.
+//! The audit log and the audit of workers, for organisers.
 
 use arbiter_proto::v1::audit_service_server::AuditService;
-use arbiter_proto::v1::{Change, ListChangesRequest, ListChangesResponse};
+use arbiter_proto::v1::{
+    Change, ListChangesRequest, ListChangesResponse, ListWorkersRequest, ListWorkersResponse,
+    ReinstateWorkerRequest, ReinstateWorkerResponse, SuspendWorkerRequest, SuspendWorkerResponse,
+};
 use tonic::{Request, Response, Status};
 
 use super::status::{database, time_of};
@@ -31,6 +34,34 @@ impl AuditService for Shared {
         changes.truncate(limit as usize);
         let changes = changes.into_iter().map(message).collect();
         Ok(Response::new(ListChangesResponse { changes }))
+    }
+
+    async fn list_workers(
+        &self,
+        request: Request<ListWorkersRequest>,
+    ) -> Result<Response<ListWorkersResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let ListWorkersRequest { tournament } = request.into_inner();
+        Ok(Response::new(self.audited_workers(&who, &tournament).await?))
+    }
+
+    async fn suspend_worker(
+        &self,
+        request: Request<SuspendWorkerRequest>,
+    ) -> Result<Response<SuspendWorkerResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        let SuspendWorkerRequest { worker, reason } = request.into_inner();
+        self.suspend_worker_now(&who, &worker, &reason).await?;
+        Ok(Response::new(SuspendWorkerResponse {}))
+    }
+
+    async fn reinstate_worker(
+        &self,
+        request: Request<ReinstateWorkerRequest>,
+    ) -> Result<Response<ReinstateWorkerResponse>, Status> {
+        let who = self.admit(&request, Role::Organiser).await?;
+        self.reinstate_worker_now(&who, &request.into_inner().worker).await?;
+        Ok(Response::new(ReinstateWorkerResponse {}))
     }
 }
 

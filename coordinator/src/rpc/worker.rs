@@ -50,7 +50,7 @@ use crate::tournament::trial::{self, TrialError};
 
 mod reports;
 
-use reports::fate;
+pub(super) use reports::fate;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -238,8 +238,10 @@ impl Session {
         let mut checks = tokio::time::interval(lease / CHECKS);
         let (mut left, mut over) =
             (pin!(self.outbound.closed()), pin!(self.shared.changes.ended()));
+        let mut out = pin!(self.shared.suspensions.wait(self.worker));
         while done.is_ok() {
             done = tokio::select! {
+                reason = &mut out => Err(suspended(&reason).into()),
                 _ = checks.tick() => self.check().await,
                 message = inbound.message() => match message {
                     Ok(Some(message)) => self.heard(message, &mut tasks).await,
@@ -300,6 +302,9 @@ impl Session {
 
     /// Does what a worker asks for.
     async fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
+        if let Some(reason) = self.shared.suspensions.reason(self.worker) {
+            return Err(suspended(&reason).into());
+        }
         match message.say {
             Some(Say::Room(room)) => {
                 let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
@@ -329,8 +334,8 @@ impl Session {
 
     /// Asks for something to do.
     fn ask(&self, tasks: &mut Tasks) {
-        let (dispatcher, worker) = (self.shared.dispatcher.clone(), self.worker);
-        tasks.asking.spawn(async move { dispatcher.next_for(Some(worker)).await });
+        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
+        tasks.asking.spawn(async move { shared.next_task(worker).await });
     }
 
     /// Sends a lot that was asked for. What cannot be sent is given back.
@@ -429,6 +434,15 @@ impl Session {
                 let _memory = memory;
                 let span = Span::follow("trial stored", parent.as_ref());
                 shared.end_trial(worker, lease, tried, came, span).await
+            };
+            tasks.reporting.spawn(end.in_current_span());
+            return Ok(());
+        }
+        if lease.shadow().is_some() {
+            let (shared, worker) = (Arc::clone(&self.shared), self.worker);
+            let end = async move {
+                let _memory = memory;
+                shared.end_shadow(worker, lease, report, came).await
             };
             tasks.reporting.spawn(end.in_current_span());
             return Ok(());

@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::schedule::Schedule;
 
+mod audit;
 mod check;
 mod inline;
 mod official;
@@ -23,6 +24,7 @@ mod read;
 mod source;
 mod submissions;
 
+pub use audit::{Audit, Share};
 use source::Source;
 pub use submissions::{Moment, Submissions};
 
@@ -55,6 +57,8 @@ pub struct TournamentFile {
     pub rerun: Rerun,
     /// How bots come, change and go.
     pub submissions: Submissions,
+    /// How much of what workers report is looked at a second time.
+    pub audit: Audit,
     /// Where the house bots are, as written: the command line submits them.
     pub house: Vec<String>,
     /// How long a match is expected to take, if the organiser knows better than we do.
@@ -119,7 +123,7 @@ impl TournamentFile {
     }
 
     /// The file as it is stored and shown: everything but the seed and the beacon, which the database
-    /// keeps by themselves, nothing left out.
+    /// keeps by themselves. What else is left out is as in [`Audit::OFFICIAL`].
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {
@@ -143,6 +147,10 @@ impl TournamentFile {
             "submissions": self.submissions,
             "house": { "bots": self.house },
         });
+        // A coordinator of the version before refuses keys that it does not know.
+        if self.audit != Audit::OFFICIAL {
+            file["audit"] = json!(self.audit);
+        }
         if let Some(expected) = self.expected {
             file["expected"] = json!(expected);
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
-use arbiter_proto::ids::{EditionId, LotId, MatchNumber};
+use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
 use arbiter_proto::v1;
 use serde_json::{Map, Value, json};
@@ -85,7 +85,7 @@ impl Handout {
     pub async fn lot(&self, work: Work, lease_ms: i64) -> Result<v1::Lot, HandoutError> {
         let Work { lot, matches } = work;
         let id = lot.lease.lot;
-        let constants = self.constants(id.edition).await?;
+        let constants = self.constants(edition_of(lot.lease)).await?;
         let nonsense = |what| HandoutError::Nonsense { lot: id, what };
         let matches = matches.into_iter().map(|due| constants.one(due).map_err(nonsense));
         let mut span = Span::follow("lot leased", constants.trace.as_ref());
@@ -107,7 +107,7 @@ impl Handout {
     /// If the database fails, or what it has makes no sense.
     pub async fn check_of(&self, work: &Work) -> Result<LotCheck, HandoutError> {
         let id = work.lot.lease.lot;
-        let constants = self.constants(id.edition).await?;
+        let constants = self.constants(edition_of(work.lot.lease)).await?;
         let matches = work.matches.iter().map(|due| &due.planned);
         constants.checker.lot(matches).map_err(|what| HandoutError::Nonsense { lot: id, what })
     }
@@ -137,6 +137,22 @@ impl Handout {
         check.map(Some).map_err(|what| HandoutError::Nonsense { lot: id, what })
     }
 
+    /// A match as workers are told of it, with the game and the settings of its lot.
+    ///
+    /// # Errors
+    /// As [`Handout::lot`].
+    pub async fn one(
+        &self,
+        edition: EditionId,
+        due: Due,
+    ) -> Result<(String, String, v1::Match), HandoutError> {
+        let constants = self.constants(edition).await?;
+        // A lot of one match is named after it.
+        let lot = LotId { edition, number: LotNumber(-1 - due.planned.number.0) };
+        let told = constants.one(due).map_err(|what| HandoutError::Nonsense { lot, what })?;
+        Ok((constants.game.clone(), constants.settings.clone(), told))
+    }
+
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
         let known = || self.editions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(constants) = known().get(&edition) {
@@ -150,6 +166,11 @@ impl Handout {
         }
         Ok(constants)
     }
+}
+
+/// The edition of what is leased, if it is a lot or a match that is played once more.
+fn edition_of(lease: Lease) -> EditionId {
+    lease.shadow().map_or(lease.lot.edition, |id| id.edition)
 }
 
 impl Constants {

@@ -43,6 +43,11 @@ impl Done {
                 Submitting it again brings it back."
                 .to_owned(),
             "reinstate" => "The bot was reinstated: it takes part again.".to_owned(),
+            "suspend" => {
+                "The worker was suspended. Its matches count until they are declared void."
+                    .to_owned()
+            }
+            "reinstate-worker" => "The worker may play again.".to_owned(),
             _ => return html! {},
         };
         html! { p.done role="status" { (note) } }

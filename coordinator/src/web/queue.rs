@@ -46,7 +46,10 @@ pub(super) async fn show(
         }
         h2 { "Workers" }
         p { (connected.count()) " workers are connected, with " (slots) " slots." }
-        @if organiser { (page::wide("Workers", &machines(&known, &held, now))) }
+        @if organiser {
+            (page::wide("Workers", &machines(&known, &held, now)))
+            p { a href="/workers" { "What the audit of workers found" } }
+        }
         @else { p { (known.len()) " workers are known; organisers see which." } }
     };
     Ok(page::page("Workers and queue", &session, &body))

@@ -11,7 +11,7 @@ use tonic::Status;
 use super::super::Shared;
 use super::super::status::database;
 use super::REASON;
-use crate::db::{self, traces, workers};
+use crate::db::{self, suspensions, traces, workers};
 use crate::queue::{self, Failure, Report};
 use crate::tournament::HandoutError;
 use crate::tournament::score_check::LotCheck;
@@ -23,7 +23,10 @@ impl Shared {
         let Hello { name, build, sandbox, .. } = hello;
         let greeted = workers::greet(&self.pool, token, name, sandbox, build, self.now()).await;
         if let Some(worker) = greeted.map_err(database)? {
-            return Ok(worker);
+            return match suspensions::reason(&self.pool, worker).await.map_err(database)? {
+                Some(reason) => Err(suspended(&reason)),
+                None => Ok(worker),
+            };
         }
         tracing::warn!(%token, name, "refused: the worker's name belongs to another token");
         let owner = workers::owner(&self.pool, name).await.map_err(database)?;
@@ -105,7 +108,7 @@ impl Shared {
     }
 
     /// A report that will never be stored: the attempt has failed.
-    pub(super) async fn malformed(
+    pub(in crate::rpc) async fn malformed(
         &self,
         worker: WorkerId,
         lease: Lease,
@@ -122,8 +125,17 @@ impl Shared {
     }
 }
 
+/// What a suspended worker is told: how its reports are judged is for organisers to see.
+fn suspended(reason: &str) -> Status {
+    tracing::warn!(reason, "a suspended worker is refused");
+    Status::failed_precondition(
+        "this worker is suspended: it gets nothing to play, and its reports are refused; ask the \
+         organiser (arbiter workers)",
+    )
+}
+
 /// What became of a report, as a message.
-pub(super) fn fate(verdict: queue::Verdict) -> Fate {
+pub(in crate::rpc) fn fate(verdict: queue::Verdict) -> Fate {
     match verdict {
         queue::Verdict::Accepted => Fate::Accepted,
         queue::Verdict::Repeated => Fate::Repeated,

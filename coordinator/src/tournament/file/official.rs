@@ -6,7 +6,7 @@ use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use serde_json::{Map, Value, json};
 
-use super::{Rerun, Submissions, TournamentFile, object};
+use super::{Audit, Rerun, Submissions, TournamentFile, object};
 use crate::schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
 
 /// The word for the boards of official tournaments.
@@ -46,6 +46,7 @@ impl TournamentFile {
             seed: None,
             rerun: Rerun::EverySubmission,
             submissions: Submissions::OFFICIAL,
+            audit: Audit::OFFICIAL,
             house: Vec::new(),
             beacon: None,
             expected: None,

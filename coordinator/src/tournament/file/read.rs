@@ -43,6 +43,7 @@ impl TournamentFile {
         let (schedule, boards) = schedule(source, &official)?;
         let clock = object(&official.clock);
         let limits = object(&official.limits);
+        let audit = object(&official.audit);
         let file = Self {
             name,
             params,
@@ -56,6 +57,7 @@ impl TournamentFile {
             beacon: beacon(source)?,
             rerun: top(source, "rerun")?.unwrap_or(official.rerun),
             submissions: submissions(source, &official)?,
+            audit: section(source, "audit", &audit, &keys(&audit), from_value)?,
             house: house(source)?,
             expected: top::<Micros>(source, "expected")?,
         };

@@ -27,8 +27,8 @@ pub(super) struct Source {
 }
 
 /// The sections there are.
-pub(super) const SECTIONS: [&str; 6] =
-    ["params", "schedule", "clock", "limits", "submissions", "house"];
+pub(super) const SECTIONS: [&str; 7] =
+    ["params", "schedule", "clock", "limits", "submissions", "audit", "house"];
 
 impl Source {
     /// Reads TOML.

@@ -34,6 +34,7 @@ fn files_round_trip_as_json() {
     let files = [
         "seed = \"x\"\nrerun = \"manual\"\nexpected = \"2s\"\n[house]\nbots = [\"a\", \"b/c\"]",
         "ponder = \"allow\"\n[clock]\nkind = \"cpu\"\n[limits]\nmemory = \"1GB\"\ncpus = 2",
+        "[audit]\nreplay = \"0%\"\nshadow = \"12.5%\"",
         "[submissions]\npreflight = false\nwindow = \"0ms\"\ncloses = \"2027-03-01T12:00:00+01:00\"",
     ];
     for game in GameName::ALL {
@@ -278,7 +279,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "colour = 1",
-        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions and house",
+        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions, audit and house",
     ),
     (
         "gomoku",
@@ -392,4 +393,19 @@ fn boards_beside_the_file_become_part_of_it() {
 fn stored_nonsense_is_refused() {
     let error = TournamentFile::from_json(&json!([])).unwrap_err().to_string();
     assert_eq!(error, "the tournament file: it is stored as an object");
+}
+
+#[test]
+fn audits_are_shares() {
+    let read = |lines| file("tricks", lines).unwrap().audit;
+    assert_eq!(read(""), Audit { replay: Share::percent(5), shadow: Share::percent(1) });
+    let none = Audit { replay: Share::percent(0), shadow: Share::ALL };
+    assert_eq!(read("[audit]\nreplay = \"0%\"\nshadow = \"100%\""), none);
+    let cause = "write a share from \"0%\" to \"100%\" with at most two decimals, as in \"5%\"";
+    let found = refusal("tricks", "[audit]\nshadow = \"101%\"");
+    assert_eq!(found, format!("line 4: [audit] shadow = \"101%\": {cause}"));
+    let found = refusal("tricks", "[audit]\nshadow = \"1%\"\nreplay = 5");
+    assert_eq!(found, format!("line 5: [audit] replay = 5: {cause}"));
+    let found = refusal("tricks", "[audit]\nrepeat = \"1%\"");
+    assert!(found.contains("there is no such key; [audit] has replay and shadow"), "{found}");
 }

@@ -1,0 +1,286 @@
+//! What is found out about workers: matches that are recounted from their records, and matches that
+//! a second worker plays again. A row is written when its match is counted.
+
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+/// How a match is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[sqlx(type_name = "audit_kind", rename_all = "lowercase")]
+pub enum AuditKind {
+    /// Its record is replayed through the rules.
+    Recount,
+    /// Another worker plays it again, and the transcripts are compared.
+    Shadow,
+}
+
+impl AuditKind {
+    /// The word for it, as in the database.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Recount => "recount",
+            Self::Shadow => "shadow",
+        }
+    }
+}
+
+/// Where that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "audit_state", rename_all = "lowercase")]
+pub enum AuditState {
+    /// It is still to be done.
+    Waiting,
+    /// The second play goes on.
+    Leased,
+    /// Both came to the same.
+    Agreed,
+    /// They did not.
+    Disagreed,
+    /// The record is no record at all.
+    Unreadable,
+    /// There is no record.
+    Absent,
+    /// It cannot be done here.
+    Skipped,
+}
+
+impl AuditState {
+    /// The word for it, as in the database.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Leased => "leased",
+            Self::Agreed => "agreed",
+            Self::Disagreed => "disagreed",
+            Self::Unreadable => "unreadable",
+            Self::Absent => "absent",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A match that is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The match.
+    pub number: MatchNumber,
+    /// How.
+    pub kind: AuditKind,
+    /// The worker that reported it.
+    pub worker: WorkerId,
+    /// When.
+    pub reported_at: OffsetDateTime,
+}
+
+/// Has matches of an edition looked at which were counted just now.
+///
+/// # Errors
+/// If the database fails.
+pub async fn add(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    chosen: &[Chosen],
+) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO match_audits (edition, number, kind, worker, reported_at)
+        SELECT $1, u.number, u.kind::audit_kind, u.worker, u.reported_at
+        FROM unnest($2::bigint[], $3::text[], $4::int[], $5::timestamptz[])
+            AS u (number, kind, worker, reported_at)
+        ON CONFLICT (edition, number, kind) DO NOTHING";
+    let numbers: Vec<_> = chosen.iter().map(|chosen| chosen.number.0).collect();
+    let kinds: Vec<_> = chosen.iter().map(|chosen| chosen.kind.word()).collect();
+    let workers: Vec<_> = chosen.iter().map(|chosen| chosen.worker.0).collect();
+    let times: Vec<_> = chosen.iter().map(|chosen| chosen.reported_at).collect();
+    let query = sqlx::query(statement).bind(edition.0).bind(numbers).bind(kinds);
+    query.bind(workers).bind(times).execute(db).await.map(drop)
+}
+
+/// A record that waits to be recounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The match.
+    pub id: MatchId,
+    /// How often it could not be read so far.
+    pub faults: i16,
+}
+
+impl FromRow<'_, PgRow> for Waiting {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let edition = EditionId(row.try_get("edition")?);
+        let number = MatchNumber(row.try_get("number")?);
+        Ok(Self { id: MatchId { edition, number }, faults: row.try_get("faults")? })
+    }
+}
+
+/// Records that wait to be recounted, at most 16, those that failed least often first.
+///
+/// # Errors
+/// If the database fails.
+pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>, Error> {
+    let statement = "
+        SELECT edition, number, faults FROM match_audits
+        WHERE kind = 'recount' AND state = 'waiting'
+        ORDER BY faults, edition, number LIMIT 16";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// Ends the recount of a match, and returns the worker that reported it; nothing if it was over.
+///
+/// # Errors
+/// If the database fails.
+pub async fn end_recount(
+    db: impl PgExecutor<'_>,
+    id: MatchId,
+    state: AuditState,
+    reason: Option<&str>,
+    now: OffsetDateTime,
+) -> Result<Option<WorkerId>, Error> {
+    let statement = "
+        UPDATE match_audits SET state = $3, reason = left($4, 4000), ended_at = $5
+        WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'
+        RETURNING worker";
+    let query = sqlx::query_scalar(statement).bind(id.edition.0).bind(id.number.0).bind(state);
+    let worker: Option<i32> = query.bind(reason).bind(now).fetch_optional(db).await?;
+    Ok(worker.map(WorkerId))
+}
+
+/// Has a match played once more whose record was to be recounted and cannot be.
+///
+/// # Errors
+/// If the database fails.
+pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
+    let statement = "
+        INSERT INTO match_audits (edition, number, kind, worker, reported_at)
+        SELECT edition, number, 'shadow', worker, reported_at FROM match_audits
+        WHERE edition = $1 AND number = $2 AND kind = 'recount'
+        ON CONFLICT (edition, number, kind) DO NOTHING";
+    sqlx::query(statement).bind(id.edition.0).bind(id.number.0).execute(db).await.map(drop)
+}
+
+/// Takes note that a record could not be read this time.
+///
+/// # Errors
+/// If the database fails.
+pub async fn put_off(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
+    let statement = "
+        UPDATE match_audits SET faults = faults + 1
+        WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'";
+    sqlx::query(statement).bind(id.edition.0).bind(id.number.0).execute(db).await.map(drop)
+}
+
+/// What recounts have shown of a worker that is not suspended, since it was last reinstated.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Recounted {
+    /// The worker.
+    #[sqlx(try_from = "i32")]
+    pub worker: WorkerId,
+    /// Records that do not give the result that was reported.
+    pub disagreed: i64,
+    /// Records that are none.
+    pub unreadable: i64,
+    /// One of them: the match, and what is wrong.
+    pub example: String,
+}
+
+/// The workers of which recounts have shown something wrong.
+///
+/// # Errors
+/// If the database fails.
+pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>, Error> {
+    let statement = "
+        SELECT w.id AS worker,
+            count(*) FILTER (WHERE a.state = 'disagreed') AS disagreed,
+            count(*) FILTER (WHERE a.state = 'unreadable') AS unreadable,
+            (array_agg(a.edition || '/' || a.number || ': ' || coalesce(a.reason, '')
+                ORDER BY a.state, a.edition, a.number))[1] AS example
+        FROM workers w JOIN match_audits a ON a.worker = w.id
+        LEFT JOIN suspensions s ON s.worker = w.id
+        WHERE a.kind = 'recount' AND a.state IN ('disagreed', 'unreadable')
+            AND (s.at IS NULL OR a.reported_at > s.reinstated_at)
+        GROUP BY w.id ORDER BY w.id";
+    sqlx::query_as(statement).fetch_all(db).await
+}
+
+/// How many matches of a worker were looked at in a way, and how that stands.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Count {
+    /// The worker that reported them.
+    #[sqlx(try_from = "i32")]
+    pub worker: WorkerId,
+    /// How they were looked at.
+    pub kind: AuditKind,
+    /// How that stands.
+    pub state: AuditState,
+    /// How many.
+    pub matches: i64,
+}
+
+/// Counts what was looked at, in one tournament or in all.
+///
+/// # Errors
+/// If the database fails.
+pub async fn counts(
+    db: impl PgExecutor<'_>,
+    tournament: Option<TournamentId>,
+) -> Result<Vec<Count>, Error> {
+    let statement = "
+        SELECT a.worker, a.kind, a.state, count(*) AS matches
+        FROM editions e JOIN match_audits a ON a.edition = e.id
+        WHERE $1::int IS NULL OR e.tournament = $1
+        GROUP BY a.worker, a.kind, a.state ORDER BY a.worker, a.kind, a.state";
+    sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
+}
+
+/// A difference that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The match.
+    pub id: MatchId,
+    /// The worker that reported it.
+    pub worker: WorkerId,
+    /// How it was found.
+    pub kind: AuditKind,
+    /// What differs.
+    pub reason: String,
+}
+
+impl FromRow<'_, PgRow> for Found {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let edition = EditionId(row.try_get("edition")?);
+        let number = MatchNumber(row.try_get("number")?);
+        Ok(Self {
+            id: MatchId { edition, number },
+            worker: WorkerId(row.try_get("worker")?),
+            kind: row.try_get("kind")?,
+            reason: row.try_get("reason")?,
+        })
+    }
+}
+
+/// The differences that were found, in one tournament or in all, the newest first: at most 100.
+///
+/// # Errors
+/// If the database fails.
+pub async fn differences(
+    db: impl PgExecutor<'_>,
+    tournament: Option<TournamentId>,
+) -> Result<Vec<Found>, Error> {
+    let statement = "
+        SELECT a.edition, a.number, a.worker, a.kind, coalesce(a.reason, '') AS reason
+        FROM editions e JOIN match_audits a ON a.edition = e.id
+        WHERE a.state IN ('disagreed', 'unreadable') AND ($1::int IS NULL OR e.tournament = $1)
+        ORDER BY a.ended_at DESC, a.edition, a.number LIMIT 100";
+    sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
+}
+
+/// How many matches were looked at, whoever played them, by how and by how that stands.
+///
+/// # Errors
+/// If the database fails.
+pub async fn totals(db: impl PgExecutor<'_>) -> Result<Vec<(AuditKind, AuditState, i64)>, Error> {
+    let statement = "
+        SELECT kind, state, count(*) FROM match_audits GROUP BY kind, state ORDER BY kind, state";
+    sqlx::query_as(statement).fetch_all(db).await
+}

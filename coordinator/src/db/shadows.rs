@@ -1,0 +1,222 @@
+//! Matches that a second worker plays again, in `match_audits`: leased as lots are.
+
+use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchId, MatchNumber, WorkerId};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, PgExecutor, Row as _};
+use time::OffsetDateTime;
+
+use super::match_audits::AuditState;
+
+/// Shadow leases as columns: the editions and numbers of the matches, and the attempts.
+struct Columns {
+    editions: Vec<i32>,
+    numbers: Vec<i64>,
+    attempts: Vec<i16>,
+}
+
+impl Columns {
+    fn of(leases: &[Lease]) -> Self {
+        let mut columns = Self { editions: Vec::new(), numbers: Vec::new(), attempts: Vec::new() };
+        for (id, lease) in leases.iter().filter_map(|lease| Some((lease.shadow()?, lease))) {
+            columns.editions.push(id.edition.0);
+            columns.numbers.push(id.number.0);
+            columns.attempts.push(lease.attempt.0);
+        }
+        columns
+    }
+}
+
+fn lease(row: &PgRow) -> Result<Lease, Error> {
+    let edition = EditionId(row.try_get("edition")?);
+    let number = MatchNumber(row.try_get("number")?);
+    let attempt = Attempt(row.try_get("attempt")?);
+    Ok(Lease::of_shadow(MatchId { edition, number }, attempt))
+}
+
+/// The workers that reported matches which wait for another worker.
+///
+/// # Errors
+/// If the database fails.
+pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
+    let statement = "
+        SELECT DISTINCT worker FROM (
+            SELECT a.worker FROM match_audits a
+            WHERE a.kind = 'shadow' AND a.state = 'waiting' AND EXISTS (
+                SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
+                WHERE e.id = a.edition AND e.state IN ('running', 'complete') AND t.state = 'open')
+            LIMIT 10000
+        ) AS few";
+    let found: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
+    Ok(found.into_iter().map(WorkerId).collect())
+}
+
+/// Leases a match to a worker that another one reported.
+///
+/// # Errors
+/// If the database fails.
+pub async fn claim(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    deadline: OffsetDateTime,
+) -> Result<Option<Lease>, Error> {
+    let statement = "
+        WITH next AS (
+            SELECT a.edition, a.number FROM match_audits a
+            WHERE a.kind = 'shadow' AND a.state = 'waiting' AND a.worker <> $1 AND EXISTS (
+                SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
+                WHERE e.id = a.edition AND e.state IN ('running', 'complete') AND t.state = 'open')
+            ORDER BY a.faults, a.edition, a.number LIMIT 1 FOR UPDATE OF a SKIP LOCKED
+        )
+        UPDATE match_audits AS a
+        SET state = 'leased', attempt = a.attempt + 1, second_worker = $1, deadline = $2
+        FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
+        RETURNING a.edition, a.number, a.attempt";
+    let row = sqlx::query(statement).bind(worker.0).bind(deadline).fetch_optional(db).await?;
+    row.as_ref().map(lease).transpose()
+}
+
+/// Puts off the deadlines of those of these leases that still hold, and returns them. Where a worker
+/// asks for it, those of other workers are left out; so with what follows.
+///
+/// # Errors
+/// If the database fails.
+pub async fn renew(
+    db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+    deadline: OffsetDateTime,
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        UPDATE match_audits AS a SET deadline = $4
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+          AND a.kind = 'shadow' AND a.state = 'leased' AND ($5::int IS NULL OR a.second_worker = $5)
+        RETURNING a.edition, a.number, a.attempt";
+    let Columns { editions, numbers, attempts } = Columns::of(leases);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    let query = query.bind(deadline).bind(by.map(|worker| worker.0));
+    query.fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// Takes those of these leases back that still hold, and returns them.
+///
+/// # Errors
+/// If the database fails.
+pub async fn give_back(
+    db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        UPDATE match_audits AS a SET state = 'waiting', deadline = NULL, second_worker = NULL
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+          AND a.kind = 'shadow' AND a.state = 'leased' AND ($4::int IS NULL OR a.second_worker = $4)
+        RETURNING a.edition, a.number, a.attempt";
+    let Columns { editions, numbers, attempts } = Columns::of(leases);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    let query = query.bind(by.map(|worker| worker.0));
+    query.fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// Takes note that attempts have failed whose leases still held, and returns these: their matches
+/// wait again, or are left alone after so many faults.
+///
+/// # Errors
+/// If the database fails.
+pub async fn fail(
+    db: impl PgExecutor<'_>,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+    most: i16,
+    now: OffsetDateTime,
+) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        UPDATE match_audits AS a
+        SET faults = a.faults + 1, deadline = NULL, second_worker = NULL,
+            state = CASE WHEN a.faults + 1 < $4 THEN 'waiting' ELSE 'skipped' END::audit_state,
+            ended_at = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE $5::timestamptz END,
+            reason = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE 'it failed too often' END
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+          AND a.kind = 'shadow' AND a.state = 'leased' AND ($6::int IS NULL OR a.second_worker = $6)
+        RETURNING a.edition, a.number, a.attempt";
+    let Columns { editions, numbers, attempts } = Columns::of(leases);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    let query = query.bind(most).bind(now).bind(by.map(|worker| worker.0));
+    query.fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// The leases whose deadline has passed.
+///
+/// # Errors
+/// If the database fails.
+pub async fn overdue(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT edition, number, attempt FROM match_audits
+        WHERE state = 'leased' AND deadline < $1 ORDER BY edition, number";
+    sqlx::query(statement).bind(now).fetch_all(db).await?.iter().map(lease).collect()
+}
+
+/// Ends the second play of a match by a worker that holds its lease; whether it does.
+///
+/// # Errors
+/// If the database fails.
+pub async fn end(
+    db: impl PgExecutor<'_>,
+    lease: Lease,
+    worker: WorkerId,
+    (state, reason): (AuditState, Option<&str>),
+    now: OffsetDateTime,
+) -> Result<bool, Error> {
+    let statement = "
+        UPDATE match_audits AS a
+        SET state = $5, reason = left($6, 4000), ended_at = $7, deadline = NULL
+        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+          AND a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4";
+    let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(worker.0);
+    let done = query.bind(state).bind(reason).bind(now).execute(db).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A match that two workers played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// Who played it first, and who once more.
+    pub workers: [WorkerId; 2],
+    /// Whether both came to the same.
+    pub agreed: bool,
+    /// The versions of the bots that took part.
+    pub bots: Vec<i32>,
+}
+
+/// All matches that two workers played in tournaments that are open, but for those that were
+/// reported before one of the two was reinstated.
+///
+/// # Errors
+/// If the database fails.
+pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
+    let statement = "
+        SELECT a.worker, a.second_worker, a.state = 'agreed' AS agreed, ARRAY(
+            SELECT n.version FROM entrants n
+            WHERE n.edition = a.edition AND n.entrant = ANY (m.seats)
+        ) AS bots
+        FROM tournaments t
+        JOIN editions e ON e.tournament = t.id
+        JOIN match_audits a ON a.edition = e.id
+        JOIN matches m ON m.edition = a.edition AND m.number = a.number
+        LEFT JOIN suspensions s ON s.worker = a.worker
+        LEFT JOIN suspensions o ON o.worker = a.second_worker
+        WHERE t.state = 'open' AND a.kind = 'shadow' AND a.state IN ('agreed', 'disagreed')
+          AND coalesce(a.reported_at > s.reinstated_at, true)
+          AND coalesce(a.reported_at > o.reinstated_at, true)
+        ORDER BY a.edition, a.number";
+    let read = |row: &PgRow| {
+        let (first, second) = (row.try_get("worker")?, row.try_get("second_worker")?);
+        let workers = [WorkerId(first), WorkerId(second)];
+        Ok(Played { workers, agreed: row.try_get("agreed")?, bots: row.try_get("bots")? })
+    };
+    sqlx::query(statement).fetch_all(db).await?.iter().map(read).collect()
+}

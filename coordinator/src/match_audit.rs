@@ -1,0 +1,289 @@
+//! What workers report is looked at a second time: workers are not believed.
+//!
+//! # Theory of operation
+//!
+//! When results are counted, the transaction that counts them also writes down which of them are to
+//! be looked at (`match_audit/selection.rs`): a share of all by the tournament's secret seed, and
+//! every one with a forfeit, a bad answer or a score that stands alone. So no result is counted
+//! without its chance to be chosen, and none is chosen twice.
+//!
+//! The leader *recounts*: it takes the record that came with the report, replays it through the
+//! rules, and compares the scores, the forfeits and the hash of the transcript with what was
+//! reported, and the parameters, the seed and the bots with what was planned. It runs no bot, one
+//! record after the other on one thread. A record that gives another result than its report proves
+//! that the worker is broken or lies, and suspends it (`crate::suspension`).
+//!
+//! A share of the matches, and those that were to be recounted and have no record, is played once
+//! more by another worker (`match_audit/shadow.rs`).
+//!
+//! When an edition is complete, the results of each worker are compared with those of the others
+//! (`ranking/residual.rs`).
+//!
+//! No result is ever changed here. What a suspended worker reported counts until an organiser
+//! declares it void.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
+use sqlx::{Error, PgConnection, PgPool};
+use time::OffsetDateTime;
+
+use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
+use crate::db::played::{self, PlayedMatch};
+use crate::db::records::{self, Record, Slice};
+use crate::db::results::Played;
+use crate::db::worker_figures::{self, Outcomes};
+use crate::db::{editions, matches, tournaments};
+use crate::queue::{Clock, Due};
+use crate::ranking::residual::{self, Cell};
+use crate::store::{Store, StoreError};
+use crate::suspension::{self, Suspended};
+use crate::tournament::file::Audit;
+use crate::tournament::handout::{Handout, HandoutError};
+
+mod recount;
+pub mod selection;
+pub mod shadow;
+
+use recount::{Finding, Planned};
+
+/// How often it is looked whether something is to be recounted.
+const LOOK: Duration = Duration::from_millis(500);
+/// So often a record that cannot be read is tried again.
+const MOST_FAULTS: i16 = 20;
+
+/// Has some of the matches looked at that are being counted, in the transaction that counts them;
+/// `reported_by` says which worker reported a match and when, unless it was taken over.
+///
+/// # Errors
+/// If the database fails.
+pub(crate) async fn order(
+    db: &mut PgConnection,
+    edition: EditionId,
+    counted: &[Played],
+    reported_by: impl Fn(&Played) -> Option<(WorkerId, OffsetDateTime)>,
+) -> Result<(), Error> {
+    let tournament = match tournaments::of_edition(&mut *db, edition).await {
+        // It was dropped.
+        Err(Error::RowNotFound) => return Ok(()),
+        found => found?,
+    };
+    // What cannot be read was written by a later version, whose leader looks after it.
+    let Ok(audit) = Audit::stored(&tournament.settings) else { return Ok(()) };
+    let chosen: Vec<_> = selection::choose(tournament.seed, audit, edition, counted)
+        .into_iter()
+        .filter_map(|(index, kind)| {
+            let played = &counted[index];
+            let (worker, reported_at) = reported_by(played)?;
+            Some(Chosen { number: played.number, kind, worker, reported_at })
+        })
+        .collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    match_audits::add(db, edition, &chosen).await
+}
+
+/// Why a record is not recounted this time.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditError {
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Database(#[from] Error),
+    /// The store of records failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// It cannot be said what was to be played.
+    #[error("{0}")]
+    Handout(#[from] HandoutError),
+    /// What was to be played makes no sense.
+    #[error("what was planned makes no sense: {0}")]
+    Nonsense(String),
+}
+
+/// What a round has done.
+#[derive(Debug, Default)]
+pub(crate) struct AuditRound {
+    /// Records that were dealt with.
+    pub(crate) recounted: usize,
+    /// Differences: the match, the worker that reported it, what differs.
+    pub(crate) differences: Vec<(MatchId, WorkerId, String)>,
+    /// Workers that were suspended.
+    pub(crate) suspended: Vec<Suspended>,
+}
+
+/// Recounts, and suspends workers. The leader does so; several at once do no harm.
+#[derive(Debug)]
+pub(crate) struct Auditor {
+    pool: PgPool,
+    store: Option<Store>,
+    handout: Arc<Handout>,
+    clock: Clock,
+}
+
+impl Auditor {
+    /// An auditor of this database.
+    pub(crate) fn new(
+        pool: PgPool,
+        store: Option<Store>,
+        handout: Arc<Handout>,
+        clock: Clock,
+    ) -> Self {
+        Self { pool, store, handout, clock }
+    }
+
+    /// Works round after round and hands over what each did. It may be dropped at any moment.
+    pub(crate) async fn run(&self, mut done: impl FnMut(Result<AuditRound, Error>)) {
+        loop {
+            let round = self.round().await;
+            let idle = round.as_ref().map_or(true, |round| round.recounted == 0);
+            done(round);
+            if idle {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// Recounts some records, and suspends the workers that are proven wrong.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub(crate) async fn round(&self) -> Result<AuditRound, Error> {
+        let mut round = AuditRound::default();
+        for waiting in match_audits::waiting_recounts(&self.pool).await? {
+            match self.recount(waiting.id).await {
+                Ok((state, reason)) => {
+                    round.recounted += 1;
+                    self.end(waiting.id, state, reason, &mut round).await?;
+                }
+                Err(AuditError::Database(error)) if crate::db::is_passing(&error) => {
+                    return Err(error);
+                }
+                Err(error) => self.put_off(waiting, &error, &mut round).await?,
+            }
+        }
+        self.check_residuals().await?;
+        round.suspended = suspension::review(&self.pool, (self.clock)()).await?;
+        Ok(round)
+    }
+
+    /// Compares what workers reported of an edition that has just become complete.
+    async fn check_residuals(&self) -> Result<(), Error> {
+        let Some(edition) = worker_figures::unchecked(&self.pool).await? else { return Ok(()) };
+        let mut transaction = self.pool.begin().await?;
+        let db = &mut *transaction;
+        let outcomes = worker_figures::outcomes(&mut *db, edition).await?;
+        let residuals = residual::residuals(&cells(&outcomes));
+        worker_figures::keep_residuals(&mut *db, edition, &residuals, (self.clock)()).await?;
+        transaction.commit().await
+    }
+
+    /// Stores what a recount came to.
+    async fn end(
+        &self,
+        id: MatchId,
+        state: AuditState,
+        reason: Option<String>,
+        round: &mut AuditRound,
+    ) -> Result<(), Error> {
+        let (now, told) = ((self.clock)(), reason.as_deref());
+        let worker = match_audits::end_recount(&self.pool, id, state, told, now).await?;
+        if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
+            round.differences.push((id, worker, reason.unwrap_or_default()));
+        }
+        if matches!(state, AuditState::Absent | AuditState::Unreadable) {
+            match_audits::shadow_instead(&self.pool, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a record for later which cannot be read now; not for ever.
+    async fn put_off(
+        &self,
+        waiting: Waiting,
+        error: &AuditError,
+        round: &mut AuditRound,
+    ) -> Result<(), Error> {
+        let Waiting { id, faults } = waiting;
+        tracing::warn!(%id, %error, "a record cannot be recounted");
+        if faults < MOST_FAULTS {
+            return match_audits::put_off(&self.pool, id).await;
+        }
+        self.end(id, AuditState::Skipped, Some(error.to_string()), round).await
+    }
+
+    /// Recounts a match.
+    async fn recount(&self, id: MatchId) -> Result<(AuditState, Option<String>), AuditError> {
+        let skipped = |reason: String| Ok((AuditState::Skipped, Some(reason)));
+        let Some(edition) = editions::get(&self.pool, id.edition).await? else {
+            return skipped("its edition is gone".to_owned());
+        };
+        if edition.rules != RULES_VERSION {
+            return skipped(format!("it was played by version {} of the rules", edition.rules));
+        }
+        let Some(reported) = played::find(&self.pool, id).await? else {
+            return skipped("its result is gone".to_owned());
+        };
+        let Some(record) = self.record(id).await? else {
+            return Ok((AuditState::Absent, None));
+        };
+        let planned = planned(&self.pool, &self.handout, id).await?;
+        Ok(match compare(record, planned, reported).await {
+            Finding::Agreed => (AuditState::Agreed, None),
+            Finding::Disagreed(reason) => (AuditState::Disagreed, Some(reason)),
+            Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
+        })
+    }
+
+    /// The record of a match, from wherever it is.
+    async fn record(&self, id: MatchId) -> Result<Option<Vec<u8>>, AuditError> {
+        let Some(found) = records::find(&self.pool, id).await? else { return Ok(None) };
+        let Slice { pack, start, length } = match found.record {
+            Record::Here(bytes) => return Ok(Some(bytes)),
+            Record::There(slice) => slice,
+        };
+        let store = self.store.as_ref().ok_or(StoreError::Unnamed)?;
+        let start = u64::from(start.cast_unsigned());
+        let range = start..start + u64::from(length.cast_unsigned());
+        Ok(Some(store.get(found.edition, pack, range).await?))
+    }
+}
+
+/// Outcomes with a number for each pairing.
+fn cells(outcomes: &[Outcomes]) -> Vec<Cell<WorkerId>> {
+    let mut pairings: HashMap<&[i32], u32> = HashMap::new();
+    let cell = |found: &'_ Outcomes, pairing| Cell {
+        worker: found.worker,
+        pairing,
+        outcome: found.outcome,
+        matches: found.matches.unsigned_abs(),
+    };
+    let mut cells = Vec::with_capacity(outcomes.len());
+    for found in outcomes {
+        let next = u32::try_from(pairings.len()).unwrap_or(u32::MAX);
+        let pairing = *pairings.entry(&found.seats).or_insert(next);
+        cells.push(cell(found, pairing));
+    }
+    cells
+}
+
+/// What was to be played.
+async fn planned(pool: &PgPool, handout: &Handout, id: MatchId) -> Result<Planned, AuditError> {
+    let planned = matches::range(pool, id.edition, id.number, 1).await?;
+    let planned = planned.into_iter().next();
+    let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
+    let due = Due { planned, files: Vec::new() };
+    let (game, settings, told) = handout.one(id.edition, due).await?;
+    Planned::read(&game, &settings, &told).map_err(AuditError::Nonsense)
+}
+
+/// Recounts on a thread that may take its time.
+async fn compare(record: Vec<u8>, planned: Planned, reported: PlayedMatch) -> Finding {
+    let work = move || recount::recount(&record, &planned, &reported);
+    let found = tokio::task::spawn_blocking(work).await;
+    // Only rules that meet what they never should can panic.
+    found.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))
+}

@@ -1,0 +1,142 @@
+//! A record replayed through the rules, and compared with what was planned and reported: pure.
+
+use std::fmt::Debug;
+use std::io::{BufReader, Read as _};
+
+use arbiter_games::{ClockRules, Forfeit, GameName, Params, Seed, Standing};
+use arbiter_proto::convert;
+use arbiter_proto::settings::Settings;
+use arbiter_proto::v1;
+use arbiter_replay::{Difference, Verified, verify};
+use serde_json::{Map, Value};
+
+use crate::db::played::PlayedMatch;
+
+/// The longest record that is replayed, in bytes of text. A match's output ends at 16 MiB a bot,
+/// and a byte takes at most six characters of JSON.
+const LONGEST: u64 = 512 << 20;
+/// The largest window that a compressed record may ask for, as a power of two: 8 MiB. Workers use
+/// less.
+const WINDOW: u32 = 23;
+/// So much of a difference is shown, in characters.
+const SHOWN: usize = 500;
+
+/// What was to be played.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) params: Params,
+    pub(crate) seed: Seed,
+    pub(crate) clock: ClockRules,
+    /// The name of the bot at each seat and the digest of its bundle, seat 1 first.
+    pub(crate) seats: Vec<(String, String)>,
+}
+
+impl Planned {
+    /// Reads what a worker was told, as the worker does.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(crate) fn read(game: &str, settings: &str, told: &v1::Match) -> Result<Self, String> {
+        let game = game.parse::<GameName>().map_err(|error| error.to_string())?;
+        let settings: Settings =
+            serde_json::from_str(settings).map_err(|error| format!("settings: {error}"))?;
+        let mut params = settings.params;
+        if !told.params.is_empty() {
+            let own: Map<String, Value> =
+                serde_json::from_str(&told.params).map_err(|error| format!("params: {error}"))?;
+            params.extend(own);
+        }
+        let params =
+            Params::read(game, Value::Object(params)).map_err(|error| error.to_string())?;
+        let seed = convert::seed("seed", &told.seed).map_err(|error| error.to_string())?;
+        let seat = |seat: &v1::Seat| {
+            let digest = convert::bytes32("digest", &seat.digest);
+            let digest = digest.map_err(|error| error.to_string())?;
+            Ok((seat.bot.clone(), blake3::Hash::from(digest).to_hex().to_string()))
+        };
+        let seats = told.seats.iter().map(seat).collect::<Result<_, String>>()?;
+        Ok(Self { params, seed, clock: settings.clock, seats })
+    }
+}
+
+/// What a recount has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The record gives what was reported.
+    Agreed,
+    /// It does not: what differs.
+    Disagreed(String),
+    /// It is no record: why.
+    Unreadable(String),
+}
+
+/// Replays a compressed record.
+///
+/// # Errors
+/// What was found instead of a record of a match that followed the rules.
+pub(crate) fn replay(record: &[u8]) -> Result<Verified, Finding> {
+    let unreadable = |error: std::io::Error| Finding::Unreadable(error.to_string());
+    let mut text = zstd::Decoder::new(record).map_err(unreadable)?;
+    text.window_log_max(WINDOW).map_err(unreadable)?;
+    verify(BufReader::new(text.take(LONGEST))).map_err(|difference| match difference {
+        Difference::Unreadable(_) | Difference::Line { line: 1, .. } => {
+            Finding::Unreadable(shown(&difference))
+        }
+        Difference::Line { .. } => Finding::Disagreed(shown(&difference)),
+    })
+}
+
+/// A difference for people: it may quote what a worker made up.
+fn shown(difference: &Difference) -> String {
+    let text = difference.to_string();
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(SHOWN).map(printable).collect()
+}
+
+/// Replays the compressed record of a match, and compares it with what was planned and reported.
+pub(crate) fn recount(record: &[u8], planned: &Planned, reported: &PlayedMatch) -> Finding {
+    let found = match replay(record) {
+        Ok(verified) => difference(&verified, planned, reported),
+        Err(finding) => return finding,
+    };
+    found.map_or(Finding::Agreed, Finding::Disagreed)
+}
+
+/// The first difference between a record and what was planned and reported.
+fn difference(verified: &Verified, planned: &Planned, reported: &PlayedMatch) -> Option<String> {
+    let Verified { header, standings, transcript, .. } = verified;
+    let seats: Vec<_> =
+        header.seats.iter().map(|seat| (seat.bot.to_string(), seat.digest.clone())).collect();
+    unlike("parameters", &header.params, &planned.params)
+        .or_else(|| {
+            let same = header.seed == planned.seed;
+            (!same).then(|| "seed: it is not that of the match".to_owned())
+        })
+        .or_else(|| unlike("clock", &header.clock, &planned.clock))
+        .or_else(|| unlike("bots", &seats, &planned.seats))
+        .or_else(|| unlike("sandbox", &header.sandbox.word(), &reported.level.as_str()))
+        .or_else(|| result(standings, reported))
+        .or_else(|| {
+            let same = transcript.as_bytes()[..] == reported.transcript[..];
+            (!same).then(|| "transcript: its hash is not the one that was reported".to_owned())
+        })
+}
+
+/// How a result differs from what was reported.
+fn result(standings: &[Standing], reported: &PlayedMatch) -> Option<String> {
+    let scores: Vec<i64> =
+        standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
+    let seats = || 0..standings.len();
+    let forfeits: Vec<_> = standings.iter().map(|standing| standing.forfeit).collect();
+    let told: Vec<Option<Forfeit>> = seats().map(|seat| reported.forfeit(seat)).collect();
+    let bad: Vec<_> = standings.iter().map(|standing| i64::from(standing.bad_answers)).collect();
+    let told_bad: Vec<_> = seats().map(|seat| i64::from(reported.bad_answers(seat))).collect();
+    unlike("scores", &scores, &reported.scores)
+        .or_else(|| unlike("forfeits", &forfeits, &told))
+        .or_else(|| unlike("bad answers", &bad, &told_bad))
+}
+
+/// That something differs, in words.
+fn unlike<T: PartialEq + Debug>(what: &str, recorded: &T, due: &T) -> Option<String> {
+    (recorded != due).then(|| format!("{what}: the record gives {recorded:?}, not {due:?}"))
+}

@@ -1,0 +1,166 @@
+//! Which matches are looked at a second time: pure.
+//!
+//! Whether a match is among the settable share follows from the tournament's secret seed and the
+//! match alone, so that no worker can know it beforehand and anybody can check it once the seed is
+//! published. What is recounted besides follows from the result.
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::{EditionId, MatchId};
+
+use crate::db::match_audits::AuditKind;
+use crate::db::results::Played;
+use crate::tournament::file::{Audit, Share};
+
+/// How many results have to be counted together before one of them can be called odd.
+const FEWEST: usize = 20;
+/// Shares are counted in ten-thousandths.
+const WHOLE: u64 = 10_000;
+
+/// Whether a match is among this share of all matches of its tournament.
+pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bool {
+    let drawn = seed.derive(&format!("audit/{}/{id}", kind.word())).0;
+    let drawn = u64::from_be_bytes(std::array::from_fn(|index| drawn[index]));
+    // 2^64 is no multiple of the whole: that favours some matches by less than one in 10^15.
+    drawn % WHOLE < u64::from(share.of_ten_thousand())
+}
+
+/// The matches of an edition that are to be looked at, of some that are counted together.
+pub fn choose(
+    seed: Seed,
+    audit: Audit,
+    edition: EditionId,
+    counted: &[Played],
+) -> Vec<(usize, AuditKind)> {
+    let mut chosen = Vec::new();
+    let odd = Odd::of(counted);
+    for (index, played) in counted.iter().enumerate() {
+        let id = MatchId { edition, number: played.number };
+        let drawn = |kind, share| is_in_share(seed, kind, id, share);
+        let suspect = is_irregular(played) || odd.is(index);
+        if !audit.replay.is_none() && (suspect || drawn(AuditKind::Recount, audit.replay)) {
+            chosen.push((index, AuditKind::Recount));
+        }
+        if drawn(AuditKind::Shadow, audit.shadow) {
+            chosen.push((index, AuditKind::Shadow));
+        }
+    }
+    chosen
+}
+
+/// Whether a bot forfeited or answered badly.
+fn is_irregular(played: &Played) -> bool {
+    played.forfeits.0.iter().any(Option::is_some)
+        || played.bad_answers.iter().flatten().any(|count| *count > 0)
+}
+
+/// The matches whose scores stand alone: of many results counted together the only one with the
+/// greatest number in a score, and the only one with the least.
+#[derive(Debug, Default)]
+struct Odd {
+    greatest: Option<usize>,
+    least: Option<usize>,
+}
+
+impl Odd {
+    fn of(counted: &[Played]) -> Self {
+        if counted.len() < FEWEST {
+            return Self::default();
+        }
+        let alone = |extreme: fn(&Played) -> Option<i64>| {
+            let ends: Vec<_> = counted.iter().map(extreme).collect();
+            let most = ends.iter().max().copied().flatten();
+            let mut with = (0..).zip(&ends).filter(|(_, end)| most.is_some() && **end == most);
+            match (with.next(), with.next()) {
+                (Some((index, _)), None) => Some(index),
+                _ => None,
+            }
+        };
+        Self {
+            greatest: alone(|played| played.scores.iter().copied().max()),
+            // The greatest of the negated, where the one number without a negative is the next.
+            least: alone(|played| played.scores.iter().map(|number| number.saturating_neg()).max()),
+        }
+    }
+
+    fn is(&self, index: usize) -> bool {
+        self.greatest == Some(index) || self.least == Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::Forfeit;
+    use arbiter_proto::ids::{Entrant, MatchNumber};
+
+    use super::*;
+    use crate::db::matches::Seats;
+    use crate::db::results::Forfeits;
+
+    const EDITION: EditionId = EditionId(7);
+
+    fn played(number: i64, scores: [i64; 2]) -> Played {
+        Played {
+            number: MatchNumber(number),
+            seats: Seats(vec![Entrant(0), Entrant(1)]),
+            carried: None,
+            scores: scores.to_vec(),
+            forfeits: Forfeits::default(),
+            bad_answers: None,
+        }
+    }
+
+    fn audit(replay: u8, shadow: u8) -> Audit {
+        Audit { replay: Share::percent(replay), shadow: Share::percent(shadow) }
+    }
+
+    #[test]
+    fn shares_are_kept_and_secret() {
+        let count = |text, kind, percent| {
+            let share = Share::percent(percent);
+            let id = |number| MatchId { edition: EDITION, number: MatchNumber(number) };
+            let drawn = |number: &i64| is_in_share(Seed::of_text(text), kind, id(*number), share);
+            (0..20_000).filter(drawn).collect::<Vec<_>>()
+        };
+        let found = count("spring", AuditKind::Recount, 5);
+        // A thousand are expected; the standard deviation is 31.
+        assert!((870..1130).contains(&found.len()), "{}", found.len());
+        assert_eq!(found, count("spring", AuditKind::Recount, 5));
+        assert_ne!(found, count("autumn", AuditKind::Recount, 5));
+        assert_ne!(found, count("spring", AuditKind::Shadow, 5));
+        assert!(count("spring", AuditKind::Shadow, 0).is_empty());
+        assert_eq!(count("spring", AuditKind::Shadow, 100).len(), 20_000);
+        // More of them are chosen where the share is greater, and none of them is left out.
+        let more = count("spring", AuditKind::Recount, 6);
+        assert!(found.iter().all(|number| more.contains(number)));
+    }
+
+    #[test]
+    fn what_is_irregular_is_recounted_unless_nothing_is() {
+        let mut counted: Vec<_> = (0..3).map(|number| played(number, [2, 0])).collect();
+        counted[1].forfeits = Forfeits(vec![None, Some(Forfeit::Clock)]);
+        counted[2].bad_answers = Some(vec![0, 1]);
+        let few = Audit { replay: "0.01%".parse().unwrap(), shadow: Share::percent(0) };
+        let seed = Seed::of_text("spring");
+        let recounts = [(1, AuditKind::Recount), (2, AuditKind::Recount)];
+        assert_eq!(choose(seed, few, EDITION, &counted), recounts);
+        assert_eq!(choose(seed, audit(0, 0), EDITION, &counted), []);
+        let all = choose(seed, audit(100, 100), EDITION, &counted);
+        assert_eq!(all.len(), 6);
+    }
+
+    #[test]
+    fn a_score_that_stands_alone_is_odd() {
+        let seed = Seed::of_text("spring");
+        let few = Audit { replay: "0.01%".parse().unwrap(), shadow: Share::percent(0) };
+        let mut counted: Vec<_> = (0..20).map(|number| played(number, [5, -5])).collect();
+        assert_eq!(choose(seed, few, EDITION, &counted), []);
+        counted[3].scores = vec![900, -5];
+        counted[8].scores = vec![5, i64::MIN];
+        let odd = [(3, AuditKind::Recount), (8, AuditKind::Recount)];
+        assert_eq!(choose(seed, few, EDITION, &counted), odd);
+        // Two with the same score are no oddity, and neither is one of a few.
+        counted[4].scores = vec![900, -5];
+        assert_eq!(choose(seed, few, EDITION, &counted), odd[1..]);
+        assert_eq!(choose(seed, few, EDITION, &counted[..10]), []);
+    }
+}

@@ -1,0 +1,283 @@
+//! Shadow matches: some matches are played again by another worker, and both plays are compared.
+//!
+//! The second play is leased by the same messages as a lot, under a lease that is told from a lot's
+//! by its edition ([`Lease::shadow`]); the queue of lots knows nothing of it. So its result can
+//! never count, and a coordinator that does not know of shadow matches takes its report for late.
+//!
+//! Bots that are deterministic say the same both times. Which are is not known beforehand: a bot is
+//! taken for steady if it said the same in other matches that two other workers played, and never
+//! anything else with any two other workers. Where only steady bots played and the transcripts
+//! differ all the same, one of the two workers is to blame, and the one that differs from several
+//! others is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::Forfeit;
+use arbiter_proto::ids::{MatchId, WorkerId};
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use tokio::sync::watch;
+
+use super::recount::Finding;
+use super::{AuditError, compare, planned};
+use crate::db::match_audits::AuditState;
+use crate::db::played::{self, PlayedMatch};
+use crate::db::results::{Forfeits, MatchResult};
+use crate::db::shadows::{self, Played};
+use crate::queue::{Report, Verdict};
+use crate::suspension;
+use crate::tournament::handout::Handout;
+
+/// How often it is looked which matches wait for a second worker.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// So many differences between steady bots make a worker suspect, ...
+const FEWEST: usize = 3;
+/// ... if they are with so many other workers.
+const PARTNERS: usize = 2;
+
+/// How a second play differs from the first, if it does: in words, the most telling first.
+pub(crate) fn difference(first: &PlayedMatch, second: &MatchResult) -> Option<String> {
+    if first.transcript[..] == second.transcript[..] && first.scores == second.scores {
+        return None;
+    }
+    let clock = |forfeit: Option<Forfeit>| forfeit == Some(Forfeit::Clock);
+    let seats = 0..first.seats.0.len();
+    let late = seats.filter(|seat| {
+        let again = second.forfeits.get(*seat).copied().flatten();
+        clock(first.forfeit(*seat)) && !clock(again)
+    });
+    let late: Vec<_> = late.map(|seat| (seat + 1).to_string()).collect();
+    if !late.is_empty() {
+        let seats = late.join(", ");
+        return Some(format!("seat {seats} lost by the clock, and was in time the second time"));
+    }
+    if first.scores != second.scores {
+        let (first, second) = (&first.scores, &second.scores);
+        return Some(format!("scores {first:?}, and {second:?} the second time"));
+    }
+    Some("the transcripts differ".to_owned())
+}
+
+/// Compares the second play of a match with the first one, and says what becomes of its report. A
+/// second play whose own record does not give what it reports suspends its worker.
+pub(crate) async fn judge(
+    pool: &PgPool,
+    handout: &Handout,
+    report: &Report,
+    now: OffsetDateTime,
+) -> Result<Verdict, AuditError> {
+    let Report { lease, worker, .. } = report;
+    let (Some(id), [second]) = (lease.shadow(), &report.results[..]) else {
+        return Ok(Verdict::Malformed);
+    };
+    let Some(first) = played::find(pool, id).await? else { return Ok(Verdict::Late) };
+    if second.number != id.number || second.scores.len() != first.scores.len() {
+        return Ok(Verdict::Malformed);
+    }
+    let (state, reason) = match proven_false(pool, handout, id, (&first, second), report).await? {
+        Some(reason) => {
+            let reason = format!("the record of the second play is false: {reason}");
+            suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now).await?;
+            (AuditState::Skipped, Some(reason))
+        }
+        None => match difference(&first, second) {
+            Some(reason) => (AuditState::Disagreed, Some(reason)),
+            None => (AuditState::Agreed, None),
+        },
+    };
+    let ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref()), now).await?;
+    Ok(if ended { Verdict::Accepted } else { Verdict::Late })
+}
+
+/// What the record of a second play does not give of what was reported, if it came with one.
+async fn proven_false(
+    pool: &PgPool,
+    handout: &Handout,
+    id: MatchId,
+    (first, second): (&PlayedMatch, &MatchResult),
+    report: &Report,
+) -> Result<Option<String>, AuditError> {
+    let Some((_, record)) = report.records.first() else { return Ok(None) };
+    let reported = PlayedMatch {
+        scores: second.scores.clone(),
+        forfeits: Forfeits(second.forfeits.clone()),
+        bad_answers: Some(second.bad_answers.clone()),
+        transcript: second.transcript.to_vec(),
+        level: report.level.word().to_owned(),
+        ..first.clone()
+    };
+    let planned = planned(pool, handout, id).await?;
+    Ok(match compare(record.clone(), planned, reported).await {
+        Finding::Disagreed(reason) => Some(reason),
+        Finding::Agreed | Finding::Unreadable(_) => None,
+    })
+}
+
+/// The workers whose matches wait for a second worker, as a coordinator knows them.
+#[derive(Clone, Debug, Default)]
+pub struct Shadows(Arc<watch::Sender<BTreeSet<WorkerId>>>);
+
+impl Shadows {
+    /// Keeps it up to date.
+    pub(crate) async fn run(&self, pool: &PgPool) {
+        loop {
+            // While the database fails nothing is leased either.
+            if let Ok(found) = shadows::waiting(pool).await {
+                let found: BTreeSet<_> = found.into_iter().collect();
+                self.0.send_if_modified(|known| {
+                    // Matches that wait are told of again: others may be among them.
+                    let news = !found.is_empty() || *known != found;
+                    *known = found;
+                    news
+                });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Somebody who would play such a match.
+    pub(crate) fn subscribe(&self) -> Offers {
+        Offers { known: self.0.subscribe(), is_fresh: true }
+    }
+}
+
+/// Somebody who would play a match that another worker has played.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    known: watch::Receiver<BTreeSet<WorkerId>>,
+    /// Whether it was not acted on yet.
+    is_fresh: bool,
+}
+
+impl Offers {
+    /// Waits until there may be such a match for this worker.
+    pub(crate) async fn next_for(&mut self, worker: WorkerId) {
+        loop {
+            let offered = self.known.borrow_and_update().iter().any(|known| *known != worker);
+            if self.is_fresh && offered {
+                self.is_fresh = false;
+                return;
+            }
+            if self.known.changed().await.is_err() {
+                // The coordinator stops, and something else says so.
+                return std::future::pending().await;
+            }
+            self.is_fresh = true;
+        }
+    }
+}
+
+/// What speaks against a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accused {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Matches of steady bots in which it differs from others.
+    pub differences: usize,
+    /// From how many others.
+    pub others: usize,
+}
+
+/// The workers to blame for differences, beside those that are suspended already.
+pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
+    let mut out = suspended.clone();
+    let mut accused = Vec::new();
+    // One after the other: a difference with a worker that is to blame speaks against nobody else.
+    while let Some(found) = most_suspect(compared, &out) {
+        out.insert(found.worker);
+        accused.push(found);
+    }
+    accused
+}
+
+fn most_suspect(compared: &[Played], out: &BTreeSet<WorkerId>) -> Option<Accused> {
+    let trusted: Vec<_> =
+        compared.iter().filter(|one| one.workers.iter().all(|who| !out.contains(who))).collect();
+    let workers: BTreeSet<_> = trusted.iter().flat_map(|one| one.workers).collect();
+    let weighed = workers.into_iter().map(|worker| {
+        let steady = steady_without(&trusted, worker);
+        let against = trusted.iter().filter(|one| {
+            !one.agreed
+                && one.workers.contains(&worker)
+                && one.bots.iter().all(|bot| steady.contains(bot))
+        });
+        let with: Vec<_> =
+            against.flat_map(|one| one.workers.into_iter().filter(|who| *who != worker)).collect();
+        let others = with.iter().collect::<BTreeSet<_>>().len();
+        Accused { worker, differences: with.len(), others }
+    });
+    let weight = |found: &Accused| (found.others, found.differences);
+    let mut most: Vec<_> =
+        weighed.filter(|found| found.differences >= FEWEST && found.others >= PARTNERS).collect();
+    most.sort_by_key(|found| std::cmp::Reverse(weight(found)));
+    match &most[..] {
+        // Where two are equally suspect, nobody can say which it is.
+        [first, second, ..] if weight(first) == weight(second) => None,
+        [first, ..] => Some(first.clone()),
+        [] => None,
+    }
+}
+
+/// The bots that always said the same when two other workers than this one played them, and at
+/// least once.
+fn steady_without(compared: &[&Played], worker: WorkerId) -> BTreeSet<i32> {
+    let mut bots: BTreeMap<i32, bool> = BTreeMap::new();
+    for one in compared.iter().filter(|one| !one.workers.contains(&worker)) {
+        for bot in &one.bots {
+            *bots.entry(*bot).or_insert(true) &= one.agreed;
+        }
+    }
+    bots.into_iter().filter_map(|(bot, steady)| steady.then_some(bot)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANN: WorkerId = WorkerId(1);
+    const BEN: WorkerId = WorkerId(2);
+    const EVE: WorkerId = WorkerId(3);
+
+    fn played(first: WorkerId, second: WorkerId, agreed: bool, bots: [i32; 2]) -> Played {
+        Played { workers: [first, second], agreed, bots: bots.to_vec() }
+    }
+
+    fn blamed(compared: &[Played]) -> Vec<WorkerId> {
+        let accused = accuse(compared, &BTreeSet::new());
+        accused.into_iter().map(|found| found.worker).collect()
+    }
+
+    #[test]
+    fn who_differs_from_several_others_is_to_blame() {
+        let honest = played(ANN, BEN, true, [1, 2]);
+        let with_ann = played(EVE, ANN, false, [1, 2]);
+        let with_ben = played(BEN, EVE, false, [1, 2]);
+        let differences = [with_ann.clone(), with_ann.clone(), with_ben.clone()];
+        let all: Vec<_> = [&[honest.clone()][..], &differences].concat();
+        assert_eq!(blamed(&all), [EVE]);
+        // Two are too few, and three with the same other worker could be that one's fault.
+        assert_eq!(blamed(&[honest.clone(), with_ann.clone(), with_ben]), []);
+        let same = [honest, with_ann.clone(), with_ann.clone(), with_ann];
+        assert_eq!(blamed(&same), []);
+        // Of a worker that is suspended already nothing follows.
+        assert_eq!(accuse(&all, &BTreeSet::from([EVE])), []);
+    }
+
+    #[test]
+    fn bots_that_differ_with_anybody_speak_against_nobody() {
+        let differences = [
+            played(EVE, ANN, false, [1, 2]),
+            played(EVE, BEN, false, [1, 2]),
+            played(EVE, ANN, false, [2, 1]),
+        ];
+        // Whether they are steady nobody knows.
+        assert_eq!(blamed(&differences), []);
+        let with = |other: Played| [&differences[..], &[other]].concat();
+        assert_eq!(blamed(&with(played(ANN, BEN, false, [1, 2]))), []);
+        assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 3]))), [], "bot 2 is not known");
+        assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Shadow matches in the queue: leased beside lots, and ended by one report that never counts.
+
+use arbiter_proto::ids::{Lease, WorkerId};
+use sqlx::Error;
+use time::OffsetDateTime;
+
+use super::dispatch::due;
+use super::{Failed, Failure, Leased, Queue, Work, again};
+use crate::db::lots::LotState;
+use crate::db::shadows;
+
+/// How long a match is expected to take where nobody knows, in milliseconds.
+const EXPECTED_MS: i32 = 1000;
+
+impl Queue {
+    /// Leases a match to a worker that another one has played already; nothing if none waits.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub(crate) async fn lease_shadow(
+        &self,
+        worker: WorkerId,
+        now: OffsetDateTime,
+    ) -> Result<Option<Work>, Error> {
+        let deadline = now + self.terms.lease;
+        let mut db = self.pool.acquire().await?;
+        let lease = shadows::claim(&mut *db, worker, deadline).await?;
+        let Some((lease, id)) = lease.and_then(|lease| Some((lease, lease.shadow()?))) else {
+            return Ok(None);
+        };
+        self.metrics.leased(&[lease]);
+        let (first, count, expected_ms) = (id.number, 1, EXPECTED_MS);
+        // What a report of it is compared with says how wide its scores are.
+        let lot = Leased { lease, first, count, width: 0, expected_ms, holder: Some(worker) };
+        let matches = due(&mut db, id.edition, &[lot]).await?;
+        Ok(Some(Work { lot, matches }))
+    }
+
+    /// Puts off the deadlines of those of these leases that are of shadow matches and still hold.
+    pub(super) async fn renew_shadows(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        deadline: OffsetDateTime,
+    ) -> Result<Vec<Lease>, Error> {
+        let leases = of_shadows(leases.iter().copied());
+        if leases.is_empty() {
+            return Ok(leases);
+        }
+        again(|| shadows::renew(&self.pool, by, &leases, deadline)).await
+    }
+
+    /// Takes those of these leases back that are of shadow matches and still hold.
+    pub(super) async fn give_back_shadows(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>, Error> {
+        let leases = of_shadows(leases.iter().copied());
+        if leases.is_empty() {
+            return Ok(leases);
+        }
+        again(|| shadows::give_back(&self.pool, by, &leases)).await
+    }
+
+    /// Takes note of attempts at shadow matches that failed.
+    pub(super) async fn fail_shadows(
+        &self,
+        failures: &[Failure],
+        now: OffsetDateTime,
+    ) -> Result<Vec<Failed>, Error> {
+        let mut failed = Vec::new();
+        for Failure { lease, by, .. } in failures {
+            let leases = of_shadows([*lease].into_iter());
+            if !leases.is_empty() {
+                failed.extend(self.fail_these(*by, &leases, now).await?);
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Takes leases of shadow matches away whose deadline has passed.
+    pub(super) async fn expire_shadows(&self, now: OffsetDateTime) -> Result<Vec<Failed>, Error> {
+        let overdue = again(|| shadows::overdue(&self.pool, now)).await?;
+        if overdue.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.fail_these(None, &overdue, now).await
+    }
+
+    async fn fail_these(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        now: OffsetDateTime,
+    ) -> Result<Vec<Failed>, Error> {
+        let most = self.terms.patience.faults;
+        let held = again(|| shadows::fail(&self.pool, by, leases, most, now)).await?;
+        Ok(held.into_iter().map(|lease| Failed { lease, state: LotState::Pending }).collect())
+    }
+}
+
+/// Those leases that are of shadow matches.
+fn of_shadows(leases: impl Iterator<Item = Lease>) -> Vec<Lease> {
+    leases.filter(|lease| lease.shadow().is_some()).collect()
+}

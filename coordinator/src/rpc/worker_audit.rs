@@ -1,0 +1,166 @@
+//! The audit of workers, for organisers: what was found when a part of what they reported was
+//! looked at a second time; suspending and reinstating them.
+
+use std::collections::BTreeMap;
+
+use arbiter_proto::ids::WorkerId;
+use arbiter_proto::v1::{AuditDifference, AuditedWorker, ListWorkersResponse};
+use serde_json::json;
+use tonic::Status;
+
+use super::status::{database, missing};
+use super::{Shared, Viewer, Who, micros};
+use crate::db::match_audits::{self, AuditKind, AuditState, Count, Found};
+use crate::db::suspensions;
+use crate::db::worker_figures::{self, Reported};
+use crate::db::workers::{self, Worker};
+
+/// The longest reason, in characters.
+const REASON: usize = 1000;
+
+impl Shared {
+    /// All workers, and what was found of them in a tournament, or in all if it is empty.
+    pub(super) async fn audited_workers(
+        &self,
+        who: &Who,
+        tournament: &str,
+    ) -> Result<ListWorkersResponse, Status> {
+        let tournament = match tournament {
+            "" => None,
+            name => Some(self.tournament(name).await?.id),
+        };
+        let _turn = self.turns.take(&Viewer(Some(who.clone()))).await?;
+        let pool = &self.pool;
+        let known = workers::list(pool).await.map_err(database)?;
+        let reported = worker_figures::reported(pool, tournament).await.map_err(database)?;
+        let counts = match_audits::counts(pool, tournament).await.map_err(database)?;
+        let residuals = worker_figures::residuals(pool, tournament).await.map_err(database)?;
+        let suspended = suspensions::all(pool).await.map_err(database)?;
+        let found = match_audits::differences(pool, tournament).await.map_err(database)?;
+        let names: BTreeMap<_, _> =
+            known.iter().map(|worker| (worker.id, worker.name.clone())).collect();
+        let audited = |worker: Worker| {
+            let mut message = message(&worker, &reported, &counts);
+            let residual = residuals.iter().find(|(id, _)| *id == worker.id);
+            message.residual_p = residual.map(|(_, p)| *p);
+            if let Some(found) = suspended.iter().find(|found| found.worker == worker.id) {
+                message.suspended_at_us = micros(found.at);
+                message.suspended_reason.clone_from(&found.reason);
+            }
+            message
+        };
+        Ok(ListWorkersResponse {
+            workers: known.into_iter().map(audited).collect(),
+            differences: found.iter().map(|found| difference(found, &names)).collect(),
+        })
+    }
+
+    /// Suspends a worker.
+    pub(super) async fn suspend_worker_now(
+        &self,
+        who: &Who,
+        name: &str,
+        reason: &str,
+    ) -> Result<(), Status> {
+        let length = reason.chars().count();
+        if !(1..=REASON).contains(&length) {
+            let error = format!("say why, in at most {REASON} characters");
+            return Err(Status::invalid_argument(error));
+        }
+        let worker = self.worker_called(name).await?;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let db = &mut *transaction;
+        let suspended = suspensions::suspend(&mut *db, worker, reason, self.now()).await;
+        if suspended.map_err(database)?.is_none() {
+            let error = format!("worker `{name}` is suspended already");
+            return Err(Status::failed_precondition(error));
+        }
+        let detail = json!({ "reason": reason });
+        self.note_in(&mut *db, who, "worker suspend", name, Some(&detail)).await?;
+        transaction.commit().await.map_err(database)?;
+        self.suspensions.add(worker, reason);
+        self.changes.tell();
+        Ok(())
+    }
+
+    /// Lets a suspended worker play again.
+    pub(super) async fn reinstate_worker_now(&self, who: &Who, name: &str) -> Result<(), Status> {
+        let worker = self.worker_called(name).await?;
+        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let db = &mut *transaction;
+        let reason = suspensions::reinstate(&mut *db, worker, self.now()).await;
+        let reason = reason.map_err(database)?.ok_or_else(|| {
+            Status::failed_precondition(format!("worker `{name}` is not suspended"))
+        })?;
+        let detail = json!({ "suspended for": reason });
+        self.note_in(&mut *db, who, "worker reinstate", name, Some(&detail)).await?;
+        transaction.commit().await.map_err(database)?;
+        self.suspensions.refresh(&self.pool).await.map_err(database)?;
+        self.changes.tell();
+        Ok(())
+    }
+
+    async fn worker_called(&self, name: &str) -> Result<WorkerId, Status> {
+        let found = workers::find(&self.pool, name).await.map_err(database)?;
+        Ok(found.ok_or_else(|| missing("worker", name))?.id)
+    }
+}
+
+/// A worker with what was counted of it.
+fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedWorker {
+    let count = |kind, states: &[AuditState]| -> i64 {
+        let of = |count: &&Count| {
+            count.worker == worker.id && count.kind == kind && states.contains(&count.state)
+        };
+        counts.iter().filter(of).map(|count| count.matches).sum()
+    };
+    let recounts = |states: &[AuditState]| count(AuditKind::Recount, states);
+    let shadows = |states: &[AuditState]| count(AuditKind::Shadow, states);
+    let own = reported.iter().find(|found| found.worker == worker.id);
+    let (matches, clock_forfeits) =
+        own.map_or((0, 0), |found| (found.matches, found.clock_forfeits));
+    let done = [AuditState::Agreed, AuditState::Disagreed];
+    AuditedWorker {
+        name: worker.name.clone(),
+        sandbox: worker.sandbox.clone(),
+        build: worker.build.clone(),
+        slots: worker.slots,
+        seen_at_us: micros(worker.seen_at),
+        matches,
+        recounted: recounts(&done),
+        recounts_disagreed: recounts(&[AuditState::Disagreed]),
+        unreadable: recounts(&[AuditState::Unreadable]),
+        without_record: recounts(&[AuditState::Absent]),
+        recounts_waiting: recounts(&[AuditState::Waiting]),
+        shadows_chosen: shadows(&[
+            AuditState::Waiting,
+            AuditState::Leased,
+            AuditState::Agreed,
+            AuditState::Disagreed,
+            AuditState::Skipped,
+        ]),
+        shadowed: shadows(&done),
+        shadows_disagreed: shadows(&[AuditState::Disagreed]),
+        clock_forfeits,
+        clock_forfeits_of_others: forfeits_of_others(worker.id, matches, reported),
+        ..AuditedWorker::default()
+    }
+}
+
+/// Forfeits by the clock among as many matches of the others as a worker reported.
+#[expect(clippy::cast_precision_loss, reason = "it is shown with a few digits")]
+fn forfeits_of_others(worker: WorkerId, matches: i64, reported: &[Reported]) -> f64 {
+    let others = reported.iter().filter(|found| found.worker != worker);
+    let (all, clock) = others
+        .fold((0, 0), |(all, clock), found| (all + found.matches, clock + found.clock_forfeits));
+    if all == 0 { 0.0 } else { matches as f64 * clock as f64 / all as f64 }
+}
+
+fn difference(found: &Found, names: &BTreeMap<WorkerId, String>) -> AuditDifference {
+    AuditDifference {
+        r#match: found.id.to_string(),
+        worker: names.get(&found.worker).cloned().unwrap_or_default(),
+        kind: found.kind.word().to_owned(),
+        reason: found.reason.clone(),
+    }
+}

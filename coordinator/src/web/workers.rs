@@ -1,0 +1,206 @@
+//! What the audit of workers found, for organisers; suspending and reinstating them.
+
+use arbiter_proto::v1::audit_service_server::AuditService as _;
+use arbiter_proto::v1::{
+    AuditDifference, AuditedWorker, ListWorkersRequest, ReinstateWorkerRequest,
+    SuspendWorkerRequest,
+};
+use axum::extract::{Query, State};
+use axum::response::Redirect;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::done::{self, Done};
+use super::error::WebError;
+use super::posted::Posted;
+use super::session::Session;
+use super::{actions, page};
+use crate::rpc::Shared;
+
+/// In which tournament.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Which {
+    t: String,
+}
+
+/// Which worker, and that it is meant.
+#[derive(Debug, Deserialize)]
+pub(super) struct Worker {
+    name: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    sure: Option<String>,
+}
+
+/// The page of all workers.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    session: Session,
+    Query(which): Query<Which>,
+    Query(done): Query<Done>,
+) -> Result<Markup, WebError> {
+    let asked = session.ask(ListWorkersRequest { tournament: which.t.clone() });
+    let found = shared.list_workers(asked).await?.into_inner();
+    let title = match which.t.as_str() {
+        "" => "Audit of workers".to_owned(),
+        name => format!("{name}: audit of workers"),
+    };
+    let body = html! {
+        h1 { (title) }
+        (done.note())
+        p {
+            "A part of what workers report is recounted from its records, and a part is played "
+            "again by another worker. A worker whose record does not give the result that it "
+            "reported is suspended at once. Its matches count until they are declared void."
+        }
+        @if found.workers.is_empty() { p { "No worker has ever connected." } }
+        @else { (page::wide("Workers", &table(&found.workers))) }
+        @for worker in found.workers.iter().filter(|worker| worker.suspended_at_us != 0) {
+            (suspended(&session, worker, &which.t))
+        }
+        @if !found.differences.is_empty() {
+            h2 { "Differences" }
+            (page::wide("Differences", &differences(&found.differences)))
+        }
+        @if !found.workers.is_empty() { (form(&session, &found.workers)) }
+    };
+    Ok(page::page(&title, &session, &body))
+}
+
+/// Suspends a worker.
+pub(super) async fn suspend(
+    State(shared): State<Shared>,
+    Posted { session, form: Worker { name, reason, sure } }: Posted<Worker>,
+) -> Result<Redirect, WebError> {
+    actions::check_sure(sure.as_deref())?;
+    let asked = session.ask(SuspendWorkerRequest { worker: name, reason });
+    shared.suspend_worker(asked).await?;
+    Ok(done::to("/workers", "suspend"))
+}
+
+/// Reinstates a worker.
+pub(super) async fn reinstate(
+    State(shared): State<Shared>,
+    Posted { session, form: Worker { name, .. } }: Posted<Worker>,
+) -> Result<Redirect, WebError> {
+    let asked = session.ask(ReinstateWorkerRequest { worker: name });
+    shared.reinstate_worker(asked).await?;
+    Ok(done::to("/workers", "reinstate-worker"))
+}
+
+fn table(workers: &[AuditedWorker]) -> Markup {
+    let heads = [
+        "Worker",
+        "Matches",
+        "Recounted",
+        "Differ",
+        "Played again",
+        "Differ",
+        "Clock forfeits (of others)",
+        "p",
+        "Standing",
+    ];
+    html! {
+        table.audit {
+            (page::heads(&heads))
+            tbody {
+                @for worker in workers {
+                    tr {
+                        th scope="row" { (worker.name) }
+                        td.number { (worker.matches) }
+                        td.number {
+                            (part(worker.recounted, worker.recounted + worker.recounts_waiting))
+                        }
+                        td.number { (worker.recounts_disagreed + worker.unreadable) }
+                        td.number { (part(worker.shadowed, worker.shadows_chosen)) }
+                        td.number { (worker.shadows_disagreed) }
+                        td.number {
+                            (worker.clock_forfeits)
+                            " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
+                        }
+                        td.number { @if let Some(p) = worker.residual_p { (format!("{p:.4}")) } }
+                        td { @if worker.suspended_at_us != 0 { "suspended" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// So many of so many.
+fn part(done: i64, chosen: i64) -> String {
+    if done == chosen { done.to_string() } else { format!("{done} of {chosen}") }
+}
+
+/// Why a worker is suspended, and what to do about it.
+fn suspended(session: &Session, worker: &AuditedWorker, tournament: &str) -> Markup {
+    let AuditedWorker { name, suspended_reason, .. } = worker;
+    html! {
+        section.suspended {
+            h2 { (name) " is suspended" }
+            p { (suspended_reason) }
+            @if tournament.is_empty() {
+                p { "Its matches count until they are declared void, tournament by tournament." }
+            } @else {
+                form method="get" action={ "/t/" (tournament) "/void" } {
+                    input type="hidden" name="worker" value=(name);
+                    p { button type="submit" { "Show what declaring its matches void would do" } }
+                }
+            }
+            form.action method="post" action="/workers/reinstate" {
+                (page::csrf(session))
+                input type="hidden" name="name" value=(name);
+                button type="submit" { "Let " (name) " play again" }
+            }
+        }
+    }
+}
+
+fn differences(found: &[AuditDifference]) -> Markup {
+    html! {
+        table.differences {
+            (page::heads(&["Match", "Worker", "Found by", "What differs"]))
+            tbody {
+                @for AuditDifference { r#match, worker, kind, reason } in found {
+                    tr {
+                        td { (page::match_link(r#match)) }
+                        td { (worker) }
+                        td { (kind) }
+                        td { (reason) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form that suspends a worker.
+fn form(session: &Session, workers: &[AuditedWorker]) -> Markup {
+    html! {
+        h2 { "Suspend a worker" }
+        form.fields method="post" action="/workers/suspend" {
+            (page::csrf(session))
+            p {
+                label for="name" { "Worker" }
+                select #name name="name" {
+                    @for worker in workers.iter().filter(|worker| worker.suspended_at_us == 0) {
+                        option value=(worker.name) { (worker.name) }
+                    }
+                }
+            }
+            p {
+                label for="reason" { "Why, for the audit log" }
+                input #reason name="reason" required maxlength="1000";
+            }
+            p {
+                label.check {
+                    input type="checkbox" name="sure" value="yes" required;
+                    " It gets no leases, and its reports are refused."
+                }
+            }
+            p { button type="submit" { "Suspend it" } }
+        }
+    }
+}

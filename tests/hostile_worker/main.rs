@@ -1,0 +1,237 @@
+//! A worker that lies plays a tournament beside two honest ones. It is found and suspended, and
+//! when its matches are declared void, the board is the one of a tournament without it, byte for
+//! byte.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[expect(dead_code, reason = "the tests of pages use more of it")]
+#[path = "../web/browser.rs"]
+mod browser;
+mod proxy;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use arbiter_coordinator::postgres::Durability;
+use browser::Browser;
+use proxy::{Lie, Proxy};
+use serde_json::Value;
+use support::arbiter;
+use support::service::{Database, Service, done, free_address, wait_until};
+use tempfile::TempDir;
+
+/// Deterministic bots, which never run out of time however busy the machine is.
+const TOURNAMENT: &str = r#"
+name = "open"
+game = "tricks"
+seed = "a hostile worker"
+
+[params]
+tables = 4
+move_limit = "60s"
+
+[schedule]
+kind = "round_robin"
+legs = 10
+
+[submissions]
+preflight = false
+window = "0ms"
+
+[clock]
+startup = "60s"
+"#;
+const BOTS: [(&str, &str); 4] = [
+    ("counter", "bots/tricks/counter"),
+    ("lowest", "bots/tricks/lowest"),
+    ("counter-too", "bots/tricks/counter"),
+    ("lowest-too", "bots/tricks/lowest"),
+];
+/// The worker that lies.
+const LIAR: &str = "attic";
+
+/// A coordinator with its workers, and the organiser.
+struct Site {
+    database: Database,
+    coordinator: Service,
+    workers: Vec<Service>,
+    tokens: BTreeMap<&'static str, String>,
+    server: String,
+    http: SocketAddr,
+    organiser: String,
+    directory: TempDir,
+}
+
+impl Site {
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::start(Durability::Fleeting);
+        let (grpc, http) = (free_address(), free_address());
+        let mut command = database.coordinator(grpc);
+        command.args(["--http", &http.to_string(), "--lease", "15s"]);
+        let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
+        coordinator.hear("serving");
+        let organiser = database.token("admin");
+        let server = format!("http://{grpc}");
+        let (workers, tokens) = (Vec::new(), BTreeMap::new());
+        Self { database, coordinator, workers, tokens, server, http, organiser, directory }
+    }
+
+    /// Starts a worker that knows the coordinator by this address; each name has its token.
+    fn worker(&mut self, name: &'static str, server: &str) {
+        let token = self.tokens.entry(name).or_insert_with(|| self.database.token("worker"));
+        let mut command = arbiter();
+        command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", name, "--spool"]);
+        command.arg(self.directory.path().join(name));
+        command.env("ARBITER_SERVER", server).env("ARBITER_TOKEN", token);
+        let log = self.directory.path().join(format!("{name}.log"));
+        let mut worker = Service::start(&mut command, &log);
+        worker.hear("connected");
+        self.workers.push(worker);
+    }
+
+    /// A command of the organiser's.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = arbiter();
+        command.args(words).env("ARBITER_SERVER", &self.server);
+        command.env("ARBITER_TOKEN", &self.organiser);
+        command
+    }
+
+    /// What a command of the organiser's prints, which must end well.
+    fn tell(&self, words: &[&str]) -> String {
+        done(&self.command(words).output().unwrap())
+    }
+
+    fn json(&self, words: &[&str]) -> Vec<Value> {
+        let printed = self.tell(&[words, &["--json"]].concat());
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Makes the tournament, with more lines in its file, and starts it.
+    fn begin(&self, more: &str) {
+        let file = self.directory.path().join("open.toml");
+        fs::write(&file, format!("{TOURNAMENT}{more}")).unwrap();
+        self.tell(&["tournament", "create", file.to_str().unwrap()]);
+        for (name, path) in BOTS {
+            self.tell(&["submit", "open", path, "--built", "--name", name]);
+        }
+        self.tell(&["tournament", "start", "open"]);
+    }
+
+    /// Waits until the newest edition is this one, and complete.
+    fn complete(&self, number: i64) {
+        wait_until(&format!("edition {number} is complete"), || {
+            let shown = self.json(&["tournament", "show", "open"]);
+            let edition = &shown[0]["editions"][0];
+            edition["number"] == number && edition["state"] == "complete"
+        });
+        self.tell(&["tournament", "check", "open"]);
+    }
+
+    /// What was found of a worker.
+    fn audit(&self, name: &str) -> Value {
+        let found = self.json(&["workers", "open"]);
+        found.into_iter().find(|worker| worker["worker"] == name).unwrap()
+    }
+
+    /// The leaderboard, as it is published.
+    fn board(&self) -> String {
+        self.tell(&["ranking", "open", "--format", "csv"])
+    }
+
+    /// A page as the organiser sees it.
+    fn page(&self, path: &str) -> String {
+        let mut browser = Browser::new(self.http);
+        browser.log_in(&self.organiser);
+        browser.page(path)
+    }
+
+    fn close(mut self) {
+        for mut service in self.workers.drain(..) {
+            service.leave();
+        }
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+    }
+}
+
+/// The board of a tournament that only honest workers play.
+fn honest_board() -> String {
+    let mut site = Site::open();
+    let server = site.server.clone();
+    site.worker("cellar", &server);
+    site.worker("garage", &server);
+    site.begin("");
+    site.complete(1);
+    for name in ["cellar", "garage"] {
+        let found = site.audit(name);
+        assert_eq!(found["recounts_disagreed"], 0, "{found}");
+        assert_eq!(found["suspended"], Value::Null, "{found}");
+    }
+    let board = site.board();
+    site.close();
+    board
+}
+
+/// Has a worker that lies play beside two honest ones until it is suspended, and its matches be
+/// played again: the board, and what the page says of the worker.
+fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
+    let mut site = Site::open();
+    let server = site.server.clone();
+    let proxy = Proxy::start(&server, lie);
+    site.worker(LIAR, &format!("http://{}", proxy.address));
+    site.worker("cellar", &server);
+    site.worker("garage", &server);
+    site.begin(audit);
+    wait_until("the worker lies", || proxy.lies() > 0);
+    wait_until("the liar is suspended", || !site.audit(LIAR)["suspended"].is_null());
+    site.complete(1);
+    // It is told so, and ends.
+    let liar = &mut site.workers[0];
+    liar.hear("this worker is suspended");
+    assert_eq!(liar.wait(), Some(3), "{}", liar.said());
+    for name in ["cellar", "garage"] {
+        let found = site.audit(name);
+        assert_eq!(found["suspended"], Value::Null, "{found}");
+        assert_eq!(found["recounts_disagreed"], 0, "{found}");
+    }
+    let page = site.page("/workers?t=open");
+
+    let void = ["tournament", "void", "open", "--worker", LIAR];
+    let preview = site.tell(&void);
+    assert!(preview.contains("nothing was changed"), "{preview}");
+    let matches = site.audit(LIAR)["matches"].as_i64().unwrap();
+    assert!(preview.starts_with(&format!("{matches} match")), "{preview}");
+    site.tell(&[&void[..], &["--apply", "--reason", "it lies"]].concat());
+    site.complete(2);
+    let board = site.board();
+
+    let log = site.tell(&["audit"]);
+    assert!(log.contains("worker suspend") && log.contains(LIAR), "{log}");
+    // It may come back when the organiser says so, and what it reported before is forgiven.
+    site.tell(&["workers", "reinstate", LIAR]);
+    site.worker(LIAR, &server);
+    assert_eq!(site.audit(LIAR)["suspended"], Value::Null);
+    site.close();
+    (board, page)
+}
+
+#[test]
+fn a_worker_that_lies_changes_nothing_and_is_named() {
+    let honest = honest_board();
+    let (board, page) = hostile_board(proxy::swap_scores, "[audit]\nreplay = \"100%\"\n");
+    assert_eq!(board, honest);
+    assert!(page.contains("attic is suspended"), "{page}");
+    assert!(page.contains("not give the result that it reported"), "{page}");
+
+    // Without records there is nothing to recount; but others play the same matches again.
+    let all = "[audit]\nreplay = \"100%\"\nshadow = \"100%\"\n";
+    let (board, page) = hostile_board(proxy::swap_scores_and_hide, all);
+    assert_eq!(board, honest);
+    assert!(page.contains("attic is suspended"), "{page}");
+    assert!(page.contains("came to something else when 2 other workers"), "{page}");
+}
