@@ -43,13 +43,15 @@ struct Site {
     /// Where traces go, if they go anywhere.
     otlp: Option<String>,
     admin: String,
+    /// The worker's token: its name belongs to it.
+    pass: String,
     directory: tempfile::TempDir,
 }
 
 impl Site {
     fn open(otlp: Option<String>) -> Self {
         let database = Database::start(Durability::Fleeting);
-        let admin = database.token("admin");
+        let (admin, pass) = (database.token("admin"), database.token("worker"));
         let mut site = Self {
             database,
             coordinator: None,
@@ -59,6 +61,7 @@ impl Site {
             worker_metrics: free_address(),
             otlp,
             admin,
+            pass,
             directory: tempfile::tempdir().unwrap(),
         };
         site.start_coordinator();
@@ -79,8 +82,7 @@ impl Site {
     }
 
     fn start_worker(&mut self) {
-        let token = self.database.token("worker");
-        let mut command = self.command(&token, "worker --slots 1 --name cellar --metrics");
+        let mut command = self.command(&self.pass, "worker --slots 1 --name cellar --metrics");
         command.arg(self.worker_metrics.to_string());
         command.arg("--spool").arg(self.directory.path().join("spool"));
         self.trace(&mut command);

@@ -15,12 +15,14 @@ use support::{Bots, arbiter};
 
 /// A coordinator with a worker, and a tournament of gomoku without house bots.
 struct Site {
-    database: Database,
+    _database: Database,
     coordinator: Service,
     worker: Option<Service>,
     server: String,
     admin: String,
     player: String,
+    /// The worker's token: its name belongs to it.
+    pass: String,
     directory: tempfile::TempDir,
 }
 
@@ -29,14 +31,23 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::start(Durability::Fleeting);
         let (admin, player) = (database.token("admin"), database.token("player"));
+        let pass = database.token("worker");
         let address = free_address();
         let mut command = database.coordinator(address);
         command.args(["--lease", "2s"]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
         coordinator.hear("serving");
         let server = format!("http://{address}");
-        let mut site =
-            Self { database, coordinator, worker: None, server, admin, player, directory };
+        let mut site = Self {
+            _database: database,
+            coordinator,
+            worker: None,
+            server,
+            admin,
+            player,
+            pass,
+            directory,
+        };
         let file = site.directory.path().join("file.toml");
         fs::write(&file, tournament).unwrap();
         done(&site.command(&site.admin, "tournament create").arg(&file).output().unwrap());
@@ -47,8 +58,7 @@ impl Site {
     }
 
     fn start_worker(&mut self) {
-        let token = self.database.token("worker");
-        let mut command = self.command(&token, "worker --slots 1 --name it --spool");
+        let mut command = self.command(&self.pass, "worker --slots 1 --name it --spool");
         command.arg(self.directory.path().join("spool"));
         self.worker = Some(Service::start(&mut command, &self.directory.path().join("worker")));
     }

@@ -458,7 +458,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
         let statement = "
             INSERT INTO results (number, edition, wall_ms, scores, level, transcript)
             VALUES (0, $1, 1, ARRAY[$2, 0]::bigint[], 'A', $3)";
-        let query = sqlx::query(statement).bind(edition.0).bind(score).bind([0; 32].as_slice());
+        let query = sqlx::query(statement).bind(edition.0).bind(score).bind([0_u8; 32].as_slice());
         assert_eq!(refusal(query.execute(pool).await), "scores_are_bounded");
     }
     let statement = "

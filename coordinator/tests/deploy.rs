@@ -44,6 +44,7 @@ async fn the_autoscaler_counts_what_waits_or_is_played() {
     let query = autoscaler_query();
     let mut watcher = database.pool.acquire().await.unwrap();
     execute(&mut watcher, &file("postgres/watcher.sql").replace(":'password'", "'secret'")).await;
+    execute(&mut watcher, "GRANT arbiter_watcher TO CURRENT_USER").await;
     execute(&mut watcher, "SET ROLE arbiter_watcher").await;
     assert_eq!(ask(&mut watcher, &query).await, 0);
     let edition = database.edition(5).await;

@@ -7,12 +7,15 @@ mod support;
 
 use std::cell::Cell;
 
+use arbiter_coordinator::db::faults::Attempted;
+use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Upkeep, Verdict};
+use arbiter_coordinator::standing_down::blame::followed;
 use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, WorkerId};
+use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
@@ -68,9 +71,7 @@ impl Cup {
         let entrants = editions::entrants(&self.database.pool, edition).await.unwrap();
         let matches = matches::range(&self.database.pool, edition, lot.first, lot.count).await;
         let seats = matches.unwrap().into_iter().flat_map(|planned| planned.seats.0);
-        let bot = |entrant: arbiter_proto::ids::Entrant| {
-            entrants[usize::try_from(entrant.0).unwrap()].bot.0 - 1
-        };
+        let bot = |entrant: Entrant| entrants[usize::try_from(entrant.0).unwrap()].bot.0 - 1;
         seats.map(bot).collect()
     }
 
@@ -184,4 +185,73 @@ async fn workers_that_play_a_bot_well_outweigh_one_that_does_not() {
     let cup = Cup::new("", 4, 4).await;
     let ended = cup.play(|worker, bots| worker == 0 && bots.contains(&2)).await;
     assert_eq!(ended, end(true, 4, &[]));
+}
+
+/// Matches between each two of so many bots, by a worker: those that fail, and those that are
+/// played.
+fn everywhere(
+    bots: i32,
+    workers: i32,
+    fails: impl Fn(i32, i32, i32) -> bool,
+) -> (Vec<Attempted>, Vec<Attempted>) {
+    let (mut faults, mut played) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    for one in 0..bots {
+        for other in one + 1..bots {
+            number += 1;
+            for worker in 0..workers {
+                let seats = Seats(vec![Entrant(one), Entrant(other)]);
+                let worker = WorkerId(worker);
+                let attempt = Attempted { worker, number: MatchNumber(number), seats };
+                let failed = fails(worker.0, one, other);
+                if failed { faults.push(attempt) } else { played.push(attempt) }
+            }
+        }
+    }
+    (faults, played)
+}
+
+fn blamed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec<i32> {
+    let (faults, played) = everywhere(bots, workers, fails);
+    followed(&faults, &played).into_iter().map(|blamed| blamed.entrant.0).collect()
+}
+
+#[test]
+fn a_bot_that_fails_everywhere_is_blamed() {
+    for workers in 2..4 {
+        for bots in 3..8 {
+            assert_eq!(blamed(bots, workers, |_, one, _| one == 0), [0], "{bots}, {workers}");
+        }
+    }
+    assert_eq!(blamed(5, 1, |_, one, _| one == 0), [0], "where there is one worker");
+}
+
+#[test]
+fn two_such_bots_are_both_blamed() {
+    for bots in 4..8 {
+        assert_eq!(blamed(bots, 3, |_, one, _| one < 2), [0, 1], "{bots}");
+    }
+}
+
+#[test]
+fn a_broken_worker_blames_no_bot() {
+    for workers in 1..4 {
+        for broken in 1..=workers {
+            assert_eq!(blamed(6, workers, |worker, _, _| worker < broken), [0; 0]);
+        }
+    }
+    // One that fails now and then, and with one of the bots by chance more often.
+    assert_eq!(blamed(6, 2, |_, one, other| (one + other) % 2 == 0), [0; 0]);
+}
+
+#[test]
+fn workers_that_play_a_bot_well_clear_it() {
+    assert_eq!(blamed(6, 5, |worker, one, _| worker < 2 && one == 0), [0; 0]);
+    assert_eq!(blamed(6, 3, |worker, one, _| worker < 2 && one == 0), [0]);
+}
+
+/// Two bots that only meet each other cannot be told apart.
+#[test]
+fn the_only_pair_is_not_blamed() {
+    assert_eq!(blamed(2, 3, |_, _, _| true), [0; 0]);
 }

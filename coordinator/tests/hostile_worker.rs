@@ -103,8 +103,11 @@ async fn a_lease_is_its_holders_alone() {
     server.stop().await;
 }
 
+/// What makes a result a lie.
+type Lie = fn(&mut MatchResult);
+
 /// Results that no match of gomoku has, each made from one that it could have.
-const LIES: &[(&str, fn(&mut MatchResult))] = &[
+const LIES: &[(&str, Lie)] = &[
     ("too many points", |result| points(result, 1_000_000, 0)),
     ("the most that there is", |result| points(result, i64::MAX, 0)),
     ("the least that there is", |result| points(result, i64::MIN, 0)),
@@ -168,7 +171,7 @@ async fn scores_that_no_match_has_are_never_stored() {
         played += i64::try_from(lot.matches.len()).unwrap();
         assert_eq!(honest.report(report(&lot)).await, Fate::Accepted);
     }
-    let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None };
+    let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None, records: false };
     let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
     assert_eq!(check.differences, Vec::<String>::new());
     server.stop().await;

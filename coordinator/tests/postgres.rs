@@ -64,7 +64,7 @@ async fn the_socket_alone_lets_nobody_in() {
     ] {
         let mut connection = PgConnection::connect_with(&options).await.unwrap();
         let refused = sqlx::raw_sql(statement).execute(&mut connection).await.unwrap_err();
-        let code = refused.as_database_error().and_then(|error| error.code()).unwrap();
+        let code = refused.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap();
         assert_eq!(code, "42501", "{statement}: {refused}");
     }
 }

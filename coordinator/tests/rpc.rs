@@ -16,11 +16,11 @@ use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{
-    Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
-    Edition, EstimateEditionRequest, Fate, FetchBundleRequest, FindCollusionRequest,
-    FindCollusionResponse, GetRankingRequest, GetRecordRequest, GiveBack, ListTokensRequest,
-    ListTournamentsRequest, MatchResult, Renew, Report, RevokeTokenRequest, SeatResult,
-    StartEditionRequest, WatchEditionRequest,
+    self, Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest,
+    CreateTournamentRequest, Edition, EstimateEditionRequest, Fate, FetchBundleRequest,
+    FindCollusionRequest, FindCollusionResponse, GetRankingRequest, GetRecordRequest, GiveBack,
+    ListTokensRequest, ListTournamentsRequest, MatchResult, Renew, Report, RevokeTokenRequest,
+    SeatResult, StartEditionRequest, WatchEditionRequest,
 };
 use tonic::{Code, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
@@ -285,7 +285,7 @@ async fn play_with_colluders(server: &Server, matches: i64) {
         let results = lot.matches.iter().map(|planned| {
             let mut dice = seed.dice(planned.number.unsigned_abs());
             let sits = |name: &str| planned.seats.iter().any(|seat| seat.bot == name);
-            let seats = planned.seats.iter().map(|seat| {
+            let worth = |seat: &v1::Seat| {
                 let chance = i64::from(dice.below(60)) + i64::from(dice.below(60));
                 let strength = 30 * seat.bot[1..].parse::<i64>().unwrap();
                 let given = match seat.bot.as_str() {
@@ -293,8 +293,16 @@ async fn play_with_colluders(server: &Server, matches: i64) {
                     "b1" if sits("b0") => -60,
                     _ => 0,
                 };
-                SeatResult { score: vec![strength + chance + given], ..SeatResult::default() }
-            });
+                strength + chance + given
+            };
+            let worth: Vec<i64> = planned.seats.iter().map(worth).collect();
+            // A table shares the points of forty deals.
+            let mean = worth.iter().sum::<i64>() / 4;
+            let mut points: Vec<_> = worth.iter().map(|worth| 840 + worth - mean).collect();
+            points[0] += 4 * 840 - points.iter().sum::<i64>();
+            let seats = points
+                .into_iter()
+                .map(|points| SeatResult { score: vec![points], ..SeatResult::default() });
             MatchResult {
                 number: planned.number,
                 seats: seats.collect(),
@@ -324,7 +332,8 @@ async fn collusion(
 async fn colluders_are_found_for_organisers_alone() {
     let server = Server::start().await;
     let file = "name = \"tables\"\ngame = \"wojna\"\nseed = \"tables\"\n\
-        [schedule]\nkind = \"foursomes\"\nmeetings = 12\n";
+        [schedule]\nkind = \"foursomes\"\nmeetings = 12\n\
+        [audit]\nreplay = \"0%\"\nshadow = \"0%\"\n";
     let request = CreateTournamentRequest { file: file.to_owned() };
     server.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
     for bot in 0..10 {

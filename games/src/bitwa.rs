@@ -90,7 +90,7 @@ pub(crate) fn bounds(params: &Params) -> Bounds {
     let seat = |own: usize| {
         let ((units, strength), (enemies, enemy_strength)) = (forces[own], forces[1 - own]);
         let least = if enemies > 0 { -1 } else { 0 };
-        let most = if units > 0 { 1 } else { 0 };
+        let most = i64::from(units > 0);
         vec![least..=most, -enemies..=units, -enemy_strength..=strength]
     };
     Bounds { seats: vec![seat(0), seat(1)], sums: vec![0..=0; 3], bad_answers: vec![0; SEATS] }

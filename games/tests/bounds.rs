@@ -199,8 +199,8 @@ fn bounds_of_wojna_are_what_deals_can_bring() {
                 let second = of(&forfeited, part);
                 let first: Vec<_> =
                     earlier(&forfeited).iter().map(|before| of(before, part)).collect();
-                let least = first.iter().map(|range| range.start()).min().unwrap();
-                let most = first.iter().map(|range| range.end()).max().unwrap();
+                let least = first.iter().map(RangeInclusive::start).min().unwrap();
+                let most = first.iter().map(RangeInclusive::end).max().unwrap();
                 least + second.start()..=most + second.end()
             };
             for seat in 0..seats {

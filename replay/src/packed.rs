@@ -42,7 +42,7 @@ impl<R: Read> Read for Bounded<R> {
 /// # Errors
 /// If the decompressor cannot be had. Reading fails where the bytes are not compressed so, ask for
 /// more memory, or hold more than [`LARGEST_RECORD`] bytes.
-pub fn unpack<'a>(packed: &'a [u8]) -> io::Result<impl BufRead + 'a> {
+pub fn unpack(packed: &[u8]) -> io::Result<impl BufRead + '_> {
     let mut inner = zstd::Decoder::with_buffer(packed)?;
     inner.window_log_max(WINDOW)?;
     Ok(BufReader::new(Bounded { inner, left: LARGEST_RECORD }))

@@ -99,7 +99,7 @@ impl Preflight {
         let tried = trial.examine(&host, &stop, bundle.bytes(), &place, &mut stage);
         let tried = tried.map_err(|fault| match fault {
             Fault::Abandoned => Failure::Negative("interrupted: nothing is known yet".to_owned()),
-            fault => Failure::Negative(format!(
+            fault @ Fault::System { .. } => Failure::Negative(format!(
                 "{fault}; that is no fault of the bot's: see arbiter doctor, and try again"
             )),
         })?;

@@ -117,7 +117,7 @@ impl List {
             out.line(&format!("{name} is suspended since {since}: {suspended_reason}"))?;
         }
         for AuditDifference { r#match, worker, kind, reason } in &differences {
-            out.line(&format!("match {} of {worker}, {kind}: {reason}", r#match))?;
+            out.line(&format!("match {match} of {worker}, {kind}: {reason}"))?;
         }
         out.flush()
     }

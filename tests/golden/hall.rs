@@ -39,6 +39,11 @@ pub(crate) struct Hall {
     directory: TempDir,
 }
 
+/// Tokens of an administrator and of workers.
+pub(crate) fn new_tokens(database: &Database) -> [String; 2] {
+    ["admin", "worker"].map(|role| database.token(role))
+}
+
 impl Hall {
     /// Opens a hall with so many workers of so many slots each, and leases that hold so long. Where
     /// there are several workers, records are kept outside of the database.
@@ -46,12 +51,15 @@ impl Hall {
         let directory = tempfile::tempdir().unwrap();
         let records = (workers > 1).then(|| directory.path().join("records"));
         let database = Database::start(Durability::Synced);
-        Self::fill(directory, database, records, 1, workers, slots, lease)
+        let tokens = new_tokens(&database);
+        Self::fill(directory, database, tokens, records, 1, workers, slots, lease)
     }
 
-    /// The same with so many coordinators, and with a database in which something may be already.
+    /// The same with so many coordinators, and with a database in which something may be already:
+    /// these tokens of an administrator and of workers.
     pub(crate) fn open_in(
         database: Database,
+        tokens: [String; 2],
         coordinators: usize,
         workers: usize,
         slots: usize,
@@ -60,6 +68,7 @@ impl Hall {
         Self::fill(
             tempfile::tempdir().unwrap(),
             database,
+            tokens,
             None,
             coordinators,
             workers,
@@ -68,9 +77,16 @@ impl Hall {
         )
     }
 
+    /// The tokens that let in its administrator and its workers.
+    pub(crate) fn tokens(&self) -> [String; 2] {
+        [self.admin.clone(), self.pass.clone()]
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what makes up a hall")]
     fn fill(
         directory: TempDir,
         database: Database,
+        [admin, pass]: [String; 2],
         records: Option<PathBuf>,
         coordinators: usize,
         workers: usize,
@@ -78,7 +94,6 @@ impl Hall {
         lease: &'static str,
     ) -> Self {
         let ledger = Ledger::new(&database);
-        let (admin, pass) = (database.token("admin"), database.token("worker"));
         let addresses = || (0..coordinators).map(|_| free_address()).collect();
         let mut hall = Self {
             coordinators: Vec::new(),

@@ -128,7 +128,7 @@ impl Site {
         wait_until(&format!("edition {number} is complete"), || {
             let shown = self.json(&["tournament", "show", "open"]);
             let edition = &shown[0]["editions"][0];
-            edition["number"] == number && edition["state"] == "complete"
+            edition["edition"] == number && edition["state"] == "complete"
         });
         self.tell(&["tournament", "check", "open"]);
     }

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 use arbiter_coordinator::postgres::Durability;
 use contests::{Contest, Size};
 use course::{Ending, finish, play};
-use hall::Hall;
+use hall::{Hall, new_tokens};
 use rustix::process::Signal;
 use support::service::{Database, Service, done, wait_until};
 use tempfile::TempDir;
@@ -60,7 +60,9 @@ fn calm() -> &'static Calm {
 
 /// Opens a hall with several coordinators, in a database that survives its end.
 fn several(coordinators: usize, workers: usize, lease: &'static str) -> Hall {
-    Hall::open_in(Database::start(Durability::Synced), coordinators, workers, 2, lease)
+    let database = Database::start(Durability::Synced);
+    let tokens = new_tokens(&database);
+    Hall::open_in(database, tokens, coordinators, workers, 2, lease)
 }
 
 /// Waits until so many more matches were played, while some are being played.
@@ -144,11 +146,12 @@ fn a_backup_from_the_middle_comes_to_the_same_end_elsewhere() {
     operate("backup", &dump, &former.database);
     wait_for_matches(&mut former, 1);
     let played = former.ledger.number(PLAYED);
+    let tokens = former.tokens();
     former.close();
 
     let database = Database::start(Durability::Synced);
     operate("restore", &dump, &database);
-    let mut hall = Hall::open_in(database, 2, 2, 2, "10min");
+    let mut hall = Hall::open_in(database, tokens, 2, 2, 2, "10min");
     let restored = hall.ledger.number(PLAYED);
     assert!((3..played).contains(&restored), "{restored} of {played} matches were in the backup");
     let watch = |contest: &Contest| {

@@ -127,8 +127,8 @@ impl Up {
     pub(crate) fn worker(&self) -> Pid {
         let said = self.running.said();
         let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
-        let last = processes.last().expect("it says which process its worker is");
+        let mut processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
+        let last = processes.next_back().expect("it says which process its worker is");
         Pid::from_raw(last.try_into().unwrap()).unwrap()
     }
 

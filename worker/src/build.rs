@@ -100,11 +100,7 @@ fn in_jail(
     let mut jail = Jail::open_on(host, home, &terms)?;
     let begun = Instant::now();
     let mut log = Tail::default();
-    let ran = run(&mut jail, stop, argv, micros(time), &mut log);
-    let failure = match ran {
-        Ok(failure) => failure,
-        Err(fault) => return Err(fault),
-    };
+    let failure = run(&mut jail, stop, argv, micros(time), &mut log)?;
     let time = begun.elapsed();
     let Closed { left_out, lingers } = jail.close()?;
     let failure = failure.or_else(|| {

@@ -154,8 +154,8 @@ impl<'a, W: Witness> Referee<'a, W> {
 /// Sees to it that nobody takes a turn from the bot at `place`, which is about to be asked: not
 /// even one that starts up, whose sixty processes would make another's start-up too long.
 fn settle_others(seats: &mut [Box<dyn Seat>], place: Place) -> Result<(), Fault> {
-    let others = seats.iter_mut().enumerate().filter(|(index, _)| *index != place.index());
-    others.map(|(_, other)| other.settle()).collect()
+    let mut others = seats.iter_mut().enumerate().filter(|(index, _)| *index != place.index());
+    others.try_for_each(|(_, other)| other.settle())
 }
 
 /// Gives all who were not dismissed their grace to end in, the same for all.

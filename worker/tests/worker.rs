@@ -386,6 +386,7 @@ async fn what_does_not_end_in_time_is_given_back() {
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
 
 /// The process that runs these words, once it is there.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 async fn process(words: &str) -> u32 {
     loop {
         for entry in fs::read_dir("/proc").unwrap().flatten() {

@@ -66,7 +66,7 @@ fn array(numbers: &[i128]) -> String {
 
 /// A sum as stored. One that is out of range, which only results can bring that no game has, is the
 /// greatest or least number there is: it shows on the board, and does not stop it.
-fn number(text: String) -> Result<i128, Error> {
+fn number(text: &str) -> Result<i128, Error> {
     match text.parse::<i128>() {
         Ok(number) => Ok(number),
         Err(error) => match error.kind() {
@@ -94,7 +94,7 @@ impl FromRow<'_, PgRow> for Standing {
             entrant: Entrant(row.try_get("entrant")?),
             tally: Tally {
                 matches: row.try_get("matches")?,
-                score: score.into_iter().map(number).collect::<Result<_, _>>()?,
+                score: score.iter().map(|sum| number(sum)).collect::<Result<_, _>>()?,
                 squares: number(row.try_get("squares")?)?,
                 forfeits,
                 bad_answers: row.try_get("bad_answers")?,

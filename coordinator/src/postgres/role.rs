@@ -122,8 +122,10 @@ fn make_role(
     durability: Durability,
     password: &Secret,
 ) -> Result<(), PostgresError> {
+    // What is not kept is a test's, which tries what administrators run.
+    let roles = if durability == Durability::Fleeting { "CREATEROLE" } else { "NOCREATEROLE" };
     let role = format!(
-        "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER NOCREATEROLE NOREPLICATION PASSWORD '{}'",
+        "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER {roles} NOREPLICATION PASSWORD '{}'",
         password.text()
     );
     let statements = [&[MAKE, &*role], &GIVE[..]].concat().join("\n");

@@ -163,6 +163,7 @@ fn lower_by_series(a: f64, x: f64) -> f64 {
 
 /// Q(a, x) as the continued fraction 1/(x+1-a- 1(1-a)/(x+3-a- …)) (DLMF 8.9.2), from its front by
 /// the method of Lentz ("Numerical Recipes", section 5.2).
+#[expect(clippy::many_single_char_names, reason = "as in the sources named above")]
 fn upper_by_fraction(a: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let not_zero = |value: f64| if value.abs() < TINY { TINY } else { value };

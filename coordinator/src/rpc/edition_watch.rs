@@ -30,11 +30,14 @@ type State = Option<Result<(Edition, bool), Status>>;
 /// An edition with its tournament.
 type Named = (tournaments::Tournament, editions::Edition);
 
+/// Editions as they were asked for, by tournament and number, and when they were looked up.
+type Names = HashMap<(String, Option<i32>), (Instant, Named)>;
+
 /// The editions that are watched.
 #[derive(Clone, Debug, Default)]
 pub struct EditionWatches {
     watched: Arc<Mutex<HashMap<Key, watch::Sender<State>>>>,
-    names: Arc<Mutex<HashMap<(String, Option<i32>), (Instant, Named)>>>,
+    names: Arc<Mutex<Names>>,
 }
 
 impl EditionWatches {
@@ -138,15 +141,14 @@ impl Shared {
         let viewer = self.viewer(&request).await?;
         let WatchEditionRequest { tournament, edition } = request.into_inner();
         let name = (tournament, edition);
-        let named = match self.edition_watches.named(&name) {
-            Some(named) => named,
-            None => {
-                let tournament = self.tournament(&name.0).await?;
-                let edition = self.which(&tournament, edition, Which::Newest, None).await?;
-                let named = (tournament, edition);
-                self.edition_watches.remember(name, &named);
-                named
-            }
+        let named = if let Some(named) = self.edition_watches.named(&name) {
+            named
+        } else {
+            let tournament = self.tournament(&name.0).await?;
+            let edition = self.which(&tournament, edition, Which::Newest, None).await?;
+            let named = (tournament, edition);
+            self.edition_watches.remember(name, &named);
+            named
         };
         let states = self.edition_watches.join(self, named, &viewer);
         let (sender, told) = mpsc::channel(1);

@@ -51,6 +51,7 @@ use crate::tournament::trial::{self, TrialError};
 mod reports;
 
 pub(super) use reports::fate;
+use reports::suspended;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -428,8 +429,8 @@ impl Session {
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
         self.end(&[lease]);
+        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
         if let Some(tried) = report.trial {
-            let (shared, worker) = (Arc::clone(&self.shared), self.worker);
             let end = async move {
                 let _memory = memory;
                 let span = Span::follow("trial stored", parent.as_ref());
@@ -439,7 +440,6 @@ impl Session {
             return Ok(());
         }
         if lease.shadow().is_some() {
-            let (shared, worker) = (Arc::clone(&self.shared), self.worker);
             let end = async move {
                 let _memory = memory;
                 shared.end_shadow(worker, lease, report, came).await
@@ -451,18 +451,14 @@ impl Session {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(%lease, %error, "a report means nothing");
-                let shared = Arc::clone(&self.shared);
                 let reason = format!("its report means nothing: {error}");
-                let worker = self.worker;
                 let refuse = async move { shared.malformed(worker, lease, reason, came).await };
                 tasks.reporting.spawn(refuse);
                 return Ok(());
             }
         };
-        let shared = Arc::clone(&self.shared);
         let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
         // There is one of these for every report, so what hardly ever happens is not part of it.
-        let worker = self.worker;
         let malformed = move |shared: Arc<Shared>, reason| {
             Box::pin(async move { shared.malformed(worker, lease, reason, came).await })
         };

@@ -3,7 +3,8 @@
 //! A fault alone accuses each bot of its match, and the worker. What tells them apart are the other
 //! matches: a *suspect* is a bot that several faulty matches have in common, and no other bot. It is
 //! blamed by a worker that plays well without suspects and fails much more often with this one, and
-//! cleared by a worker that plays it without a fault. A worker that fails with all bots makes all of
+//! cleared by a worker that plays it without a fault; it has to fail on several workers, where there
+//! are several. A worker that fails with all bots makes all of
 //! them suspects, plays nothing well without suspects, and so blames none.
 
 use std::cmp::Reverse;
@@ -18,8 +19,8 @@ use crate::db::faults::Attempted;
 const MATCHES: usize = 2;
 /// And in so many faulty attempts.
 const FAULTS: usize = 3;
-/// So many workers have to blame a bot, or all there are.
-const WITNESSES: usize = 2;
+/// So many workers have to fail with it, or all there are.
+const WORKERS: usize = 2;
 /// A worker that played so many matches with a bot without a fault clears it.
 const CLEARING: usize = 3;
 /// A worker blames a bot if it fails so many times as often with it as without suspects.
@@ -57,17 +58,17 @@ pub fn followed(faults: &[Attempted], played: &[Attempted]) -> Vec<Blamed> {
     let suspects = suspects(faults);
     let everywhere: BTreeSet<_> =
         faults.iter().chain(played).map(|attempt| attempt.worker).collect();
-    let needed = WITNESSES.min(everywhere.len());
+    let needed = WORKERS.min(everywhere.len());
     let blamed = suspects.iter().filter_map(|entrant| {
-        let against = |worker: &&WorkerId| {
-            WorkerCounts::of(**worker, *entrant, &suspects, faults, played).blames()
-        };
-        let witnesses = everywhere.iter().filter(against).count();
-        let clears = |worker: &&WorkerId| {
-            WorkerCounts::of(**worker, *entrant, &suspects, faults, played).clears()
-        };
-        let cleared = everywhere.iter().filter(clears).count();
-        (witnesses >= needed && witnesses > cleared).then(|| blamed(*entrant, faults))
+        let counts = everywhere
+            .iter()
+            .map(|worker| WorkerCounts::of(*worker, *entrant, &suspects, faults, played));
+        let counts: Vec<_> = counts.collect();
+        let how_many = |is: fn(&WorkerCounts) -> bool| counts.iter().filter(|one| is(one)).count();
+        let witnesses = how_many(WorkerCounts::blames);
+        let failing = witnesses + how_many(WorkerCounts::fails_alone);
+        let is_blamed = failing >= needed && witnesses > how_many(WorkerCounts::clears);
+        is_blamed.then(|| blamed(*entrant, faults))
     });
     blamed.collect()
 }
@@ -147,88 +148,21 @@ impl WorkerCounts {
     fn blames(&self) -> bool {
         let with = self.failed_with + self.played_with;
         let without = self.failed_without + self.played_without;
-        self.failed_with * SHARE >= with
-            && self.failed_with > 0
+        self.fails()
             && self.played_without > 0
             && self.failed_with * without >= TIMES * self.failed_without * with
     }
 
+    fn fails(&self) -> bool {
+        self.failed_with > 0 && self.failed_with * SHARE >= self.failed_with + self.played_with
+    }
+
+    /// It fails with the bot, and has tried nothing without suspects: it says nothing against others.
+    fn fails_alone(&self) -> bool {
+        self.fails() && self.played_without == 0 && self.failed_without == 0
+    }
+
     fn clears(&self) -> bool {
         self.failed_with == 0 && self.played_with >= CLEARING
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::db::matches::Seats;
-
-    /// Matches between each two of so many bots, by a worker: those that fail, and those that are
-    /// played.
-    fn everywhere(
-        bots: i32,
-        workers: i32,
-        fails: impl Fn(i32, i32, i32) -> bool,
-    ) -> (Vec<Attempted>, Vec<Attempted>) {
-        let (mut faults, mut played) = (Vec::new(), Vec::new());
-        let mut number = 0;
-        for one in 0..bots {
-            for other in one + 1..bots {
-                number += 1;
-                for worker in 0..workers {
-                    let seats = Seats(vec![Entrant(one), Entrant(other)]);
-                    let worker = WorkerId(worker);
-                    let attempt = Attempted { worker, number: MatchNumber(number), seats };
-                    let failed = fails(worker.0, one, other);
-                    if failed { faults.push(attempt) } else { played.push(attempt) }
-                }
-            }
-        }
-        (faults, played)
-    }
-
-    fn blamed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec<i32> {
-        let (faults, played) = everywhere(bots, workers, fails);
-        followed(&faults, &played).into_iter().map(|blamed| blamed.entrant.0).collect()
-    }
-
-    #[test]
-    fn a_bot_that_fails_everywhere_is_blamed() {
-        for workers in 2..4 {
-            for bots in 3..8 {
-                assert_eq!(blamed(bots, workers, |_, one, _| one == 0), [0], "{bots}, {workers}");
-            }
-        }
-        assert_eq!(blamed(5, 1, |_, one, _| one == 0), [0], "where there is one worker");
-    }
-
-    #[test]
-    fn two_such_bots_are_both_blamed() {
-        for bots in 4..8 {
-            assert_eq!(blamed(bots, 3, |_, one, _| one < 2), [0, 1], "{bots}");
-        }
-    }
-
-    #[test]
-    fn a_broken_worker_blames_no_bot() {
-        for workers in 1..4 {
-            for broken in 1..=workers {
-                assert_eq!(blamed(6, workers, |worker, _, _| worker < broken), [0; 0]);
-            }
-        }
-        // One that fails now and then, and with one of the bots by chance more often.
-        assert_eq!(blamed(6, 2, |_, one, other| (one + other) % 2 == 0), [0; 0]);
-    }
-
-    #[test]
-    fn workers_that_play_a_bot_well_clear_it() {
-        assert_eq!(blamed(6, 5, |worker, one, _| worker < 2 && one == 0), [0; 0]);
-        assert_eq!(blamed(6, 3, |worker, one, _| worker < 2 && one == 0), [0]);
-    }
-
-    /// Two bots that only meet each other cannot be told apart.
-    #[test]
-    fn the_only_pair_is_not_blamed() {
-        assert_eq!(blamed(2, 3, |_, _, _| true), [0; 0]);
     }
 }

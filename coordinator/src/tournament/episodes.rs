@@ -219,8 +219,8 @@ fn deal(episode: usize, table: &TablePlan) -> i64 {
 
 /// The round of an episode, counted from 0, that a table with this deal belongs to.
 pub fn round_of(deal: i64) -> u16 {
-    let round = (deal >> 16) & 0xffff;
-    u16::try_from(round).expect("sixteen bits")
+    let [.., high, low, _, _] = deal.to_be_bytes();
+    u16::from_be_bytes([high, low])
 }
 
 /// How each seat ended a match.

@@ -35,7 +35,7 @@ async fn what_follows_from_a_beacon_is_checked() {
     assert_eq!(early.code(), Code::FailedPrecondition);
     assert!(early.message().contains("has not closed"), "{early}");
 
-    let pool = &server._database.pool;
+    let pool = &server.database.pool;
     let closing = "UPDATE tournaments SET settings = jsonb_set(settings, '{submissions,closes}', \
         '\"2020-01-01T00:00:00Z\"')";
     sqlx::query(closing).execute(pool).await.unwrap();
@@ -72,7 +72,7 @@ async fn what_follows_from_a_beacon_is_checked() {
     let mut listed = server.tournaments(None).list_matches(list).await.unwrap().into_inner();
     while let Some(played) = listed.message().await.unwrap() {
         let number = played.r#match.split('/').nth(1).unwrap().parse::<i64>().unwrap();
-        let seed: String = played.seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let seed = digits(&played.seed);
         assert_eq!(seeds[&number], seed, "what the worker was told");
     }
     let source = server.tournaments(None).get_edition_source(source).await.unwrap().into_inner();
@@ -89,9 +89,9 @@ async fn play(server: &Server, edition: i32) -> HashMap<i64, String> {
         let lot = worker.lot().await;
         let mut report = report(&lot);
         for (planned, result) in lot.matches.iter().zip(&mut report.results) {
-            let seed: String = planned.seed.iter().map(|byte| format!("{byte:02x}")).collect();
+            let seed = digits(&planned.seed);
             result.record = record(&seed);
-            for (score, seat) in [[1, 7], [0, 5]].into_iter().zip(&mut result.seats) {
+            for (score, seat) in [[1, 8], [-1, -8]].into_iter().zip(&mut result.seats) {
                 seat.score = score.to_vec();
             }
             if lot.lease.unwrap().edition == edition {
@@ -101,6 +101,12 @@ async fn play(server: &Server, edition: i32) -> HashMap<i64, String> {
         worker.report(report).await;
     }
     seeds
+}
+
+/// A seed in hexadecimal digits.
+fn digits(seed: &[u8]) -> String {
+    let digits: Vec<_> = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 /// A record that has a first line, with this seed.
@@ -121,7 +127,7 @@ impl Server {
 
     /// Changes what is stored of the tournament, one thing after the other, and sees each found.
     async fn find_changes(&self, edition: i32, seeds: &HashMap<i64, String>) {
-        let pool = &self._database.pool;
+        let pool = &self.database.pool;
         let tampered = [
             ("tournaments", "seed_hash = sha256(seed_hash)", "that was published at creation"),
             ("tournaments", "committed_seed = sha256(committed_seed)", "published at creation"),
@@ -130,6 +136,10 @@ impl Server {
             ("matches", "deal = deal + 1", "the stored plan gives it the seed"),
             ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
         ];
+        // Whoever owns the database can do this.
+        let unguarded = "ALTER TABLE matches DISABLE TRIGGER USER; \
+            ALTER TABLE records DISABLE TRIGGER USER";
+        sqlx::raw_sql(unguarded).execute(pool).await.unwrap();
         for (table, change, told) in tampered {
             let copy = format!("CREATE TABLE kept AS SELECT * FROM {table}");
             sqlx::query(sqlx::AssertSqlSafe(copy)).execute(pool).await.unwrap();

@@ -41,7 +41,10 @@ async fn replay(database: &Database, tournament: &Tournament) -> Edition {
 }
 
 async fn play(database: &Database, edition: &Edition) {
-    Troupe::new(database, edition.id, "beacon").await.play().await;
+    let troupe = Troupe::new(database, edition.id, "beacon").await;
+    let closed = edition.created_at >= CLOSED;
+    let troupe = if closed { troupe.at(|| CLOSED) } else { troupe };
+    troupe.play().await;
     let ended = editions::get(&database.pool, edition.id).await.unwrap().unwrap();
     assert_eq!(ended.state, EditionState::Complete);
 }
@@ -222,7 +225,7 @@ async fn a_value_is_stored_with_its_edition_or_not_at_all() {
     let queue = database.queue();
     let (tournament, _) = running(&database, &with_beacon(GameName::Wojna, ""), 4).await;
     for bot in bots::list(&database.pool, tournament.id).await.unwrap() {
-        bots::withdraw(&database.pool, bot.id, START).await.unwrap();
+        bots::withdraw(&database.pool, bot.id, CLOSED).await.unwrap();
     }
     let refused = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
     assert!(refused.to_string().contains("too few bots"), "{refused}");
@@ -247,7 +250,7 @@ async fn plans_that_have_grown_are_derived() {
     derived(&database, &tournament, &first).await;
     let all = bots::list(&database.pool, tournament.id).await.unwrap();
     for number in [3, 7] {
-        bots::withdraw(&database.pool, all[number].id, START).await.unwrap();
+        bots::withdraw(&database.pool, all[number].id, START + Duration::HOUR).await.unwrap();
     }
     let new = bots::create(&database.pool, tournament.id, None, "new", START).await.unwrap();
     versions::submit(&database.pool, new, &[1; 32], START).await.unwrap();

@@ -8,7 +8,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
-use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
+use arbiter_coordinator::queue::{Clock, Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
 use arbiter_coordinator::tournament::{Handout, TournamentFile, report};
 use arbiter_games::{Dice, GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
@@ -38,6 +38,8 @@ pub(crate) struct Troupe {
     handout: Handout,
     dice: Dice,
     now: OffsetDateTime,
+    /// What it is for what goes on beside play.
+    clock: Clock,
     /// What was played and is not reported yet.
     kept: Vec<v1::Report>,
 }
@@ -51,13 +53,19 @@ impl Troupe {
             handout: Handout::new(database.pool.clone()),
             dice: Seed::of_text(chaos).dice(0),
             now: START,
+            clock: || START,
             kept: Vec::new(),
         }
     }
 
+    /// Begins at another time.
+    pub(crate) fn at(self, clock: Clock) -> Self {
+        Self { now: clock(), clock, ..self }
+    }
+
     /// Plays until the edition is complete.
     pub(crate) async fn play(mut self) {
-        let upkeep = Upkeep::new(self.queue.clone(), || START);
+        let upkeep = Upkeep::new(self.queue.clone(), self.clock);
         for _ in 0..10_000 {
             if !upkeep.round().await.unwrap().complete.is_empty() {
                 return;

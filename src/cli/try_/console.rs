@@ -197,6 +197,6 @@ fn show_ending(stderr: &str, exit: Option<&str>) {
 fn failed(fault: Fault) -> Failure {
     Failure::Negative(match fault {
         Fault::Abandoned => "interrupted".to_owned(),
-        fault => fault.to_string(),
+        fault @ Fault::System { .. } => fault.to_string(),
     })
 }

@@ -141,8 +141,10 @@ mod tests {
     fn hostile_toml_is_refused() {
         let length = usize::try_from(MOST_MANIFEST).unwrap();
         let repeated = |part: &str| part.repeat(length / part.len());
-        let keys: String = (0..length / 8).map(|number| format!("k{number:x}=1\n")).collect();
-        let tables: String = (0..length / 8).map(|number| format!("[t{number:x}]\n")).collect();
+        let keys: Vec<_> = (0..length / 8).map(|number| format!("k{number:x}=1\n")).collect();
+        let keys = keys.concat();
+        let tables: Vec<_> = (0..length / 8).map(|number| format!("[t{number:x}]\n")).collect();
+        let tables = tables.concat();
         let deep = format!("[{}a]\n", "a.".repeat(60));
         let texts = [
             repeated("["),

@@ -327,7 +327,7 @@ mod tests {
         let mut whole = Builder::new(Vec::new());
         let mut items = Vec::new();
         for (name, bytes) in
-            [("a", &noise[..]), ("b", &[0; 700_000]), ("c", &noise[9..]), ("d", b"")]
+            [("a", &noise[..]), ("b", &vec![0; 700_000]), ("c", &noise[9..]), ("d", b"")]
         {
             fs::write(place.path().join(name), bytes).unwrap();
             let data = Data::At(place.path().join(name), bytes.len() as u64);

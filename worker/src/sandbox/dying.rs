@@ -161,7 +161,9 @@ fn reap() {
         dying.is_watched = !dying.slots.is_empty();
         let goes_on = dying.is_watched;
         drop(dying);
-        due.into_iter().for_each(|call| call());
+        for call in due {
+            call();
+        }
         if !goes_on {
             return;
         }

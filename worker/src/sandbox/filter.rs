@@ -15,6 +15,8 @@
 //! run it once for every number there is, to find those that need no second look: a linear list
 //! costs 0.45 ms at that, the search a tenth.
 
+mod bpf;
+mod same_user;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ use libc::{c_long, sock_filter};
 use serde::{Deserialize, Serialize};
 
 use super::sys;
+use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, give, instruction, search};
+use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, UMASK, UTIMENSAT};
 use shared::{ABSENT, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS};
 
 /// What a call gets.
@@ -185,70 +189,6 @@ const MEETINGS: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// `fchmodat2`, which has the same number everywhere.
-const FCHMODAT2: c_long = 452;
-
-/// What changes a file that is named by a path, and Landlock does not mediate, and what changes the
-/// priority of any process: refused where bots are the worker's user. Through a descriptor a bot
-/// changes what it could open, its own files.
-const REACHES: &[c_long] = &[
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    libc::SYS_fchownat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_truncate,
-    libc::SYS_setpriority,
-];
-
-/// The same, of calls that only this kind of machine has.
-#[cfg(target_arch = "x86_64")]
-const REACHES_HERE: &[c_long] = &[
-    libc::SYS_chmod,
-    libc::SYS_chown,
-    libc::SYS_lchown,
-    libc::SYS_utime,
-    libc::SYS_utimes,
-    libc::SYS_futimesat,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const REACHES_HERE: &[c_long] = &[];
-
-/// The times of an open file alone: the path must be a null pointer, in both halves.
-const UTIMENSAT: Question = Question {
-    argument: 1,
-    cases: &[(Case::Has(u32::MAX), DENIED)],
-    otherwise: Verdict::Ask(&Question {
-        argument: 1,
-        cases: &[(Case::Is(0), Verdict::Allow)],
-        otherwise: DENIED,
-    }),
-};
-
-/// What an owner needs to read a directory, in order to remove what is in it.
-const READABLE: u32 = 0o400;
-
-/// Modes with which a directory can still be removed by its owner, and no program gains rights.
-const FCHMOD: Question = Question {
-    argument: 1,
-    cases: &[(Case::Has(0o6000), DENIED), (Case::Has(READABLE), Verdict::Allow)],
-    otherwise: DENIED,
-};
-
-/// The same of a new directory.
-#[cfg(target_arch = "x86_64")]
-const MKDIR: Question =
-    Question { argument: 1, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
-const MKDIRAT: Question =
-    Question { argument: 2, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
-
-/// The same of all that is made from then on.
-const UMASK: Question =
-    Question { argument: 0, cases: &[(Case::Has(READABLE), DENIED)], otherwise: Verdict::Allow };
-
 /// Signals by the clock or by a parent's death would wake a bot that is stopped by signals.
 const WAKES: &[c_long] = &[libc::SYS_timer_create];
 
@@ -400,6 +340,7 @@ const PR_SET_MEMORY_MERGE: u32 = 67;
 
 /// What the machine does not give: some of it the filter makes up for.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each may be missing by itself")]
 pub(super) struct Lacks {
     /// Bots are stopped by signals, for want of a freezer.
     pub(super) freezer: bool,
@@ -461,7 +402,7 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
             rules.insert(number(&call), Verdict::Ask(question));
         }
         #[cfg(target_arch = "x86_64")]
-        rules.insert(number(&libc::SYS_mkdir), Verdict::Ask(&MKDIR));
+        rules.insert(number(&libc::SYS_mkdir), Verdict::Ask(&same_user::MKDIR));
         rules.insert(number(&libc::SYS_utimensat), Verdict::AskUpper(&UTIMENSAT));
     }
     if lacks.memory {
@@ -475,78 +416,6 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         }
     }
     rules
-}
-
-/// The value of `AUDIT_ARCH` that this machine's own calls carry.
-#[cfg(target_arch = "x86_64")]
-const MACHINE: u32 = 0xC000_003E;
-#[cfg(target_arch = "aarch64")]
-const MACHINE: u32 = 0xC000_00B7;
-
-/// Offsets in the kernel's `seccomp_data`: the number, the machine, and the arguments.
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
-const ARGUMENTS: u32 = 16;
-
-/// Codes of the instructions used.
-const LOAD: u16 = 0x20;
-const RETURN: u16 = 0x06;
-const JUMP: u16 = 0x05;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const JUMP_IF_AT_LEAST: u16 = 0x35;
-const JUMP_IF_SET: u16 = 0x45;
-
-fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
-    sock_filter { code, jt, jf, k }
-}
-
-fn give(value: u32) -> sock_filter {
-    instruction(RETURN, 0, 0, value)
-}
-
-impl Verdict {
-    /// Instructions that end with this verdict.
-    fn assemble(self, program: &mut Vec<sock_filter>) {
-        match self {
-            Self::Allow => program.push(give(libc::SECCOMP_RET_ALLOW)),
-            Self::Refuse(error) => {
-                program.push(give(libc::SECCOMP_RET_ERRNO | error.cast_unsigned()));
-            }
-            Self::Pretend => program.push(give(libc::SECCOMP_RET_ERRNO)),
-            Self::Ask(question) | Self::AskUpper(question) => {
-                let Question { argument, cases, otherwise } = question;
-                let half = if matches!(self, Self::Ask(_)) { 0 } else { 4 };
-                program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8 * argument + half));
-                for (case, verdict) in *cases {
-                    let (code, value) = match case {
-                        Case::Is(value) => (JUMP_IF_EQUAL, *value),
-                        Case::Has(bits) => (JUMP_IF_SET, *bits),
-                    };
-                    let mut decided = Vec::new();
-                    verdict.assemble(&mut decided);
-                    let over = u8::try_from(decided.len()).expect("a question is short");
-                    program.push(instruction(code, 0, over, value));
-                    program.append(&mut decided);
-                }
-                otherwise.assemble(program);
-            }
-        }
-    }
-}
-
-/// A binary search over spans of numbers, each from its first number to the next span's.
-fn search(spans: &[(u32, Verdict)], program: &mut Vec<sock_filter>) {
-    let (lower, upper) = spans.split_at(spans.len() / 2);
-    if lower.is_empty() {
-        upper[0].1.assemble(program);
-        return;
-    }
-    program.push(instruction(JUMP_IF_AT_LEAST, 0, 1, upper[0].0));
-    let jump = program.len();
-    program.push(instruction(JUMP, 0, 0, 0));
-    search(lower, program);
-    program[jump].k = u32::try_from(program.len() - jump - 1).expect("a filter is short");
-    search(upper, program);
 }
 
 /// The whole filter.
@@ -583,6 +452,7 @@ pub(super) fn install(lacks: Lacks) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::bpf::{ARGUMENTS, JUMP, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN};
     use super::*;
 
     /// What the program says to a call, by the kernel's rules.

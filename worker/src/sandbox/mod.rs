@@ -96,6 +96,7 @@ pub fn enter_if_asked() {
         launcher::run();
     }
     canary::run_if_asked();
+    sys::give_memory_back();
     ENTERED.store(true, Ordering::Relaxed);
 }
 

@@ -149,7 +149,7 @@ fn is_unlinked(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
 
 /// Nothing where something else took a directory's place, or it went away.
 fn gone<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
-    let changed = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(|error| error.raw_os_error());
+    let changed = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
     match opened {
         Err(error) if error.raw_os_error().is_some_and(|code| changed.contains(&code)) => Ok(None),
         other => other.map(Some),

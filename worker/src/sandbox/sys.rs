@@ -480,3 +480,14 @@ pub(super) fn clock(pid: libc::pid_t) -> Micros {
     };
     if known { Micros(time.tv_sec * 1_000_000 + time.tv_nsec / 1000) } else { Micros::ZERO }
 }
+
+/// Lets what is freed go back to the machine. By itself the C library keeps more and more of it, up
+/// to 64 MB, once something large was freed: what one loud bot cost, its worker would never give back.
+pub(super) fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it sets a number of the allocator's, and no other thread runs yet. The number is the
+    // one it begins with; what is set stays as it is.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}

@@ -10,15 +10,12 @@ def attempt(act, *arguments):
 os.makedirs("locked/inner")
 attempt(os.chmod, "locked/inner", 0)
 attempt(os.mkdir, "locked/none", 0)
-def descriptor(mode):
-    at = os.open("locked", os.O_RDONLY)
-    attempt(os.fchmod, at, mode)
-    os.close(at)
+at = os.open("locked", os.O_RDONLY)
 attempt(os.umask, 0o777)
 attempt(os.makedirs, "locked/masked")
 attempt(os.setxattr, "locked", "system.posix_acl_access",
         bytes.fromhex("0200000001000000ffffffff04000000ffffffff20000000ffffffff"))
-descriptor(0o300)
-descriptor(0o500)
+attempt(os.fchmod, at, 0o300)
+attempt(os.fchmod, at, 0o500)
 attempt(os.chmod, ".", 0)
 done()

@@ -10,12 +10,12 @@ for place in ("/tmp", "/dev/shm", "."):
     except OSError:
         # There are no such places without walls.
         pass
-listener = socket.socket(socket.AF_UNIX)
 try:
+    listener = socket.socket(socket.AF_UNIX)
     listener.bind("\0arbiter-test-rival")
     listener.listen()
 except OSError:
-    # Without walls two rivals share one network.
+    # Without walls there are no such sockets.
     pass
 lock = open("/usr/bin/env", "rb")
 fcntl.flock(lock, fcntl.LOCK_EX)

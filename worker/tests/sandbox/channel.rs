@@ -63,8 +63,8 @@ fn measure(lab: &Lab, way: &str, bytes: usize) {
     for seat in [sender, receiver] {
         Box::new(seat).close().unwrap();
     }
-    let bits = 8.0 * bytes as f64;
-    let error = f64::from(wrong) / (bits * TURNS as f64);
+    let bits = 8.0 * f64::from(u32::try_from(bytes).unwrap());
+    let error = f64::from(wrong) / (bits * f64::from(u32::try_from(TURNS).unwrap()));
     println!("  {bits} bits a turn, {error:.4} of them wrong: {:.1} arrive", bits * told(error));
 }
 

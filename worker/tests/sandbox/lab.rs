@@ -281,7 +281,7 @@ impl Lab {
     }
 
     /// The memory that this worker and its launcher have to themselves, in bytes.
-    pub(crate) fn memory(&self) -> u64 {
+    pub(crate) fn memory() -> u64 {
         let own = std::process::id();
         let launcher = parents().into_iter().find(|(_, parent)| *parent == own);
         let anonymous = |pid: u32| {

@@ -364,8 +364,11 @@ impl Working {
 
     /// Ends it without a farewell, and waits until its threads have seen that.
     pub(crate) async fn kill(self, place: &Place) {
-        self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
+        let Self { ending: _ending, metrics, task } = self;
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        // They look into the spool.
+        drop(metrics);
         let gone = async {
             while Spool::open(&place.spool()).is_err() {
                 tokio::task::yield_now().await;

@@ -126,7 +126,7 @@ impl Shared {
 }
 
 /// What a suspended worker is told: how its reports are judged is for organisers to see.
-fn suspended(reason: &str) -> Status {
+pub(super) fn suspended(reason: &str) -> Status {
     tracing::warn!(reason, "a suspended worker is refused");
     Status::failed_precondition(
         "this worker is suspended: it gets nothing to play, and its reports are refused; ask the \

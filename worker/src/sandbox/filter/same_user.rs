@@ -1,0 +1,70 @@
+//! Calls by which a bot that is the worker's own user could reach what is not its own: files named by
+//! a path, which Landlock does not protect from changes of mode, owner and times, and priorities.
+
+use libc::c_long;
+
+use super::{Case, DENIED, Question, Verdict};
+
+/// `fchmodat2`, which has the same number everywhere.
+const FCHMODAT2: c_long = 452;
+
+/// What changes a file that is named by a path, and Landlock does not mediate, and what changes the
+/// priority of any process: refused where bots are the worker's user. Through a descriptor a bot
+/// changes what it could open, its own files.
+pub(super) const REACHES: &[c_long] = &[
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_truncate,
+    libc::SYS_setpriority,
+];
+
+/// The same, of calls that only this kind of machine has.
+#[cfg(target_arch = "x86_64")]
+pub(super) const REACHES_HERE: &[c_long] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const REACHES_HERE: &[c_long] = &[];
+
+/// The times of an open file alone: the path must be a null pointer, in both halves.
+pub(super) const UTIMENSAT: Question = Question {
+    argument: 1,
+    cases: &[(Case::Has(u32::MAX), DENIED)],
+    otherwise: Verdict::Ask(&Question {
+        argument: 1,
+        cases: &[(Case::Is(0), Verdict::Allow)],
+        otherwise: DENIED,
+    }),
+};
+
+/// What an owner needs to read a directory, in order to remove what is in it.
+const READABLE: u32 = 0o400;
+
+/// Modes with which a directory can still be removed by its owner, and no program gains rights.
+pub(super) const FCHMOD: Question = Question {
+    argument: 1,
+    cases: &[(Case::Has(0o6000), DENIED), (Case::Has(READABLE), Verdict::Allow)],
+    otherwise: DENIED,
+};
+
+/// The same of a new directory.
+#[cfg(target_arch = "x86_64")]
+pub(super) const MKDIR: Question =
+    Question { argument: 1, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
+pub(super) const MKDIRAT: Question =
+    Question { argument: 2, cases: &[(Case::Has(READABLE), Verdict::Allow)], otherwise: DENIED };
+
+/// The same of all that is made from then on.
+pub(super) const UMASK: Question =
+    Question { argument: 0, cases: &[(Case::Has(READABLE), DENIED)], otherwise: Verdict::Allow };

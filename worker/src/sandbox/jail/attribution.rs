@@ -1,0 +1,57 @@
+//! Whose doing it is that a program did not start: the bot's, which forfeits, or the machine's, which
+//! is a fault. A bot that is executed once per decision can leave its jail in any state.
+
+use std::io;
+
+use super::super::cgroup::Cgroup;
+use super::super::process::{NoStart, StartError};
+use super::Jail;
+use crate::fault::Fault;
+
+impl Jail {
+    /// Decides whose doing it is that a program did not start.
+    pub(super) fn attribute(&mut self, error: StartError) -> NoStart {
+        if let StartError::Fault(fault) = error {
+            return NoStart::Fault(fault);
+        }
+        // A kill for want of memory tells more than what came of it, and whose memory it was.
+        match self.cause_of_death() {
+            Err(fault) => return NoStart::Fault(fault),
+            Ok(Some(cause)) => {
+                return NoStart::Bot(format!("could not be started: a process of it was {cause}"));
+            }
+            Ok(None) => {}
+        }
+        match error {
+            StartError::Refused { program, error } if self.is_the_machines(&error) => {
+                NoStart::Fault(Fault::new(format!("cannot start {program}"), error))
+            }
+            StartError::Refused { program, error } => {
+                let after = if self.was_used { ", after what it did before" } else { "" };
+                NoStart::Bot(format!("{program} could not be started{after}: {error}"))
+            }
+            _ if self.was_used => NoStart::Bot("its sandbox was killed before".to_owned()),
+            _ => NoStart::Fault(Fault::new("cannot start a bot", "its sandbox is gone")),
+        }
+    }
+
+    /// Whether an error at the start of a program is the machine's: before a bot has used the jail,
+    /// whatever is not the program's own; afterwards, what a bot within its limits cannot cause.
+    fn is_the_machines(&self, error: &io::Error) -> bool {
+        let group = self.cgroup.as_ref();
+        match error.raw_os_error() {
+            // Our descriptors, the machine's table of files, and entering the control groups.
+            Some(libc::EBUSY | libc::EMFILE | libc::ENFILE) => true,
+            Some(libc::ENOMEM) => match group.filter(|group| group.limits_memory()) {
+                Some(group) => !group.was_full(),
+                None => !self.was_used,
+            },
+            Some(libc::EAGAIN) => {
+                let is_full = group.and_then(Cgroup::is_full_of_processes);
+                !(self.was_used && is_full.unwrap_or(true))
+            }
+            Some(libc::ENOSPC | libc::ETXTBSY) => !self.was_used,
+            _ => false,
+        }
+    }
+}
