@@ -116,6 +116,32 @@ async fn a_tournament_is_played_over_the_wire() {
     server.stop().await;
 }
 
+/// Who is told that an edition is over, and asks for the newest, is told of the next one.
+#[tokio::test]
+async fn an_edition_that_is_over_is_not_watched_again() {
+    let server = Server::start().await;
+    let file = "name = \"cup\"\ngame = \"gomoku\"\n[submissions]\nwindow = \"100ms\"\n".to_owned();
+    let create = CreateTournamentRequest { file };
+    server.tournaments(Some(Role::Organiser)).create_tournament(create).await.unwrap();
+    for bot in ["one", "two"] {
+        server.submit(Role::Organiser, "cup", bot, true, b"a bundle").await.unwrap();
+    }
+    server.edition("cup").await;
+    let newest = async || {
+        let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: None };
+        let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+        watched.into_inner().message().await.unwrap().unwrap()
+    };
+    assert_eq!(newest().await.number, 1);
+    server.submit(Role::Organiser, "cup", "two", true, b"another").await.unwrap();
+    let mut first = newest().await;
+    while (first.number, first.state.as_str()) == (1, "running") {
+        first = newest().await;
+    }
+    assert_eq!(newest().await.number, 2);
+    server.stop().await;
+}
+
 /// The last state that somebody who watches is told.
 async fn last(mut watched: Streaming<Edition>) -> Edition {
     let mut last = None;

@@ -185,7 +185,9 @@ fn edition(counted: i64, state: &str) -> Edition {
 
 #[test]
 fn an_edition_is_watched_across_a_restart() {
-    let first = Server::start(Script { watched: vec![edition(10, "running")], ..board() });
+    // An address that no other test has: its port is still free when the second one wants it.
+    let script = Script { watched: vec![edition(10, "running")], ..board() };
+    let first = Server::start_at("127.0.0.2:0".parse().unwrap(), script);
     let mut command = call(&first.url(), &["tournament", "watch", "finals"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

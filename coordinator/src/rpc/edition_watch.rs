@@ -111,10 +111,15 @@ impl EditionWatches {
         left
     }
 
-    fn named(&self, name: &(String, Option<i32>)) -> Option<Named> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, named) = names.get(name)?;
-        (since.elapsed() < REMEMBERED).then(|| named.clone())
+    /// The edition that a name stood for a moment ago, if it is still seen to run: who was told
+    /// that it is over asks for the one that took its place.
+    fn named(&self, name: &(String, Option<i32>), viewer: &Viewer) -> Option<Named> {
+        let found = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let (since, named) = found?;
+        let key = (named.1.id, viewer.organises());
+        let watched = self.watched();
+        let runs = matches!(&*watched.get(&key)?.borrow(), Some(Ok((_, false))));
+        (runs && since.elapsed() < REMEMBERED).then_some(named)
     }
 
     fn remember(&self, name: (String, Option<i32>), named: &Named) {
@@ -141,7 +146,7 @@ impl Shared {
         let viewer = self.viewer(&request).await?;
         let WatchEditionRequest { tournament, edition } = request.into_inner();
         let name = (tournament, edition);
-        let named = if let Some(named) = self.edition_watches.named(&name) {
+        let named = if let Some(named) = self.edition_watches.named(&name, &viewer) {
             named
         } else {
             let tournament = self.tournament(&name.0).await?;
