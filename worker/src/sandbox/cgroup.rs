@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use arbiter_games::Micros;
 use rustix::process::Signal;
+use tracing::warn;
 
 use super::limits::{Bytes, Limits};
 use super::pause::wait_until;
@@ -21,7 +22,7 @@ use super::places::{self, Place, Places};
 use super::{sys, wire};
 use crate::fault::{Context as _, Fault};
 
-/// How long what a worker before this one left is waited for.
+/// How long what workers before this one left is waited for.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// How long those are killed again and again that were forked meanwhile.
@@ -169,11 +170,18 @@ fn sweep(found: &Places) {
         // The old freezer keeps even the dead from it.
         drop(write(&path.join("freezer.state"), wire::THAWED));
     }
-    for path in stale {
-        empty(&path, LEAVING);
-        // Somebody else may have been faster.
-        let mut left = Cgroup { paths: vec![path], ..Cgroup::default() };
-        drop(wait_until(LEAVING, || Ok(left.remove().is_ok())));
+    // All together: what dies slowly in one is not waited for once more in the next.
+    let mut clear = || {
+        stale.retain(|path| {
+            kill_all_in(path);
+            // Another worker may have been faster.
+            fs::remove_dir(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        });
+        Ok(stale.is_empty())
+    };
+    drop(wait_until(LEAVING, &mut clear));
+    for path in &stale {
+        warn!(group = %path.display(), "what an earlier worker left in it does not die");
     }
 }
 
@@ -384,6 +392,15 @@ impl Cgroup {
             let most = number(&path.join("pids.max"))?;
             Some(number(&path.join("pids.current"))? >= most)
         })
+    }
+
+    /// Whether no process is in the group.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_empty = |path: &PathBuf| match fs::read(path.join("cgroup.procs")) {
+            Ok(processes) => processes.is_empty(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        self.paths.iter().all(is_empty)
     }
 
     /// Kills every process in the group.

@@ -37,10 +37,11 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// Whether every process is gone, as far as that can be seen without its control group.
+    /// Whether every process is gone, as far as that can be seen.
     fn are_dead(&self) -> bool {
         self.children.are_dead()
             && self.cell.as_ref().is_none_or(|cell| cell.is_gone_within(Duration::ZERO))
+            && self.cgroup.as_ref().is_none_or(Cgroup::is_empty)
     }
 
     /// Kills what was forked while it was killed.

@@ -441,7 +441,10 @@ impl Jail {
         match &self.inside {
             Inside::Cell(cell) => cell.is_gone_within(limit),
             Inside::Yard(children, ..) => {
-                wait_until(limit, || Ok(children.are_dead())).is_ok_and(|dead| dead)
+                // Only the group knows the children of children, where they have no namespace.
+                let is_empty = || self.cgroup.as_ref().is_none_or(Cgroup::is_empty);
+                let is_gone = || children.are_dead() && is_empty();
+                wait_until(limit, || Ok(is_gone())).is_ok_and(|gone| gone)
             }
         }
     }
