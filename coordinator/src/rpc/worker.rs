@@ -18,7 +18,7 @@ use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert::{self, Meaningless};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
-use arbiter_proto::trace::{Span, TraceParent};
+use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
@@ -40,11 +40,9 @@ use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
-use crate::db::{self, held, versions, workers};
-use crate::metrics::TimeLosses;
-use crate::queue::{self, Failure, ReportError, Task, Work};
+use crate::db::{held, versions, workers};
+use crate::queue::{Failure, Task, Work};
 use crate::tournament::handout::HandoutError;
-use crate::tournament::report;
 use crate::tournament::score_check::LotCheck;
 use crate::tournament::trial::{self, TrialError};
 
@@ -424,71 +422,14 @@ impl Session {
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
         let (lease, came) = (lease(report.lease)?, Instant::now());
-        let parent = TraceParent::carried(&report.trace);
         // It is free for other reports when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
         self.end(&[lease]);
         let (shared, worker) = (Arc::clone(&self.shared), self.worker);
-        if let Some(tried) = report.trial {
-            let end = async move {
-                let _memory = memory;
-                let span = Span::follow("trial stored", parent.as_ref());
-                shared.end_trial(worker, lease, tried, came, span).await
-            };
-            tasks.reporting.spawn(end.in_current_span());
-            return Ok(());
-        }
-        if lease.shadow().is_some() {
-            let end = async move {
-                let _memory = memory;
-                shared.end_shadow(worker, lease, report, came).await
-            };
-            tasks.reporting.spawn(end.in_current_span());
-            return Ok(());
-        }
-        let report = match report::read(self.worker, report, self.shared.now()) {
-            Ok(report) => report,
-            Err(error) => {
-                tracing::error!(%lease, %error, "a report means nothing");
-                let reason = format!("its report means nothing: {error}");
-                let refuse = async move { shared.malformed(worker, lease, reason, came).await };
-                tasks.reporting.spawn(refuse);
-                return Ok(());
-            }
-        };
-        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
-        // There is one of these for every report, so what hardly ever happens is not part of it.
-        let malformed = move |shared: Arc<Shared>, reason| {
-            Box::pin(async move { shared.malformed(worker, lease, reason, came).await })
-        };
         let store = async move {
             let _memory = memory;
-            let mut span = Span::follow("report stored", parent.as_ref());
-            if let Some(reason) = shared.implausible(&report, check).await? {
-                return malformed(shared, reason).await;
-            }
-            let stored = match shared.reporter.report(report).await {
-                Ok(queue::Verdict::Malformed) => {
-                    let reason = "its report does not tell of its matches".to_owned();
-                    return malformed(shared, reason).await;
-                }
-                Ok(stored) => stored,
-                Err(ReportError::Database(error)) if !db::is_passing(&error) => {
-                    let reason = format!("its report cannot be stored: {error}");
-                    return malformed(shared, reason).await;
-                }
-                Err(error) => return Err(Status::unavailable(error.to_string())),
-            };
-            span.set("verdict", format!("{stored:?}"));
-            if stored == queue::Verdict::Accepted {
-                shared.queue.metrics().stored(matches, losses);
-            }
-            shared.queue.metrics().judged(lease, stored, came);
-            tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
-            // What waited for this lot may be leased now.
-            shared.dispatcher.news();
-            Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+            shared.store(worker, lease, report, check, came).await
         };
         tasks.reporting.spawn(store.in_current_span());
         Ok(())

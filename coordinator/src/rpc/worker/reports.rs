@@ -2,7 +2,7 @@
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, WorkerId};
-use arbiter_proto::trace::Span;
+use arbiter_proto::trace::{Span, TraceParent};
 use arbiter_proto::v1;
 use arbiter_proto::v1::{Fate, Hello, Verdict};
 use tokio::time::Instant;
@@ -12,10 +12,11 @@ use super::super::Shared;
 use super::super::status::database;
 use super::REASON;
 use crate::db::{self, suspensions, traces, workers};
-use crate::queue::{self, Failure, Report};
+use crate::metrics::TimeLosses;
+use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::HandoutError;
 use crate::tournament::score_check::LotCheck;
-use crate::tournament::trial;
+use crate::tournament::{report, trial};
 
 impl Shared {
     /// Takes note of a worker that says hello with this token, whose name is its own.
@@ -37,9 +38,70 @@ impl Shared {
         )))
     }
 
+    /// Stores what a worker reports under a lease, whatever that is of.
+    pub(super) async fn store(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        mut report: v1::Report,
+        check: Option<LotCheck>,
+        came: Instant,
+    ) -> Result<Verdict, Status> {
+        // There is one future of this for every report, so what seldom happens is not part of it.
+        if let Some(tried) = report.trial.take() {
+            let span = Span::follow("trial stored", TraceParent::carried(&report.trace).as_ref());
+            Box::pin(self.end_trial(worker, lease, tried, came, span)).await
+        } else if lease.shadow().is_some() {
+            Box::pin(self.end_shadow(worker, lease, report, came)).await
+        } else {
+            self.end_lot(worker, lease, report, check, came).await
+        }
+    }
+
+    /// Stores what the matches of a lot came to.
+    async fn end_lot(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        report: v1::Report,
+        check: Option<LotCheck>,
+        came: Instant,
+    ) -> Result<Verdict, Status> {
+        let parent = TraceParent::carried(&report.trace);
+        let mut span = Span::follow("report stored", parent.as_ref());
+        let malformed = |reason| Box::pin(self.malformed(worker, lease, reason, came));
+        let report = match report::read(worker, report, self.now()) {
+            Ok(report) => report,
+            Err(error) => return malformed(format!("its report means nothing: {error}")).await,
+        };
+        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
+        if let Some(reason) = self.implausible(&report, check).await? {
+            return malformed(reason).await;
+        }
+        let stored = match self.reporter.report(report).await {
+            Ok(queue::Verdict::Malformed) => {
+                return malformed("its report does not tell of its matches".to_owned()).await;
+            }
+            Ok(stored) => stored,
+            Err(ReportError::Database(error)) if !db::is_passing(&error) => {
+                return malformed(format!("its report cannot be stored: {error}")).await;
+            }
+            Err(error) => return Err(Status::unavailable(error.to_string())),
+        };
+        span.set("verdict", format!("{stored:?}"));
+        if stored == queue::Verdict::Accepted {
+            self.queue.metrics().stored(matches, losses);
+        }
+        self.queue.metrics().judged(lease, stored, came);
+        tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
+        // What waited for this lot may be leased now.
+        self.dispatcher.news();
+        Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+    }
+
     /// Why a report cannot be that of its lot, if it cannot: what it is checked against is read if
     /// it is not at hand.
-    pub(super) async fn implausible(
+    async fn implausible(
         &self,
         report: &Report,
         check: Option<LotCheck>,
@@ -65,7 +127,7 @@ impl Shared {
     }
 
     /// Stores what a trial came to.
-    pub(super) async fn end_trial(
+    async fn end_trial(
         &self,
         worker: WorkerId,
         lease: Lease,
