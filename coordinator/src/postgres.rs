@@ -152,7 +152,7 @@ impl Postgres {
         let place = Place::prepare(directory)?;
         let binaries = Binaries::find(&place.cluster)?;
         if !place.cluster.exists() {
-            place.create(&binaries)?;
+            place.create(&binaries, durability)?;
         }
         let entrance = Entrance::prepare(&place, &binaries, durability)?;
         let (socket, short) = place.socket()?;

@@ -132,7 +132,11 @@ impl Place {
     }
 
     /// Makes the cluster. It appears under its name when it is complete, or not at all.
-    pub(super) fn create(&self, binaries: &Binaries) -> Result<(), PostgresError> {
+    pub(super) fn create(
+        &self,
+        binaries: &Binaries,
+        durability: Durability,
+    ) -> Result<(), PostgresError> {
         let fresh = self.directory.join("postgres.new");
         if fresh.exists() {
             fs::remove_dir_all(&fresh).map_err(file("remove", &fresh))?;
@@ -155,8 +159,11 @@ impl Place {
             }
             _ => {}
         }
-        // Whatever initdb wrote must be on disk before the cluster has its name.
-        rustix::fs::sync();
+        // Whatever initdb wrote must be on disk before the cluster has its name. This waits for what
+        // all programs of the machine wrote, so it is only for data that are to last.
+        if durability == Durability::Synced {
+            rustix::fs::sync();
+        }
         fs::rename(&fresh, &self.cluster).map_err(file("rename", &fresh))
     }
 

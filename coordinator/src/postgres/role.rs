@@ -76,7 +76,7 @@ impl Entrance {
         durability: Durability,
     ) -> Result<Self, PostgresError> {
         let rules = place.directory.join("pg_hba.conf");
-        replace(&rules, RULES, 0o644).map_err(file("write", &rules))?;
+        replace(&rules, RULES, 0o644, durability).map_err(file("write", &rules))?;
         let path = password_file(&place.directory);
         let password = match fs::read_to_string(&path) {
             Ok(text) => Secret::from(text.trim().to_owned()),
@@ -85,7 +85,7 @@ impl Entrance {
                 make_role(place, binaries, durability, &password)?;
                 // It is there when the role has it.
                 let text = format!("{}\n", password.text());
-                replace(&path, &text, 0o600).map_err(file("write", &path))?;
+                replace(&path, &text, 0o600, durability).map_err(file("write", &path))?;
                 password
             }
             Err(error) => return Err(file("read", &path)(error)),
@@ -100,7 +100,7 @@ pub(super) fn password_file(directory: &Path) -> PathBuf {
 }
 
 /// Writes a file that appears whole, or not at all.
-fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Result<()> {
     let fresh = path.with_extension("new");
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -111,7 +111,9 @@ fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     // Whatever this process takes from the modes of its files.
     written.set_permissions(fs::Permissions::from_mode(mode))?;
     written.write_all(text.as_bytes())?;
-    written.sync_all()?;
+    if durability == Durability::Synced {
+        written.sync_all()?;
+    }
     fs::rename(&fresh, path)
 }
 
