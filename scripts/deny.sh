@@ -10,7 +10,8 @@ root=${ARBITER_TOOLS:-target/tools}
 deny=$root/bin/cargo-deny
 
 if [ "$("$deny" --version 2>/dev/null)" != "cargo-deny $version" ]; then
-    cargo install --locked --quiet --version "$version" --root "$root" cargo-deny
+    # It runs for a moment, so time is best saved where it is built.
+    cargo install --locked --quiet --debug --version "$version" --root "$root" cargo-deny
 fi
 
 "$deny" --locked check --hide-inclusion-graph licenses bans sources
