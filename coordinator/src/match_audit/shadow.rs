@@ -1,8 +1,9 @@
 //! Shadow matches: some matches are played again by another worker, and both plays are compared.
 //!
 //! The second play is leased by the same messages as a lot, under a lease that is told from a lot's
-//! by its edition ([`Lease::shadow`]); the queue of lots knows nothing of it. So its result can
-//! never count, and a coordinator that does not know of shadow matches takes its report for late.
+//! by its edition ([`arbiter_proto::ids::Lease::shadow`]); the queue of lots knows nothing of it. So
+//! its result can never count, and a coordinator that does not know of shadow matches takes its
+//! report for late.
 //!
 //! Bots that are deterministic say the same both times. Which are is not known beforehand: a bot is
 //! taken for steady if it said the same in other matches that two other workers played, and never

@@ -2,7 +2,7 @@
 //! Pure: no database, no clock.
 //!
 //! A weak bot raises the scores of everybody at its table, and a seat may be better than another.
-//! So every score is compared with what an additive model predicts ([`fit`]): the bot's own
+//! So every score is compared with what an additive model predicts (`fit`): the bot's own
 //! strength, what each other bot at the table adds to the scores of all others, and the seat. What
 //! remains of a score is its residual.
 //!
@@ -12,7 +12,7 @@
 //!
 //! **Test.** The statistic is the sum of A's residuals at tables with B. It is compared with sums
 //! over as many of A's tables drawn by chance, from each stratum (round of an episode) as many as
-//! the pair had there ([`permutation`]). Each p-value is exact (never too small, whatever the
+//! the pair had there (`permutation`). Each p-value is exact (never too small, whatever the
 //! distribution of A's scores) if A's residuals within a stratum are exchangeable, which they are
 //! if the model holds, its effects are known, and B changes no more than the mean of A's scores.
 //! The effects are estimated from all tables, so that with few bots or few tables p-values are
@@ -20,7 +20,7 @@
 //! makes all scores at its tables more uncertain. Each table of three or more seats has its own
 //! seed, so each is one observation.
 //!
-//! **Selection.** Benjamini and Hochberg's procedure over all pairs that can be tested ([`select`])
+//! **Selection.** Benjamini and Hochberg's procedure over all pairs that can be tested (`select`)
 //! keeps the expected share of false discoveries at [`FALSE_DISCOVERIES`]; where no bot colludes,
 //! that is the probability that any pair is flagged.
 //!
