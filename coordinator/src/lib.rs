@@ -1,9 +1,8 @@
 //! The coordinator: plans tournaments into a Postgres queue, hands matches to workers, counts what
 //! they report. The only crate that names Postgres.
 //!
-//! [`schedule`] and [`ranking`] are pure: the same input gives the same output, whoever asks and
-//! whenever. Everything else goes through [`db`]; [`tournament`] makes editions of files, and lots of
-//! editions.
+//! [`ranking`] is pure: the same input gives the same output, whoever asks and whenever. Everything
+//! else goes through [`db`]; [`tournament`] makes editions of files, and lots of editions.
 
 pub mod access;
 pub mod boards;
@@ -22,7 +21,6 @@ pub mod ranking;
 pub mod redact;
 pub mod reply_times;
 pub mod rpc;
-pub mod schedule;
 pub mod standing_down;
 pub mod store;
 pub mod suspension;

@@ -49,6 +49,7 @@ mod worker_audit;
 
 pub use admission::Budgets;
 pub use edition_watch::EditionWatches;
+pub use outlook::counted_certificate;
 pub(crate) use outlook::keep_pace;
 pub use playing::Playing;
 pub(crate) use ranking::place;

@@ -2,6 +2,8 @@
 //! schedules are balanced.
 
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use arbiter_schedule::foursomes::MOST_KNOWN;
+use arbiter_schedule::{Broken, Certificate, Claim, Counter, Kin, Plan};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 use tonic::Status;
@@ -14,8 +16,6 @@ use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{matches, paces, workers};
-use crate::schedule::foursomes::MOST_KNOWN;
-use crate::schedule::{Broken, Certificate, Claim, Counter, Kin, Plan};
 use crate::tournament::Design;
 use crate::tournament::forecast::{self, Forecast, Next};
 
@@ -210,21 +210,19 @@ impl Counted {
     }
 }
 
-impl From<&v1::Certificate> for Certificate {
-    /// What was counted, as the schedule's own code says it.
-    fn from(told: &v1::Certificate) -> Self {
-        let meetings = told.meetings.iter().map(|count| (count.times, count.pairs));
-        Self {
-            bots: told.bots as usize,
-            seats: told.seats as usize,
-            matches: told.matches,
-            meetings: meetings.collect(),
-            kin: told.kin_pairs.map(|pairs| Kin { pairs, meetings: told.kin_meetings }),
-            matches_of_bot: told.fewest_matches..=told.most_matches,
-            times_in_seat: told.fewest_in_seat..=told.most_in_seat,
-            seat_spread: told.seat_spread,
-            side_spread: told.side_spread,
-        }
+/// What was counted, as the schedule's own code says it.
+pub fn counted_certificate(told: &v1::Certificate) -> Certificate {
+    let meetings = told.meetings.iter().map(|count| (count.times, count.pairs));
+    Certificate {
+        bots: told.bots as usize,
+        seats: told.seats as usize,
+        matches: told.matches,
+        meetings: meetings.collect(),
+        kin: told.kin_pairs.map(|pairs| Kin { pairs, meetings: told.kin_meetings }),
+        matches_of_bot: told.fewest_matches..=told.most_matches,
+        times_in_seat: told.fewest_in_seat..=told.most_in_seat,
+        seat_spread: told.seat_spread,
+        side_spread: told.side_spread,
     }
 }
 

@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use arbiter_proto::settings::StateScope;
-
-use crate::schedule::{Bot, Schedule};
+use arbiter_schedule::{Bot, Schedule};
 
 /// For each seat the number of the match before; none for a bot's first.
 pub(super) type Before = Vec<Option<i64>>;
@@ -71,7 +70,7 @@ pub(super) fn distinct(before: &Before) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{RoundRobin, Sides};
+    use arbiter_schedule::{RoundRobin, Sides};
 
     fn before(state: StateScope, rules: RoundRobin, matches: &[[Bot; 2]]) -> Vec<Before> {
         let mut chain = Chain::new(state, Schedule::RoundRobin(rules), 4).unwrap();

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use arbiter_games::Seed;
 use arbiter_proto::convert;
-use arbiter_proto::ids::{BotId, TokenId};
+use arbiter_proto::ids::BotId;
 use arbiter_proto::v1;
+use arbiter_schedule::{NameKey, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{Error, PgConnection};
@@ -26,7 +27,6 @@ use crate::db::matches::Match;
 use crate::db::results::Played;
 use crate::db::tournaments::Tournament;
 use crate::queue::Plan;
-use crate::schedule::NameKey;
 
 /// What the matches of an edition follow from, besides the tournament file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,11 +184,11 @@ impl EditionSource {
     }
 
     /// The bots that take part, and the owners of all of them where these are kept apart.
-    pub(super) fn field(&self) -> (Vec<BotId>, HashMap<BotId, TokenId>) {
+    pub(super) fn field(&self) -> (Vec<BotId>, HashMap<BotId, Owner>) {
         let entered = (0..).map(BotId).take(self.entrants).collect();
         let owned = (0..).map(BotId).zip(&self.bots).filter(|(_, bot)| bot.owner > 0);
-        let token = |owner: u32| TokenId(i32::try_from(owner).unwrap_or(i32::MAX));
-        (entered, owned.map(|(id, bot)| (id, token(bot.owner))).collect())
+        let owned_by = |owner: u32| Owner(i32::try_from(owner).unwrap_or(i32::MAX));
+        (entered, owned.map(|(id, bot)| (id, owned_by(bot.owner))).collect())
     }
 }
 

@@ -7,6 +7,7 @@
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
+use arbiter_schedule::{NameKey, ScheduleError};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
@@ -23,7 +24,6 @@ use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, audit, changes, lots, traces, versions};
 use crate::queue::{PlanError, Queue};
-use crate::schedule::{NameKey, ScheduleError};
 
 /// What is done if an edition is being played when the next one is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

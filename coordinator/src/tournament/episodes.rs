@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use arbiter_games::blackjack::{Episode, TablePlan};
 use arbiter_games::{Params, Score, Seed, Standing, StartError};
 use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
+use arbiter_schedule::ScheduleError;
 use serde_json::{Map, Value};
 use sqlx::{Error, PgPool};
 
@@ -22,7 +23,6 @@ use crate::db::matches::{Match, Seats};
 use crate::db::results::{self, Played};
 use crate::db::{editions, tournaments};
 use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
-use crate::schedule::{self, ScheduleError};
 
 /// Why a round is not planned.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ impl Rounds {
     /// The first round.
     pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, RoundsError> {
         let Params::Blackjack(params) = &file.params else { return Err(RoundsError::Game) };
-        let schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
+        let arbiter_schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
             return Err(RoundsError::Game);
         };
         let episodes = plan.keys().map(|key| Episode::new(bots, params, seed.derive(&key)));

@@ -10,11 +10,10 @@ use arbiter_games::bitwa::Board;
 use arbiter_games::{ClockRules, GameName, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::{Settings, StateScope};
+use arbiter_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-
-use crate::schedule::Schedule;
 
 mod audit;
 mod check;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use arbiter_games::Params;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
+use arbiter_schedule::{Claim, Field, NameKey, Plan, Planned};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
@@ -21,7 +22,6 @@ use crate::db::paces::Pace;
 use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
 use crate::db::{bots, editions};
-use crate::schedule::{Claim, Field, NameKey, Plan, Planned};
 
 /// How long an edition must have been watched before it is judged by its pace.
 const LONG_ENOUGH: Duration = Duration::seconds(15);
@@ -303,7 +303,7 @@ fn settings(tournament: &Tournament) -> Result<TournamentFile, OpenError> {
         .map_err(|cause| OpenError::Settings { name: tournament.name.clone(), cause })
 }
 
-fn unplanned(tournament: &Tournament, cause: crate::schedule::ScheduleError) -> OpenError {
+fn unplanned(tournament: &Tournament, cause: arbiter_schedule::ScheduleError) -> OpenError {
     OpenError::Schedule { name: tournament.name.clone(), cause }
 }
 

@@ -10,17 +10,17 @@
 use std::collections::{HashMap, HashSet};
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId};
+use arbiter_proto::ids::{BotId, EditionId, TournamentId};
+use arbiter_schedule::foursomes::MOST_KNOWN;
+use arbiter_schedule::{
+    Bot, Extent, Field, Lineage, Member, Owner, Plan, Schedule, ScheduleError, Step,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection};
 
 use super::TournamentFile;
 use super::derivation::EditionSource;
 use crate::db::{bots, editions};
-use crate::schedule::foursomes::MOST_KNOWN;
-use crate::schedule::{
-    Bot, Extent, Field, Lineage, Member, Owner, Plan, Schedule, ScheduleError, Step,
-};
 
 /// How a plan of foursomes came to be, as it is stored with an edition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +160,7 @@ async fn owners(
         return Ok(HashMap::new());
     }
     let bots = bots::list(&mut *db, tournament).await?.into_iter();
-    Ok(bots.filter_map(|bot| Some((bot.id, TokenId(bot.owner?)))).collect())
+    Ok(bots.filter_map(|bot| Some((bot.id, Owner(bot.owner?)))).collect())
 }
 
 /// What a lineage follows from, besides the one before.

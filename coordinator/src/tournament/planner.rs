@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use arbiter_games::{Params, Seed};
 use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
+use arbiter_schedule::{
+    Bot, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
+};
 
 use super::chain::{Chain, distinct};
 use super::{TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
-use crate::schedule::{
-    self, Bot, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
-};
 
 /// What is mixed into a deal.
 const DEAL: u64 = 3;
@@ -212,8 +212,8 @@ pub(super) fn listed(
         return rules.among(names).map(|pairings| Some(Matches::Pairings(Box::new(pairings))));
     }
     Ok(match file.schedule.plan_for(field, seed)? {
-        schedule::Plan::Matches(matches) => Some(matches),
-        schedule::Plan::Episodes(_) => None,
+        arbiter_schedule::Plan::Matches(matches) => Some(matches),
+        arbiter_schedule::Plan::Episodes(_) => None,
     })
 }
 

@@ -16,8 +16,7 @@ use super::page;
 use super::session::Session;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
-use crate::rpc::{Shared, Which, database};
-use crate::schedule::Certificate;
+use crate::rpc::{Shared, Which, counted_certificate, database};
 use crate::tournament::beacon::seed_origin;
 
 /// Matches on a page.
@@ -184,7 +183,7 @@ fn certified(told: &v1::Certificate) -> Markup {
         section.certificate aria-labelledby="certificate" {
             h2 #certificate { "Certificate" }
             p { "Counted from the matches themselves, whoever planned them:" }
-            pre { (Certificate::from(told)) }
+            pre { (counted_certificate(told)) }
             p { (seed_origin(told.beacon.as_ref(), told.edition)) }
             @if told.broken.is_empty() { p { strong { "Proved" } ": all as promised." } }
             @else { p.refused { "Not as promised: " (told.broken) } }

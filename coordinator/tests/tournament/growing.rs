@@ -7,11 +7,11 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, paces, versions, workers};
-use arbiter_coordinator::schedule::{Certificate, Plan};
 use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
 use arbiter_coordinator::tournament::{Design, OpenError, Running, edition, lineage};
 use arbiter_games::GameName;
 use arbiter_proto::ids::{BotId, TokenId};
+use arbiter_schedule::{Certificate, Plan};
 use time::Duration;
 
 use crate::play::Troupe;

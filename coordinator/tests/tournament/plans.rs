@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arbiter_coordinator::db::matches::Match;
-use arbiter_coordinator::schedule::{Certificate, Plan};
 use arbiter_coordinator::tournament::TournamentFile;
 use arbiter_games::{GameName, Micros, Params};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
+use arbiter_schedule::{Certificate, Plan};
 use serde_json::json;
 
 use crate::stage::{file, made, matches, open, preset, running};

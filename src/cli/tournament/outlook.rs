@@ -3,9 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use arbiter_coordinator::schedule::{Certificate, Kin};
+use arbiter_coordinator::rpc::counted_certificate;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use arbiter_schedule::{Certificate, Kin};
 use serde_json::{Value, json};
 
 use super::beacon::beacon_json;
@@ -35,7 +36,7 @@ impl Which<'_> {
         let answer = client.run(async |server| {
             Ok(server.tournaments().certify_edition(request).await?.into_inner())
         })?;
-        let certificate = Certificate::from(&answer);
+        let certificate = counted_certificate(&answer);
         let mut out = Output::new();
         if self.json {
             let mut object = certificate_json(&certificate);

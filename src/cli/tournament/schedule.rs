@@ -4,13 +4,13 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
 
-use arbiter_coordinator::schedule::{
-    Broken, Certificate, Extent, Matches, Plan, Planned, RoundRobin, Schedule, Sides, Times,
-};
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::Seed;
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
+use arbiter_schedule::{
+    Broken, Certificate, Extent, Matches, Plan, Planned, RoundRobin, Schedule, Sides, Times,
+};
 use clap::Args;
 use serde_json::json;
 

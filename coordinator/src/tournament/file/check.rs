@@ -6,10 +6,10 @@ use arbiter_games::blackjack::Episode;
 use arbiter_games::{BotName, Micros, Params, Seed, StartError};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
+use arbiter_schedule::{Schedule, foursomes};
 
 use super::source::Source;
 use super::{FileError, TournamentFile};
-use crate::schedule::{Schedule, foursomes};
 
 /// The longest name, in characters.
 const NAME: usize = 64;

@@ -4,10 +4,10 @@ use arbiter_games::bitwa::{Board, official_boards};
 use arbiter_games::{ClockRules, GameName, Params};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
+use arbiter_schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
 use serde_json::{Map, Value, json};
 
 use super::{Audit, Rerun, Submissions, TournamentFile, object};
-use crate::schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
 
 /// The word for the boards of official tournaments.
 pub(super) const OFFICIAL: &str = "official";

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use arbiter_games::bitwa::Board;
 use arbiter_games::{GameName, Micros, Params, Seed};
+use arbiter_schedule::Schedule;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,6 @@ use super::super::beacon::{LONGEST_NAME, text};
 use super::official::{OFFICIAL, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, check, object};
-use crate::schedule::Schedule;
 
 /// The keys at the top of the file.
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];

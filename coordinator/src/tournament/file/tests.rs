@@ -2,9 +2,9 @@ use std::io;
 
 use arbiter_games::bitwa::shipped_boards;
 use arbiter_proto::limits::Bytes;
+use arbiter_schedule::{Extent, RoundRobin, Sides, Times};
 
 use super::*;
-use crate::schedule::{Extent, RoundRobin, Sides, Times};
 
 /// A file of this game with these lines, the third and those after it.
 fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {
@@ -105,7 +105,7 @@ fn schedules_of_all_kinds_are_read() {
     let found = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
     assert_eq!(found, Schedule::RoundRobin(RoundRobin::default()));
     let found = schedule("blackjack", "[schedule]\nepisodes = 3");
-    assert_eq!(found, Schedule::Episodes(crate::schedule::Episodes { episodes: three }));
+    assert_eq!(found, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
 }
 
 /// Games, lines of their files, and what is told.

@@ -6,7 +6,7 @@
 //! bots of one owner is dearest.
 
 use super::{SEATS, Table, kin};
-use crate::schedule::{Bot, Owner};
+use crate::{Bot, Owner};
 
 /// What it costs that a pair meets once less often than it must: more than any squares.
 const SHORT: i64 = 1 << 24;

@@ -1,7 +1,7 @@
 //! The `[schedule]` of a tournament file.
 
-use arbiter_coordinator::schedule::{Episodes, Extent, Plan, RoundRobin, Schedule, Sides};
 use arbiter_games::Seed;
+use arbiter_schedule::{Episodes, Extent, Plan, RoundRobin, Schedule, Sides};
 
 fn read(text: &str) -> Result<Schedule, String> {
     toml::from_str(text).map_err(|error| error.to_string())

@@ -4,9 +4,9 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use arbiter_coordinator::schedule::foursomes::{Table, least_meetings};
-use arbiter_coordinator::schedule::{Broken, Certificate, Claim, Extent, Foursomes, ScheduleError};
 use arbiter_games::Seed;
+use arbiter_schedule::foursomes::{Table, least_meetings};
+use arbiter_schedule::{Broken, Certificate, Claim, Extent, Foursomes, ScheduleError};
 use proptest::prelude::*;
 
 fn seed(text: &str) -> Seed {

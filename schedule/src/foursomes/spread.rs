@@ -10,7 +10,7 @@ use arbiter_games::Dice;
 
 use super::meetings::Meetings;
 use super::{SEATS, Table};
-use crate::schedule::Bot;
+use crate::Bot;
 
 /// How many changes are tried.
 #[derive(Clone, Copy, Debug)]

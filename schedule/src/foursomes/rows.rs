@@ -9,7 +9,7 @@ mod few;
 mod many;
 
 use super::{SEATS, Table};
-use crate::schedule::Bot;
+use crate::Bot;
 
 /// A design as a few blocks, each of which is moved round its orbits.
 ///

@@ -14,7 +14,7 @@ use super::ring::Ring;
 use super::rows::Row;
 use super::rule::{Groups, Rule, least_meetings};
 use super::{SEATS, Table};
-use crate::schedule::Bot;
+use crate::Bot;
 
 /// The five foursomes of a block of five points, in each of which one is missing. Every pair of
 /// points meets three times, once each as neighbours to one side, to the other, and as opposites.

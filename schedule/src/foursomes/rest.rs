@@ -11,7 +11,7 @@ use arbiter_games::Seed;
 use super::cyclic::Cyclic;
 use super::design::Seating;
 use super::{SEATS, Table, spread, subset};
-use crate::schedule::Certificate;
+use crate::Certificate;
 
 /// The fewest bots who stand in a circle.
 const CIRCLE: usize = 30;

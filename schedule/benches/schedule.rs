@@ -1,4 +1,4 @@
-//! How fast schedules are made, and in how much memory: `cargo bench -p arbiter-coordinator`.
+//! How fast schedules are made, and in how much memory: `cargo bench -p arbiter-schedule`.
 //!
 //! Every table is looked at, so that none can be left out, and nothing is kept. Time is processor
 //! time, so that other programs' work on the machine does not count. Memory is the process's
@@ -7,8 +7,8 @@
 use std::fs;
 use std::hint::black_box;
 
-use arbiter_coordinator::schedule::Extent;
 use arbiter_games::Seed;
+use arbiter_schedule::Extent;
 
 /// Plans are made again until there are so many tables: the kernel counts processor time in steps
 /// of a few milliseconds.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use arbiter_games::Dice;
 
 use super::{SEATS, Table};
-use crate::schedule::{Bot, Owner};
+use crate::{Bot, Owner};
 
 /// How many exchanges are tried for each bot that has kin.
 const TRIES_PER_BOT: usize = 400;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::TokenId;
 
 use super::foursomes::{Grown, GrownTables};
 use super::{Bot, Extent, Lineage, ScheduleError};
 
-/// Whose a bot is.
-pub type Owner = TokenId;
+/// Whose a bot is: any number that no other owner has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub i32);
 
 /// Who has, or had, a place of a lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use arbiter_coordinator::schedule::{
-    Certificate, Pairing, Pairings, RoundRobin, ScheduleError, Sides, Times,
-};
 use arbiter_games::Seed;
+use arbiter_schedule::{Certificate, Pairing, Pairings, RoundRobin, ScheduleError, Sides, Times};
 use proptest::prelude::*;
 
 fn rules(legs: i64, sides: Sides, boards: i64) -> RoundRobin {

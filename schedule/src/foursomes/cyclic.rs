@@ -13,7 +13,7 @@ use arbiter_games::{Dice, Seed};
 
 use super::design::Seating;
 use super::{SEATS, Table};
-use crate::schedule::Bot;
+use crate::Bot;
 
 /// How many bots are tried for a seat at first, of whom the best is taken.
 const CANDIDATES: usize = 30;

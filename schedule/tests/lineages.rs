@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use arbiter_coordinator::schedule::foursomes::{Table, least_meetings};
-use arbiter_coordinator::schedule::{
+use arbiter_games::Seed;
+use arbiter_schedule::foursomes::{Table, least_meetings};
+use arbiter_schedule::{
     Bot, Certificate, Extent, Field, Lineage, Matches, Member, Owner, Plan, Schedule, Step,
 };
-use arbiter_games::Seed;
-use arbiter_proto::ids::TokenId;
 use proptest::prelude::*;
 
 const LEAST: Schedule = Schedule::Foursomes(Extent::Least);
@@ -35,7 +34,7 @@ impl Growing {
 
     /// Each owner has so many bots, in the order of their coming.
     fn owned(schedule: Schedule, bots: usize, each: usize) -> Self {
-        let owner = |place: usize| Some(TokenId(i32::try_from(place / each).unwrap()));
+        let owner = |place: usize| Some(Owner(i32::try_from(place / each).unwrap()));
         Self { owners: (0..4 * bots).map(owner).collect(), ..Self::new(schedule, bots) }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A plan is a stream: its matches are made one by one in O(n) memory, so that tournaments of
 //! thousands of bots need not be held at once. What a plan promises is proved by a [`Certificate`],
-//! which looks at the matches and at nothing else.
+//! which looks at the matches and at nothing else. Pure: the same input gives the same output, whoever
+//! asks and whenever.
 
 mod certificate;
 mod chance;

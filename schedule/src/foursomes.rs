@@ -32,7 +32,7 @@ use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
 use self::design::{Design, Seating};
-pub(in crate::schedule) use self::grown::Grown;
+pub(crate) use self::grown::Grown;
 pub use self::grown::{GrownTables, MOST_KNOWN};
 use self::rest::Rest;
 use super::config::Keys;

@@ -24,7 +24,7 @@ use arbiter_games::{Dice, Seed};
 use super::meetings::Meetings;
 use super::spread::Effort;
 use super::{Foursomes, SEATS, Table, kin, seats, spread, tables_of};
-use crate::schedule::{Bot, Claim, Owner, Step};
+use crate::{Bot, Claim, Owner, Step};
 
 /// How many ways to keep owners apart are tried, if they meet all the same.
 const ATTEMPTS: u64 = 6;

@@ -7,7 +7,7 @@ use arbiter_games::Seed;
 
 use super::grow::{Growth, seated};
 use super::{Extent, Foursomes, Table, check, kin};
-use crate::schedule::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
+use crate::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
 
 /// The most bots whose plan can grow, or whose owners can be kept apart: their meetings are counted
 /// pair by pair.
@@ -15,7 +15,7 @@ pub const MOST_KNOWN: usize = 5000;
 
 /// What of a plan does not follow from the number of its bots.
 #[derive(Debug)]
-pub(in crate::schedule) struct Grown {
+pub(crate) struct Grown {
     /// How many bots are in it.
     bots: usize,
     /// How many the design of the base is for.
@@ -49,7 +49,7 @@ impl Extent {
     /// # Errors
     /// As for [`Extent::plan`], for those who began; or if fewer than 4 bots are left, or there are
     /// more than 5000 places.
-    pub(in crate::schedule) fn grow(
+    pub(crate) fn grow(
         self,
         lineage: &Lineage,
         members: &[Member],
@@ -81,21 +81,21 @@ impl Extent {
 }
 
 impl Grown {
-    pub(in crate::schedule) fn bots(&self) -> usize {
+    pub(crate) fn bots(&self) -> usize {
         self.bots
     }
 
-    pub(in crate::schedule) fn owners(&self) -> &[Option<Owner>] {
+    pub(crate) fn owners(&self) -> &[Option<Owner>] {
         &self.owners
     }
 
     /// How many tables were not there before the last step; those with a newcomer are among them.
-    pub(in crate::schedule) fn news(&self) -> u64 {
+    pub(crate) fn news(&self) -> u64 {
         self.news
     }
 
     /// The tables, from the first one on.
-    pub(in crate::schedule) fn tables(self: &Arc<Self>) -> GrownTables {
+    pub(crate) fn tables(self: &Arc<Self>) -> GrownTables {
         let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);
         GrownTables { grown: Arc::clone(self), base, added: 0 }
     }
