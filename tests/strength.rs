@@ -1,5 +1,7 @@
 //! The shipped bots are of clearly different strength: in most pairs of matches, the same
 //! opponents with their seats swapped, the better one earns more.
+//!
+//! They think for minutes, so `scripts/nightly` runs this.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -68,30 +70,35 @@ fn conquers(better: &str, weaker: &str) {
 }
 
 #[test]
+#[ignore = "thinks for minutes"]
 fn wojna() {
     beats("wojna", "house", "threshold", "deals=4");
     beats("wojna", "threshold", "caller", "deals=4");
 }
 
 #[test]
+#[ignore = "thinks for minutes"]
 fn bitwa() {
     conquers("house", "phalanx");
     conquers("phalanx", "rush");
 }
 
 #[test]
+#[ignore = "thinks for minutes"]
 fn tricks() {
     beats("tricks", "house", "counter", "tables=20");
     beats("tricks", "counter", "lowest", "tables=20");
 }
 
 #[test]
+#[ignore = "thinks for minutes"]
 fn blackjack() {
     beats("blackjack", "house", "basic", "rounds=5");
     beats("blackjack", "basic", "lim17", "rounds=5");
 }
 
 #[test]
+#[ignore = "thinks for minutes"]
 fn gomoku() {
     beats("gomoku", "house", "shapes", "overline=wins");
     beats("gomoku", "shapes", "center", "overline=wins");
