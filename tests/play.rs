@@ -19,8 +19,8 @@ fn shipped(game: &str) -> Vec<String> {
     files(&root).iter().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// A short match of each game: the bots, and settings that keep it short. A machine that stands still
-/// for a second is to make nobody late.
+/// A short match of each game: the bots, and settings that keep it short, with so much time for the
+/// bots that no machine is too slow.
 fn short_matches() -> Vec<(&'static str, Vec<String>, Vec<&'static str>)> {
     let of = |game: &'static str, seats: usize, settings: &[&'static str]| {
         let bots = shipped(game).into_iter().cycle().take(seats).collect();
@@ -28,11 +28,11 @@ fn short_matches() -> Vec<(&'static str, Vec<String>, Vec<&'static str>)> {
         (game, bots, settings)
     };
     vec![
-        of("wojna", 4, &["deals=2"]),
-        of("bitwa", 3, &["board=przyklad"]),
-        of("tricks", 3, &["tables=4", "move_limit=1min"]),
-        of("blackjack", 3, &["rounds=2", "move_limit=1min"]),
-        of("gomoku", 3, &["move_limit=1min"]),
+        of("wojna", 4, &["deals=2", "clock=36000000/1000/36000000/100"]),
+        of("bitwa", 3, &["board=przyklad", "bank=10h"]),
+        of("tricks", 3, &["tables=4", "move_limit=10h"]),
+        of("blackjack", 3, &["rounds=2", "move_limit=10h"]),
+        of("gomoku", 3, &["move_limit=10h"]),
     ]
 }
 
