@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_ranking::{self as ranking, Contestant, Place};
 use sqlx::{Error, PgPool};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -23,7 +24,6 @@ use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::standings;
 use crate::kept::Kept;
-use crate::ranking::{self, Contestant, Place};
 
 /// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
 /// takes to make one, is the oldest that is shown.

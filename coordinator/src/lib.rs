@@ -1,8 +1,7 @@
 //! The coordinator: plans tournaments into a Postgres queue, hands matches to workers, counts what
 //! they report. The only crate that names Postgres.
 //!
-//! [`ranking`] is pure: the same input gives the same output, whoever asks and whenever. Everything
-//! else goes through [`db`]; [`tournament`] makes editions of files, and lots of editions.
+//! Everything goes through [`db`]; [`tournament`] makes editions of files, and lots of editions.
 
 pub mod access;
 pub mod boards;
@@ -17,7 +16,6 @@ pub mod match_audit;
 pub mod metrics;
 pub mod postgres;
 pub mod queue;
-pub mod ranking;
 pub mod redact;
 pub mod reply_times;
 pub mod rpc;

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
+use arbiter_ranking::residual::{self, Cell};
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
@@ -38,7 +39,6 @@ use crate::db::results::Played;
 use crate::db::worker_figures::{self, Outcomes};
 use crate::db::{editions, matches, tournaments};
 use crate::queue::{Clock, Due};
-use crate::ranking::residual::{self, Cell};
 use crate::store::{Store, StoreError};
 use crate::suspension::{self, Suspended};
 use crate::tournament::file::Audit;

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
+use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 
@@ -56,7 +57,6 @@ use crate::db::results::Played;
 use crate::db::{self, editions, lots, matches, results, shelves, standings};
 use crate::match_audit;
 use crate::metrics::Metrics;
-use crate::ranking::Tallies;
 
 /// How often something is tried again that failed because the database was busy with itself.
 const TRIES: u32 = 5;

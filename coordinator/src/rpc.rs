@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_proto::ids::{EditionId, Entrant, TokenId};
 use arbiter_proto::v1;
+use arbiter_ranking::collusion::Collusion;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use sqlx::{PgExecutor, PgPool};
@@ -71,7 +72,6 @@ use crate::kept::Kept;
 use crate::leader::Leadership;
 use crate::match_audit::shadow::Shadows;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
-use crate::ranking::collusion::Collusion;
 use crate::reply_times::ReplyTimes;
 use crate::store::Store;
 use crate::suspension::Suspensions;

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant, MatchId, MatchNumber, TokenId, TournamentId};
+use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
 use crate::db::entrants::Roster;
 use crate::db::voids::{self, Wanted};
 use crate::db::{self, editions, results, standings, tournaments};
-use crate::ranking::{self, Place, Tallies, Tally};
 
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]

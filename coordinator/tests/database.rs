@@ -10,9 +10,9 @@ use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
     self, audit, bots, editions, lots, matches, standings, tokens, tournaments, versions, workers,
 };
-use arbiter_coordinator::ranking::{Tally, rank};
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{Entrant, MatchNumber, TokenId};
+use arbiter_ranking::{Tally, rank};
 use serde_json::json;
 use sqlx::Error;
 use support::{Database, START, plan};

@@ -1,7 +1,7 @@
 //! Adds up what the bots of a local run earn.
 
-use arbiter_coordinator::ranking::Mean;
 use arbiter_games::{Forfeit, Micros, Score};
+use arbiter_ranking::Mean;
 use hdrhistogram::Histogram;
 
 use crate::play::run::Done;

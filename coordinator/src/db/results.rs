@@ -3,12 +3,12 @@
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::level::Level;
+use arbiter_ranking::Outcome;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use tokio_stream::StreamExt as _;
 
 use super::copy::{Rows, send};
 use super::matches::Seats;
-use crate::ranking::Outcome;
 
 /// What a match came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,11 @@ use std::num::IntErrorKind;
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{BotId, EditionId, Entrant};
+use arbiter_ranking::{Contestant, Tally};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
-
-use crate::ranking::{Contestant, Tally};
 
 /// Adds sums to those of an edition.
 ///

@@ -2,10 +2,9 @@
 //! tournament: whoever asks takes a turn.
 
 use arbiter_proto::ids::{EditionId, TournamentId, WorkerId};
+use arbiter_ranking::residual::Residual;
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
-
-use crate::ranking::residual::Residual;
 
 /// What a worker reported, of what was not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]

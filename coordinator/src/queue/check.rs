@@ -3,11 +3,11 @@
 use std::fmt;
 
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use arbiter_ranking::{Meetings, Tallies, Tally};
 use sqlx::Error;
 
 use super::Queue;
 use crate::db::{results, standings};
-use crate::ranking::{Meetings, Tallies, Tally};
 
 /// Where standings and results part.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
+use arbiter_ranking::collusion::{
+    self, CLAIM, Collusion, FALSE_DISCOVERIES, MOST_TABLES, Pair, Tables, TooManyTables,
+};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
@@ -13,9 +16,6 @@ use crate::boards::Board;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
-use crate::ranking::collusion::{
-    self, CLAIM, Collusion, FALSE_DISCOVERIES, MOST_TABLES, Pair, Tables, TooManyTables,
-};
 use crate::tournament::episodes::round_of;
 
 /// Pairs in an answer where no number is asked for, and at most.

@@ -8,6 +8,7 @@ use arbiter_proto::v1::{
     GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, GetReplyTimesRequest,
     GetReplyTimesResponse, Meeting, Place, Provisional,
 };
+use arbiter_ranking::{self as ranking, Tally};
 use tokio_stream::StreamExt as _;
 use tonic::{Request, Response, Status};
 
@@ -18,7 +19,6 @@ use crate::db::editions::{self, Edition};
 use crate::db::standings::Past;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
-use crate::ranking::{self, Tally};
 
 /// Places on a page where no number is asked for, and at most.
 const PLACES: (u32, u32) = (100, 1000);

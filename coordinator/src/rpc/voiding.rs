@@ -2,6 +2,7 @@
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use arbiter_ranking as ranking;
 use serde_json::json;
 use tonic::Status;
 
@@ -10,7 +11,6 @@ use super::tournament::end_error;
 use super::{Shared, Which, Who};
 use crate::db::voids::Wanted;
 use crate::db::{editions, workers};
-use crate::ranking;
 use crate::tournament::create;
 use crate::voiding::{self, Moved, Preview, VoidError};
 

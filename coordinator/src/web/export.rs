@@ -7,6 +7,7 @@
 use arbiter_games::Forfeit;
 use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus, Place};
+use arbiter_ranking as ranking;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::header;
@@ -21,7 +22,6 @@ use tonic::Status;
 use super::error::WebError;
 use super::page;
 use super::session::Session;
-use crate::ranking;
 use crate::rpc::{Shared, Which, database, place};
 
 /// The type of the text.

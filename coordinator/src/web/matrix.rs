@@ -1,6 +1,7 @@
 //! Head to head: what the best bots of a leaderboard made of each other.
 
 use arbiter_proto::v1::Board;
+use arbiter_ranking::{Meeting, Meetings};
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -9,7 +10,6 @@ use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::boards;
-use crate::ranking::{Meeting, Meetings};
 use crate::rpc::{Shared, Which, database};
 use arbiter_proto::ids::Entrant;
 

@@ -8,7 +8,6 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, files, matches, played, standings, tournaments, versions};
 use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Verdict, Work};
-use arbiter_coordinator::ranking;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{
     Design, Handout, Running, TournamentFile, create, edition, report,
@@ -17,6 +16,7 @@ use arbiter_games::{GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
+use arbiter_ranking as ranking;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use arbiter_proto::ids::Entrant;
 use thiserror::Error;
 
-use crate::ranking::Outcome;
+use crate::Outcome;
 
 /// The most tables that are looked at. A table of four takes about 100 bytes, so the memory for
 /// them stays below 200 MB.

@@ -3,7 +3,7 @@
 use arbiter_games::Dice;
 
 use super::*;
-use crate::ranking::Outcome;
+use crate::Outcome;
 
 /// A field, and how it plays.
 #[derive(Clone, Copy)]
