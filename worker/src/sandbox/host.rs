@@ -25,9 +25,11 @@ use super::walls::Walls;
 use super::{Home, Jail, Policy, Source, Stdin, canary};
 use crate::fault::{Context as _, Fault};
 
-/// What a canary may use: little, so that going beyond it is quick.
+/// What a canary may use: little, so that going beyond it is quick. Of memory it may use several times
+/// what this program takes up, since the kernel kills the largest process of a group: that must be
+/// the child that devours memory, not the canary that tells of it.
 const CAGE: Limits = Limits {
-    memory: Bytes(16 << 20),
+    memory: Bytes(48 << 20),
     processes: 12,
     disk: Bytes(1 << 20),
     files: 64,
