@@ -175,27 +175,34 @@ pub(super) fn send(
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    let mut bytes = vec![0; LONGEST];
+    let Some(length) = next_length(&socket)? else { return Ok(None) };
+    let mut bytes = vec![0; length];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = retry(|| {
+    retry(|| {
         let into = &mut [IoSliceMut::new(&mut bytes)];
-        rustix::net::recvmsg(&socket, into, &mut control, flags)
-    });
-    let length = match received {
-        Ok(received) if received.bytes > 0 => received.bytes,
-        Ok(_) => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+        rustix::net::recvmsg(&socket, into, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
     let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             descriptors.extend(rights);
         }
     }
-    Ok(Some((serde_json::from_slice(&bytes[..length])?, descriptors)))
+    Ok(Some((serde_json::from_slice(&bytes)?, descriptors)))
+}
+
+/// Waits for a message and tells its length without taking it; none when the other side is gone.
+/// Messages are short, and space for the longest would have to be zeroed for each.
+fn next_length(socket: impl AsFd) -> io::Result<Option<usize>> {
+    let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+    let peeked = retry(|| rustix::net::recv(&socket, &mut [0_u8; 0], flags));
+    match peeked {
+        Ok((_, 0)) => Ok(None),
+        Ok((_, length)) => Ok(Some(length.min(LONGEST))),
+        Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Repeats a system call that a signal interrupted.
