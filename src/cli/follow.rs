@@ -15,16 +15,18 @@ const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 const AWAY: Duration = Duration::from_secs(600);
 
 /// Shows `see` what comes from the stream that `open` opens, until it breaks off with a result.
-/// A stream that is lost is opened again, and `tell` tells people that this may take a while.
+/// A stream that is lost is opened again, and `tell` tells people that this may take a while; so is
+/// one that does not open although the coordinator `was_there` before.
 ///
 /// # Errors
 /// If the coordinator was never there, refuses, or stays away; or if `see` fails.
 pub(super) async fn follow<T, B>(
+    was_there: bool,
     mut open: impl AsyncFnMut() -> Result<Response<Streaming<T>>, Status>,
     mut see: impl FnMut(T) -> Result<ControlFlow<B>, Failure>,
     tell: impl Fn(&str),
 ) -> Result<B, Failure> {
-    let mut seen = false;
+    let mut seen = was_there;
     // Since when there is no answer, and how long to wait before the next attempt.
     let mut away = None;
     loop {
@@ -59,5 +61,36 @@ pub(super) async fn follow<T, B>(
         }
         tokio::time::sleep(wait).await;
         away = Some((since, (wait * 2).min(WAITS.1)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// What following comes to where the coordinator is away, and then refuses; and how often it
+    /// was asked.
+    async fn away_and_refusing(was_there: bool) -> (String, u32) {
+        let asked = Cell::new(0);
+        let open = async || {
+            asked.set(asked.get() + 1);
+            Err(match asked.get() {
+                1 => Status::unavailable("it is away"),
+                _ => Status::permission_denied("it refuses"),
+            })
+        };
+        let see = |(): ()| Ok(ControlFlow::Continue::<()>(()));
+        let failure = follow(was_there, open, see, |_| {}).await.unwrap_err();
+        (format!("{failure:?}"), asked.get())
+    }
+
+    #[tokio::test]
+    async fn only_a_coordinator_that_was_there_is_waited_for() {
+        let (told, asked) = away_and_refusing(false).await;
+        assert!(told.contains("it is away") && asked == 1, "{told}");
+        let (told, asked) = away_and_refusing(true).await;
+        assert!(told.contains("it refuses") && asked == 2, "{told}");
     }
 }

@@ -129,7 +129,7 @@ impl Ranking {
             Ok(ControlFlow::<Infallible>::Continue(()))
         };
         tokio::select! {
-            ended = follow(open, see, tell) => match ended? {},
+            ended = follow(false, open, see, tell) => match ended? {},
             () = interrupt() => Ok(()),
         }
     }

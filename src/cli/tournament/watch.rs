@@ -85,7 +85,7 @@ impl Watch {
             Ok(if over { ControlFlow::Break(edition) } else { ControlFlow::Continue(()) })
         };
         tokio::select! {
-            ended = follow(open, see, |told| bar.suspend(|| tell(told))) => ended,
+            ended = follow(seen.is_some(), open, see, |told| bar.suspend(|| tell(told))) => ended,
             () = interrupt() => Err(Failure::Negative(format!(
                 "interrupted: the edition goes on; see arbiter tournament show {}",
                 self.tournament
