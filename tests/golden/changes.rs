@@ -58,6 +58,8 @@ fn play(hall: &mut Hall, at: &Path, seed: &str) {
     hall.tell("tournament start changing");
     let log = hall.path("watch-changing");
     let mut watcher = Service::start(&mut hall.command("tournament watch changing"), &log);
+    // Whoever has not seen a coordinator yet waits for none.
+    watcher.hear("edition");
     for number in 1..=SUBMISSIONS {
         let bot = dice.below(BOTS);
         submit(hall, at, bot, number, &mut dice);

@@ -54,11 +54,13 @@ impl Storm {
     /// Waits for the moment of the next blow, and gives how many matches have results.
     fn wait(&mut self, hall: &mut Hall) -> i64 {
         let results = |hall: &Hall| hall.ledger.number("SELECT count(*) FROM results");
-        // Blows are spread over what is left, some earlier and some later.
+        // Blows are spread over what is left, some earlier and some later, but none at the very end:
+        // all might be over before it is seen that the moment has come.
         let planned = hall.ledger.number("SELECT sum(matches)::bigint FROM editions");
         let begin = results(hall);
-        let even = usize::try_from(planned - begin).unwrap() / (self.left + 1);
-        let due = begin + i64::try_from(self.dice.index(2 * even + 1)).unwrap();
+        let rest = usize::try_from(planned - begin).unwrap();
+        let after = self.dice.index(2 * rest / (self.left + 1) + 1).min(rest * 3 / 4);
+        let due = begin + i64::try_from(after).unwrap();
         let since = Instant::now();
         loop {
             hall.expect_alive();
