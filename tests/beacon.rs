@@ -252,10 +252,14 @@ fn no_tampering_passes(export: &Path) {
         });
     }
     // Whoever changes the seed of the edition and all that follows from it cannot change the hash.
-    // The seed decides which matches are those of the first bot.
-    tamper(export, ": it is exported with", |copy| {
+    // The seed decides which match is the first of the bot that is renamed.
+    let matches = fs::read_to_string(export.join("matches.jsonl")).unwrap();
+    let first = matches.lines().position(|line| line.contains("\"ada\"")).unwrap();
+    tamper(export, &format!("match {first}: it is exported with"), |copy| {
         edit(&copy.join("tournament.json"), |file| {
-            file["source"]["bots"][0]["name"] = json!("another");
+            let name = &mut file["source"]["bots"][0]["name"];
+            assert_eq!(*name, json!("ada"));
+            *name = json!("another");
         });
     });
     let told = format!("match 4: it is exported with the seed {other}, the published seed gives ");

@@ -58,7 +58,7 @@ fn play(hall: &mut Hall, at: &Path, seed: &str) {
     hall.tell("tournament start changing");
     let log = hall.path("watch-changing");
     let mut watcher = Service::start(&mut hall.command("tournament watch changing"), &log);
-    // Whoever has not seen a coordinator yet waits for none.
+    // A watcher waits only for a coordinator that it has heard before.
     watcher.hear("edition");
     for number in 1..=SUBMISSIONS {
         let bot = dice.below(BOTS);
