@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::tournament::file::{Audit, Share};
 use arbiter_games::Seed;
+use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::Fate;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use sqlx::PgPool;
@@ -31,7 +33,9 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use support::measure::{Latencies, Spent, load, median, speed};
 use support::server::{Server, Worker};
-use support::{NOW, edition, name, raw_copy, running, settle, single_inserts};
+use support::{
+    NOW, edition, name, raw_copy, running, running_audited, settle, single_inserts,
+};
 
 mod support;
 
@@ -77,6 +81,8 @@ fn main() {
                 [0, 1].map(|which| median(of_size.iter().map(|pair| pair[which]).collect()));
             println!("median, lots of {size:>2}: {speed:.0} matches/s, {of_copy:.2} of COPY");
         }
+        // Last: what is left to be played twice would be handed out with whatever is played next.
+        bench.shadows().await;
     });
 }
 
@@ -99,7 +105,9 @@ impl Bench<'_> {
         let mut speeds = [[0.0; 2]; 2];
         let sizes = [(1, FEW, 30_000.0), (64, MANY, 250_000.0)];
         for (measured, (per_lot, matches, target)) in speeds.iter_mut().zip(sizes) {
-            let (speed, costs) = self.play(per_lot, matches).await;
+            settle(&self.pool).await;
+            let edition = running(&self.pool, &name(), BOTS, matches, per_lot).await;
+            let (speed, costs) = self.play(edition, matches, per_lot).await;
             println!(
                 "  lots of {per_lot:>2}                       {speed:>9.0} matches/s, {:.2} of COPY, \
                 {:.1} × inserts, {:.2} of the target; {costs}",
@@ -112,14 +120,21 @@ impl Bench<'_> {
         speeds
     }
 
-    /// Has an edition played by busy workers: the speed in matches a second, and what that costs.
-    async fn play(&self, per_lot: i32, matches: i64) -> (f64, String) {
+    /// Prints how fast an edition is played of which one match in a hundred is played twice.
+    async fn shadows(&self) {
+        let audit = Audit { replay: Share::percent(0), ..Audit::OFFICIAL };
         settle(&self.pool).await;
-        let edition = running(&self.pool, &name(), BOTS, matches, per_lot).await;
+        let edition = running_audited(&self.pool, &name(), audit, BOTS, FEW, 1).await;
+        let (speed, costs) = self.play(edition, FEW, 1).await;
+        println!("lots of  1, {} played twice: {speed:.0} matches/s; {costs}", audit.shadow);
+    }
+
+    /// Has an edition played by busy workers: the speed in matches a second, and what that costs.
+    async fn play(&self, edition: EditionId, matches: i64, per_lot: i32) -> (f64, String) {
         let server = Server::start(self.postgres).await;
         let mut workers = Vec::new();
         for number in 0..BUSY {
-            workers.push(Worker::connect(&server, &format!("busy-{number}"), SLOTS).await);
+            workers.push(Worker::connect(&server, &format!("busy-{edition}-{number}"), SLOTS).await);
         }
         let left = Arc::new(AtomicI64::new(matches / i64::from(per_lot)));
         let over = watch::Sender::new(false);
@@ -242,9 +257,12 @@ async fn work(mut worker: Worker, left: Arc<AtomicI64>, over: watch::Sender<bool
                 worker.report(&lot).await;
                 worker.offer(1).await;
             }
+            // The second play of a match is no lot.
             Answer::Verdict(verdict) => {
                 assert_eq!(verdict.fate(), Fate::Accepted);
-                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                let lease = verdict.lease.and_then(|lease| Lease::try_from(lease).ok());
+                let is_shadow = lease.expect("a lease").shadow().is_some();
+                if !is_shadow && left.fetch_sub(1, Ordering::Relaxed) == 1 {
                     over.send_replace(true);
                 }
             }

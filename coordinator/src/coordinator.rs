@@ -24,7 +24,6 @@ use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
 use crate::kept::Kept;
 use crate::leader::{Election, Leadership};
-use crate::match_audit::shadow::Shadows;
 use crate::match_audit::{AuditRound, Auditor};
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
@@ -165,7 +164,6 @@ impl Coordinator {
             edition_watches: EditionWatches::default(),
             budgets: Budgets::default(),
             suspensions: Suspensions::default(),
-            shadows: Shadows::default(),
             terms: config.terms,
             store,
             clearing,
@@ -247,8 +245,6 @@ impl Coordinator {
         background.spawn(async move { clearing.run().await });
         let (suspensions, pool) = (shared.suspensions.clone(), shared.pool.clone());
         background.spawn(async move { suspensions.run(&pool).await });
-        let (shadows, pool) = (shared.shadows.clone(), shared.pool.clone());
-        background.spawn(async move { shadows.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
         let changes = shared.changes.clone();

@@ -70,7 +70,6 @@ use crate::db::tournaments::Tournament;
 use crate::db::{audit as log, bots, tournaments};
 use crate::kept::Kept;
 use crate::leader::Leadership;
-use crate::match_audit::shadow::Shadows;
 use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
 use crate::reply_times::ReplyTimes;
 use crate::store::Store;
@@ -130,8 +129,6 @@ pub struct Shared {
     pub budgets: Budgets,
     /// Workers that are suspended.
     pub suspensions: Suspensions,
-    /// Matches that wait for a second worker.
-    pub shadows: Shadows,
     /// Tells the time.
     pub clock: Clock,
 }

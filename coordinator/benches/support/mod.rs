@@ -13,7 +13,7 @@ use arbiter_coordinator::db::{self, bots, editions, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{NewLot, Order, Plan, Queue, Terms};
 use arbiter_coordinator::tournament::create;
-use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
@@ -32,6 +32,8 @@ use measure::speed;
 pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 /// Connections to the database, as many as the coordinator has unless told otherwise.
 pub(crate) const CONNECTIONS: u32 = 16;
+/// Nothing is checked a second time, so that the matches that are measured are all that are played.
+const UNAUDITED: Audit = Audit { replay: Share::percent(0), shadow: Share::percent(0) };
 /// Files of the server's log that are there from the beginning, of 16 MiB each.
 const LOGS: usize = 128;
 /// Rows of the raw copy.
@@ -94,7 +96,19 @@ pub(crate) async fn running(
     matches: i64,
     per_lot: i32,
 ) -> EditionId {
-    let edition = edition(pool, name, bots).await;
+    running_audited(pool, name, UNAUDITED, bots, matches, per_lot).await
+}
+
+/// A running edition of which a share is checked a second time.
+pub(crate) async fn running_audited(
+    pool: &PgPool,
+    name: &str,
+    audit: Audit,
+    bots: i32,
+    matches: i64,
+    per_lot: i32,
+) -> EditionId {
+    let edition = edition_audited(pool, name, audit, bots).await;
     let queue = Queue::new(pool.clone(), Terms::USUAL);
     queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
     assert!(queue.start(edition).await.expect("the plan makes sense"));
@@ -103,7 +117,11 @@ pub(crate) async fn running(
 
 /// An edition between so many bots, not planned yet.
 pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
-    let file = TournamentFile::official(name, GameName::Gomoku);
+    edition_audited(pool, name, UNAUDITED, bots).await
+}
+
+async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> EditionId {
+    let file = TournamentFile { audit, ..TournamentFile::official(name, GameName::Gomoku) };
     let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
     let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");

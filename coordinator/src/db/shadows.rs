@@ -50,29 +50,29 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
     Ok(found.into_iter().map(WorkerId).collect())
 }
 
-/// Leases a match to a worker that another one reported.
-///
-/// # Errors
-/// If the database fails.
+/// Leases matches to a worker that other workers reported, at most `room` of them. If fewer are
+/// returned, the worker itself reported all that still wait.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
+    room: usize,
     deadline: OffsetDateTime,
-) -> Result<Option<Lease>, Error> {
+) -> Result<Vec<Lease>, Error> {
     let statement = "
         WITH next AS (
             SELECT a.edition, a.number FROM match_audits a
             WHERE a.kind = 'shadow' AND a.state = 'waiting' AND a.worker <> $1 AND EXISTS (
                 SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
                 WHERE e.id = a.edition AND e.state IN ('running', 'complete') AND t.state = 'open')
-            ORDER BY a.faults, a.edition, a.number LIMIT 1 FOR UPDATE OF a SKIP LOCKED
+            ORDER BY a.faults, a.edition, a.number LIMIT $3 FOR UPDATE OF a SKIP LOCKED
         )
         UPDATE match_audits AS a
         SET state = 'leased', attempt = a.attempt + 1, second_worker = $1, deadline = $2
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
         RETURNING a.edition, a.number, a.attempt";
-    let row = sqlx::query(statement).bind(worker.0).bind(deadline).fetch_optional(db).await?;
-    row.as_ref().map(lease).transpose()
+    let room = i64::try_from(room).unwrap_or(i64::MAX);
+    let query = sqlx::query(statement).bind(worker.0).bind(deadline).bind(room);
+    query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
 /// Puts off the deadlines of those of these leases that still hold, and returns them. Where a worker

@@ -12,14 +12,11 @@
 //! others is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{MatchId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use tokio::sync::watch;
 
 use super::recount::Finding;
 use super::{AuditError, compare, planned};
@@ -30,9 +27,6 @@ use crate::db::shadows::{self, Played};
 use crate::queue::{Report, Verdict};
 use crate::suspension;
 use crate::tournament::handout::Handout;
-
-/// How often it is looked which matches wait for a second worker.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// So many differences between steady bots make a worker suspect, ...
 const FEWEST: usize = 3;
@@ -115,60 +109,6 @@ async fn proven_false(
         Finding::Disagreed(reason) => Some(reason),
         Finding::Agreed | Finding::Unreadable(_) => None,
     })
-}
-
-/// The workers whose matches wait for a second worker, as a coordinator knows them.
-#[derive(Clone, Debug, Default)]
-pub struct Shadows(Arc<watch::Sender<BTreeSet<WorkerId>>>);
-
-impl Shadows {
-    /// Keeps it up to date.
-    pub(crate) async fn run(&self, pool: &PgPool) {
-        loop {
-            // While the database fails nothing is leased either.
-            if let Ok(found) = shadows::waiting(pool).await {
-                let found: BTreeSet<_> = found.into_iter().collect();
-                self.0.send_if_modified(|known| {
-                    // Matches that wait are told of again: others may be among them.
-                    let news = !found.is_empty() || *known != found;
-                    *known = found;
-                    news
-                });
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Somebody who would play such a match.
-    pub(crate) fn subscribe(&self) -> Offers {
-        Offers { known: self.0.subscribe(), is_fresh: true }
-    }
-}
-
-/// Somebody who would play a match that another worker has played.
-#[derive(Debug)]
-pub(crate) struct Offers {
-    known: watch::Receiver<BTreeSet<WorkerId>>,
-    /// Whether it was not acted on yet.
-    is_fresh: bool,
-}
-
-impl Offers {
-    /// Waits until there may be such a match for this worker.
-    pub(crate) async fn next_for(&mut self, worker: WorkerId) {
-        loop {
-            let offered = self.known.borrow_and_update().iter().any(|known| *known != worker);
-            if self.is_fresh && offered {
-                self.is_fresh = false;
-                return;
-            }
-            if self.known.changed().await.is_err() {
-                // The coordinator stops, and something else says so.
-                return std::future::pending().await;
-            }
-            self.is_fresh = true;
-        }
-    }
 }
 
 /// What speaks against a worker.

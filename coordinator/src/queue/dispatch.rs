@@ -9,7 +9,7 @@
 //! pool is tried before it is lent and looked at afterwards, and as it is another one each time, all
 //! of them prepare the same statements.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,17 +20,21 @@ use sqlx::{Error, PgConnection};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::shadows::as_lot;
 use super::{Clock, Leased, Queue, again};
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
-use crate::db::{self, files, trials};
+use crate::db::{self, files, shadows, trials};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
 /// How often it is looked whether there is something for those who wait, although nobody has said
 /// so: another coordinator may have stored what they wait for.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often the database is asked which matches wait for a second worker, while workers ask for
+/// something to do.
+const SHADOW_LOOK: Duration = Duration::from_millis(500);
 
 /// Something to play.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +136,10 @@ pub struct Allocator {
     woken: Instant,
     /// The edition served last: the next one has its turn first.
     last: Option<EditionId>,
+    /// The workers that reported the matches which wait for a second worker, and when the database
+    /// was asked for them.
+    first_workers: BTreeSet<WorkerId>,
+    first_workers_at: Option<Instant>,
     /// Its own connection, once there is one, and as long as nothing fails on it. It may live for
     /// ever: what its session remembers is a plan for each of our statements.
     own: Option<PgConnection>,
@@ -144,9 +152,19 @@ impl Dispatcher {
         let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
         let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
-        let (waiting, woken) = (VecDeque::new(), Instant::now());
-        let (last, own) = (None, None);
-        let allocator = Allocator { queue, clock, line, returns, news, waiting, woken, last, own };
+        let allocator = Allocator {
+            queue,
+            clock,
+            line,
+            returns,
+            news,
+            waiting: VecDeque::new(),
+            woken: Instant::now(),
+            last: None,
+            first_workers: BTreeSet::new(),
+            first_workers_at: None,
+            own: None,
+        };
         (dispatcher, allocator)
     }
 
@@ -299,6 +317,7 @@ impl Allocator {
                 self.queue.metrics.given_back(1);
             }
         }
+        let mut own = self.lease_shadows(own).await?;
         if self.waiting.is_empty() {
             return Ok(own);
         }
@@ -314,6 +333,42 @@ impl Allocator {
                 self.queue.metrics.leased(&leases);
                 self.last = Some(edition);
                 return self.hand_out(own, edition, lots).await;
+            }
+        }
+        Ok(own)
+    }
+
+    /// Leases matches that other workers have played, before lots: they are few, and the sooner a
+    /// worker is found to differ the less it can do.
+    async fn lease_shadows(&mut self, mut own: PgConnection) -> Result<PgConnection, Error> {
+        if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_LOOK) {
+            self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
+            self.first_workers_at = Some(Instant::now());
+        }
+        let mut room: BTreeMap<WorkerId, usize> = BTreeMap::new();
+        if !self.first_workers.is_empty() {
+            for worker in self.waiting.iter().filter_map(|asker| asker.worker) {
+                *room.entry(worker).or_default() += 1;
+            }
+        }
+        for (worker, room) in room {
+            if self.first_workers.iter().all(|first| *first == worker) {
+                continue;
+            }
+            let deadline = (self.clock)() + self.queue.terms.lease;
+            let leases = shadows::claim(&mut own, worker, room, deadline).await?;
+            if leases.len() < room {
+                self.first_workers.retain(|first| *first == worker);
+            }
+            self.queue.metrics.leased(&leases);
+            let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
+            for lease in leases {
+                if let Some((id, lot)) = lease.shadow().zip(as_lot(lease, worker)) {
+                    by_edition.entry(id.edition).or_default().push(lot);
+                }
+            }
+            for (edition, lots) in by_edition {
+                own = self.hand_out(own, edition, lots).await?;
             }
         }
         Ok(own)

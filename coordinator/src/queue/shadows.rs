@@ -4,38 +4,23 @@ use arbiter_proto::ids::{Lease, WorkerId};
 use sqlx::Error;
 use time::OffsetDateTime;
 
-use super::dispatch::due;
-use super::{Failed, Failure, Leased, Queue, Work, again};
+use super::{Failed, Failure, Leased, Queue, again};
 use crate::db::lots::LotState;
 use crate::db::shadows;
 
 /// How long a match is expected to take where nobody knows, in milliseconds.
 const EXPECTED_MS: i32 = 1000;
 
-impl Queue {
-    /// Leases a match to a worker that another one has played already; nothing if none waits.
-    ///
-    /// # Errors
-    /// If the database fails.
-    pub(crate) async fn lease_shadow(
-        &self,
-        worker: WorkerId,
-        now: OffsetDateTime,
-    ) -> Result<Option<Work>, Error> {
-        let deadline = now + self.terms.lease;
-        let mut db = self.pool.acquire().await?;
-        let lease = shadows::claim(&mut *db, worker, deadline).await?;
-        let Some((lease, id)) = lease.and_then(|lease| Some((lease, lease.shadow()?))) else {
-            return Ok(None);
-        };
-        self.metrics.leased(&[lease]);
-        let (first, count, expected_ms) = (id.number, 1, EXPECTED_MS);
-        // What a report of it is compared with says how wide its scores are.
-        let lot = Leased { lease, first, count, width: 0, expected_ms, holder: Some(worker) };
-        let matches = due(&mut db, id.edition, &[lot]).await?;
-        Ok(Some(Work { lot, matches }))
-    }
+/// A shadow match in the form of a lot of one match; nothing if the lease is of something else.
+pub(super) fn as_lot(lease: Lease, holder: WorkerId) -> Option<Leased> {
+    let first = lease.shadow()?.number;
+    // Its report is compared with the first one, which says how wide the scores are.
+    let width = 0;
+    let expected_ms = EXPECTED_MS;
+    Some(Leased { lease, first, count: 1, width, expected_ms, holder: Some(holder) })
+}
 
+impl Queue {
     /// Puts off the deadlines of those of these leases that are of shadow matches and still hold.
     pub(super) async fn renew_shadows(
         &self,

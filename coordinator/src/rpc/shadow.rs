@@ -1,6 +1,4 @@
-//! Shadow matches on their way to workers and back.
-
-use std::pin::pin;
+//! Reports of shadow matches.
 
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::v1::{self, Verdict};
@@ -11,29 +9,9 @@ use super::Shared;
 use super::status::database;
 use super::worker::fate;
 use crate::match_audit::shadow;
-use crate::queue::Task;
 use crate::tournament::report;
 
 impl Shared {
-    /// Waits for something that a worker may do: a trial, a lot, or a match that another worker has
-    /// played already. Nothing once the coordinator stops.
-    pub(super) async fn next_task(&self, worker: WorkerId) -> Option<(Task, Instant)> {
-        let mut offers = self.shadows.subscribe();
-        let mut given = pin!(self.dispatcher.next_for(Some(worker)));
-        loop {
-            tokio::select! {
-                biased;
-                () = offers.next_for(worker) => {}
-                given = &mut given => return given,
-            }
-            match self.queue.lease_shadow(worker, self.now()).await {
-                Ok(Some(work)) => return Some((Task::Lot(work), Instant::now())),
-                Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "cannot lease a shadow match; retrying"),
-            }
-        }
-    }
-
     /// Compares a second play with the first one.
     pub(super) async fn end_shadow(
         &self,

@@ -333,8 +333,9 @@ impl Session {
 
     /// Asks for something to do.
     fn ask(&self, tasks: &mut Tasks) {
-        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
-        tasks.asking.spawn(async move { shared.next_task(worker).await });
+        let dispatcher = self.shared.dispatcher.clone();
+        let worker = self.worker;
+        tasks.asking.spawn(async move { dispatcher.next_for(Some(worker)).await });
     }
 
     /// Sends a lot that was asked for. What cannot be sent is given back.
