@@ -22,13 +22,12 @@
 //! No result is ever changed here. What a suspended worker reported counts until an organiser
 //! declares it void.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
-use arbiter_ranking::residual::{self, Cell};
+use arbiter_ranking::residual;
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
@@ -36,8 +35,7 @@ use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::Played;
-use crate::db::worker_figures::{self, Outcomes};
-use crate::db::{editions, matches, tournaments};
+use crate::db::{self, editions, matches, suspensions, tournaments, worker_figures};
 use crate::queue::{Clock, Due};
 use crate::store::{Store, StoreError};
 use crate::suspension::{self, Suspended};
@@ -159,7 +157,7 @@ impl Auditor {
                     round.recounted += 1;
                     self.end(waiting.id, state, reason, &mut round).await?;
                 }
-                Err(AuditError::Database(error)) if crate::db::is_passing(&error) => {
+                Err(AuditError::Database(error)) if db::is_passing(&error) => {
                     return Err(error);
                 }
                 Err(error) => self.put_off(waiting, &error, &mut round).await?,
@@ -175,8 +173,11 @@ impl Auditor {
         let Some(edition) = worker_figures::unchecked(&self.pool).await? else { return Ok(()) };
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        let outcomes = worker_figures::outcomes(&mut *db, edition).await?;
-        let residuals = residual::residuals(&cells(&outcomes));
+        db::be_patient(&mut *db).await?;
+        let suspended = suspensions::all(&mut *db).await?;
+        let untrusted = suspended.into_iter().map(|found| found.worker).collect();
+        let answers = worker_figures::answers(&mut *db, edition).await?;
+        let residuals = residual::residuals(&answers, &untrusted, suspension::IMPROBABLE);
         worker_figures::keep_residuals(&mut *db, edition, &residuals, (self.clock)()).await?;
         transaction.commit().await
     }
@@ -250,24 +251,6 @@ impl Auditor {
         let range = start..start + u64::from(length.cast_unsigned());
         Ok(Some(store.get(found.edition, pack, range).await?))
     }
-}
-
-/// Outcomes with a number for each pairing.
-fn cells(outcomes: &[Outcomes]) -> Vec<Cell<WorkerId>> {
-    let mut pairings: HashMap<&[i32], u32> = HashMap::new();
-    let cell = |found: &'_ Outcomes, pairing| Cell {
-        worker: found.worker,
-        pairing,
-        outcome: found.outcome,
-        matches: found.matches.unsigned_abs(),
-    };
-    let mut cells = Vec::with_capacity(outcomes.len());
-    for found in outcomes {
-        let next = u32::try_from(pairings.len()).unwrap_or(u32::MAX);
-        let pairing = *pairings.entry(&found.seats).or_insert(next);
-        cells.push(cell(found, pairing));
-    }
-    cells
 }
 
 /// What was to be played.

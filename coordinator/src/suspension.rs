@@ -27,7 +27,7 @@ const MOST_UNREADABLE: i64 = 3;
 
 /// An honest worker's results are so improbable or more so in one of so many tests: all that were
 /// made in a tournament share this probability (Bonferroni).
-const IMPROBABLE: f64 = 0.001;
+pub(crate) const IMPROBABLE: f64 = 0.001;
 
 /// A worker that was suspended just now.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ListWorkersResponse,
     ReinstateWorkerRequest, SuspendWorkerRequest,
 };
+use arbiter_ranking::residual;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -165,7 +166,7 @@ fn table(workers: &[AuditedWorker]) -> Columns {
             part(worker.shadowed, worker.shadows_chosen),
             worker.shadows_disagreed.to_string(),
             format!("{} / {:.1}", worker.clock_forfeits, worker.clock_forfeits_of_others),
-            worker.residual_p.map_or_else(|| "-".to_owned(), |p| format!("{p:.4}")),
+            worker.residual_p.map_or_else(|| "-".to_owned(), residual::shown),
             standing(worker).to_owned(),
         ]);
     }

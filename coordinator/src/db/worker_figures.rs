@@ -1,9 +1,12 @@
 //! What workers reported, summed up for organisers. These statements read all results of a
 //! tournament: whoever asks takes a turn.
 
-use arbiter_proto::ids::{EditionId, TournamentId, WorkerId};
-use arbiter_ranking::residual::Residual;
-use sqlx::{Error, FromRow, PgExecutor};
+use std::collections::BTreeMap;
+
+use arbiter_proto::ids::{EditionId, TournamentId, VersionId, WorkerId};
+use arbiter_ranking::residual::{Answer, Moments, Residual};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
 /// What a worker reported, of what was not taken over.
@@ -43,58 +46,133 @@ pub async fn reported(
     sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
 }
 
-/// Matches of a worker in which the same entrants had the same seats, with one kind of outcome.
-#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Outcomes {
-    /// The worker.
-    #[sqlx(try_from = "i32")]
-    pub worker: WorkerId,
-    /// The entrants, seat 1 first.
-    pub seats: Vec<i32>,
-    /// The seat with the greatest first number in its score, from 1; 0 if several have it; -1 if a
-    /// bot lost by the clock.
-    pub outcome: i32,
-    /// How many.
-    pub matches: i64,
+/// What is asked of all workers alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// Whether the bot of this version wins more or less than elsewhere.
+    Wins(VersionId),
+    /// Whether it loses by the clock more or less often.
+    ClockForfeits(VersionId),
+    /// Whether this seat, from 1, wins more or less often.
+    Seat(i32),
+    /// Whether any bot loses by the clock more or less often.
+    AllClockForfeits,
 }
 
-/// What each worker reported of an edition, by who played and what came of it; what was taken over
-/// is left out.
+impl Question {
+    fn read(kind: &str, subject: i32) -> Result<Self, Error> {
+        match kind {
+            "wins" => Ok(Self::Wins(VersionId(subject))),
+            "clock" => Ok(Self::ClockForfeits(VersionId(subject))),
+            "seat" => Ok(Self::Seat(subject)),
+            "all clocks" => Ok(Self::AllClockForfeits),
+            other => Err(Error::Decode(format!("unknown question {other:?}").into())),
+        }
+    }
+}
+
+/// What each worker's lots say to each question, of the lots that were played for an edition or for
+/// those that it replaced since the last complete one. Matches that begin with files from others are
+/// left out, since bots that learn differ from hour to hour; void matches are left out, too.
+///
+/// A bot wins 1 / w where w bots share the greatest first number of the score. From that are taken
+/// the mean of its seat on its board, and what is to be expected from the others at the table by
+/// their own means: opponents and seats then add nothing to the difference between lots.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn outcomes(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Outcomes>, Error> {
+pub async fn answers(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<Answer<WorkerId, Question>>, Error> {
     // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.
     let statement = "
-        SELECT l.worker, m.seats, o.outcome, count(*) AS matches
-        FROM lots l
-        CROSS JOIN LATERAL (
-            SELECT number, scores, forfeits FROM results
-            WHERE edition = $1 AND number >= l.first AND number < l.first + l.count OFFSET 0
-        ) AS r
-        CROSS JOIN LATERAL (
-            SELECT seats FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
-        ) AS m
-        CROSS JOIN LATERAL (
-            SELECT CASE
-                WHEN 1 = ANY (r.forfeits) THEN -1
-                WHEN count(*) FILTER (WHERE s.score = s.most) > 1 THEN 0
-                ELSE min(s.seat) FILTER (WHERE s.score = s.most)
-            END AS outcome
-            FROM (
-                SELECT seat, score, max(score) OVER () AS most
-                FROM (
-                    SELECT seat,
-                        r.scores[1 + (seat - 1) * cardinality(r.scores) / cardinality(m.seats)]
-                            AS score
-                    FROM generate_series(1, cardinality(m.seats)) AS seat
-                ) AS firsts
-            ) AS s
-        ) AS o
-        WHERE l.edition = $1 AND l.state = 'counted' AND NOT l.taken AND l.worker IS NOT NULL
-        GROUP BY l.worker, m.seats, o.outcome
-        ORDER BY l.worker, m.seats, o.outcome";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+        WITH span AS (
+            SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
+            WHERE this.id = $1 AND e.id <= this.id AND e.id > (
+                SELECT coalesce(max(last.id), 0) FROM editions last
+                WHERE last.tournament = this.tournament AND last.state = 'complete'
+                  AND last.id < this.id)
+        ), played AS MATERIALIZED (
+            SELECT l.worker, l.edition, l.number AS lot, r.number, s.seat, n.version, m.board,
+                cardinality(m.seats) AS size,
+                coalesce(r.forfeits[s.seat] = 1, false)::int::float8 AS late,
+                r.scores[1 + (s.seat - 1) * cardinality(r.scores) / cardinality(m.seats)] AS score
+            FROM span
+            JOIN lots l ON l.edition = span.id
+            CROSS JOIN LATERAL (
+                SELECT number, scores, forfeits FROM results
+                WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count
+                OFFSET 0
+            ) AS r
+            CROSS JOIN LATERAL (
+                SELECT seats, board FROM matches
+                WHERE edition = l.edition AND number = r.number AND files_from IS NULL OFFSET 0
+            ) AS m
+            CROSS JOIN LATERAL generate_series(1, cardinality(m.seats)) AS s (seat)
+            JOIN entrants n ON n.edition = l.edition AND n.entrant = m.seats[s.seat]
+            WHERE l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
+              AND NOT EXISTS (
+                SELECT FROM voids v WHERE v.edition = l.edition AND v.number = r.number)
+        ), best AS (
+            SELECT *, max(score) OVER (PARTITION BY edition, number) AS most FROM played
+        ), won AS MATERIALIZED (
+            SELECT *, CASE WHEN score < most THEN 0.0::float8 ELSE 1.0::float8
+                / count(*) FILTER (WHERE score = most) OVER (PARTITION BY edition, number)
+                END AS points
+            FROM best
+        ), lane AS (
+            SELECT seat, board, size, avg(points) AS points FROM won GROUP BY seat, board, size
+        ), bot AS (
+            SELECT version, avg(points - 1.0 / size) AS strength FROM won GROUP BY version
+        ), share AS MATERIALIZED (
+            SELECT won.worker, won.edition, won.lot, won.seat, won.version, won.late,
+                won.points - lane.points AS of_seat,
+                won.points - lane.points + (
+                    sum(bot.strength) OVER (PARTITION BY won.edition, won.number) - bot.strength
+                ) / greatest(won.size - 1, 1) AS of_bot
+            FROM won
+            JOIN bot ON bot.version = won.version
+            JOIN lane ON lane.seat = won.seat AND lane.size = won.size
+                AND lane.board IS NOT DISTINCT FROM won.board
+        ), sums AS (
+            SELECT 'wins' AS kind, version AS subject, worker, edition, lot,
+                count(*)::float8 AS n, sum(of_bot) AS x
+            FROM share GROUP BY version, worker, edition, lot
+            UNION ALL
+            SELECT 'clock', version, worker, edition, lot, count(*), sum(late)
+            FROM share GROUP BY version, worker, edition, lot
+            UNION ALL
+            SELECT 'seat', seat, worker, edition, lot, count(*), sum(of_seat)
+            FROM share GROUP BY seat, worker, edition, lot
+            UNION ALL
+            SELECT 'all clocks', 0, worker, edition, lot, count(*), sum(late)
+            FROM share GROUP BY worker, edition, lot
+        )
+        SELECT kind, subject, worker, count(*)::float8 AS lots, sum(n) AS count,
+            sum(n * n) AS count_squares, sum(x) AS total, sum(x * x) AS total_squares,
+            sum(n * x) AS products, max(n) AS most_count, min(x) AS least, max(x) AS greatest
+        FROM sums GROUP BY kind, subject, worker
+        ORDER BY kind, subject, worker";
+    let rows = sqlx::query(statement).bind(edition.0).fetch_all(db).await?;
+    rows.iter().map(answer).collect()
+}
+
+fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
+    let kind: String = row.try_get("kind")?;
+    let moments = Moments {
+        lots: row.try_get("lots")?,
+        count: row.try_get("count")?,
+        count_squares: row.try_get("count_squares")?,
+        total: row.try_get("total")?,
+        total_squares: row.try_get("total_squares")?,
+        products: row.try_get("products")?,
+        most_count: row.try_get("most_count")?,
+        least: row.try_get("least")?,
+        greatest: row.try_get("greatest")?,
+    };
+    let question = Question::read(&kind, row.try_get("subject")?)?;
+    Ok(Answer { worker: WorkerId(row.try_get("worker")?), question, moments })
 }
 
 /// A complete edition whose residuals are not reckoned yet, the newest first.
@@ -118,7 +196,7 @@ pub async fn unchecked(db: impl PgExecutor<'_>) -> Result<Option<EditionId>, Err
 pub async fn keep_residuals(
     db: &mut sqlx::PgConnection,
     edition: EditionId,
-    residuals: &[(WorkerId, Residual)],
+    residuals: &BTreeMap<WorkerId, Residual<Question>>,
     now: OffsetDateTime,
 ) -> Result<bool, Error> {
     let statement = "
@@ -128,18 +206,21 @@ pub async fn keep_residuals(
         return Ok(false);
     }
     let statement = "
-        INSERT INTO worker_residuals (edition, worker, chi_square, p)
-        SELECT $1, u.worker, u.chi_square, u.p
-        FROM unnest($2::int[], $3::float8[], $4::float8[]) AS u (worker, chi_square, p)";
-    let workers: Vec<_> = residuals.iter().map(|(worker, _)| worker.0).collect();
-    let squares: Vec<_> = residuals.iter().map(|(_, residual)| residual.chi_square).collect();
-    let ps: Vec<_> = residuals.iter().map(|(_, residual)| residual.p).collect();
+        INSERT INTO worker_residuals (edition, worker, chi_square, p, is_ambiguous)
+        SELECT $1, u.worker, u.chi_square, u.p, u.is_ambiguous
+        FROM unnest($2::int[], $3::float8[], $4::float8[], $5::boolean[])
+            AS u (worker, chi_square, p, is_ambiguous)";
+    let workers: Vec<_> = residuals.keys().map(|worker| worker.0).collect();
+    let squares: Vec<_> = residuals.values().map(|residual| residual.chi_square).collect();
+    let ps: Vec<_> = residuals.values().map(Residual::p).collect();
+    let ambiguous: Vec<_> = residuals.values().map(|residual| residual.is_ambiguous).collect();
     let query = sqlx::query(statement).bind(edition.0).bind(workers).bind(squares);
-    query.bind(ps).execute(db).await?;
+    query.bind(ps).bind(ambiguous).execute(db).await?;
     Ok(true)
 }
 
-/// The least probable residual of each worker, in one tournament or in all.
+/// The least probable residual of each worker, in one tournament or in all, corrected for how many
+/// were reckoned in its tournament (Bonferroni).
 ///
 /// # Errors
 /// If the database fails.
@@ -148,17 +229,21 @@ pub async fn residuals(
     tournament: Option<TournamentId>,
 ) -> Result<Vec<(WorkerId, f64)>, Error> {
     let statement = "
-        SELECT r.worker, min(r.p)
-        FROM editions e JOIN worker_residuals r ON r.edition = e.id
-        WHERE $1::int IS NULL OR e.tournament = $1
-        GROUP BY r.worker ORDER BY r.worker";
+        SELECT worker, min(least(p * tests, 1))
+        FROM (
+            SELECT r.worker, r.p, count(*) OVER (PARTITION BY e.tournament) AS tests
+            FROM editions e JOIN worker_residuals r ON r.edition = e.id
+            WHERE $1::int IS NULL OR e.tournament = $1
+        ) AS r
+        GROUP BY worker ORDER BY worker";
     let found: Vec<(i32, f64)> =
         sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await?;
     Ok(found.into_iter().map(|(worker, p)| (WorkerId(worker), p)).collect())
 }
 
 /// How improbable the results of a worker are that is not suspended, in editions that were complete
-/// after it was last reinstated.
+/// after it was last reinstated. Workers of which it cannot be said whether they are wrong, or the
+/// one that they differ from, are left out.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Unlikely {
     /// The worker.
@@ -186,7 +271,7 @@ pub async fn unlikely(db: impl PgExecutor<'_>, below: f64) -> Result<Vec<Unlikel
         JOIN editions e ON e.id = r.edition
         JOIN workers w ON w.id = r.worker
         LEFT JOIN suspensions s ON s.worker = w.id
-        WHERE r.p < $1 AND (s.at IS NULL OR e.ended_at > s.reinstated_at)
+        WHERE r.p < $1 AND NOT r.is_ambiguous AND (s.at IS NULL OR e.ended_at > s.reinstated_at)
         ORDER BY w.id, r.p";
     sqlx::query_as(statement).bind(below).fetch_all(db).await
 }

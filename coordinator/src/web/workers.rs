@@ -5,6 +5,7 @@ use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ReinstateWorkerRequest,
     SuspendWorkerRequest,
 };
+use arbiter_ranking::residual;
 use axum::extract::{Query, State};
 use axum::response::Redirect;
 use maud::{Markup, html};
@@ -120,7 +121,7 @@ fn table(workers: &[AuditedWorker]) -> Markup {
                             (worker.clock_forfeits)
                             " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
                         }
-                        td.number { @if let Some(p) = worker.residual_p { (format!("{p:.4}")) } }
+                        td.number { @if let Some(p) = worker.residual_p { (residual::shown(p)) } }
                         td { @if worker.suspended_at_us != 0 { "suspended" } }
                     }
                 }
