@@ -52,7 +52,7 @@ pub use upkeep::{Clock, Round, Upkeep};
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
-use crate::db::lots::CountedLot;
+use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
 use crate::db::{self, editions, lots, matches, results, shelves, standings};
 use crate::match_audit;
@@ -412,14 +412,14 @@ impl Queue {
     /// # Errors
     /// If the database fails.
     pub async fn count(&self, edition: EditionId) -> Result<i64, Error> {
-        Ok(self.count_some(edition).await?.matches)
+        Ok(self.count_some(edition, Which::All).await?.matches)
     }
 
     /// The same, with how many lots they were in.
-    async fn count_some(&self, edition: EditionId) -> Result<Counted, Error> {
+    async fn count_some(&self, edition: EditionId, which: Which) -> Result<Counted, Error> {
         let counted = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let counted = count(&mut transaction, edition).await?;
+            let counted = count(&mut transaction, edition, which).await?;
             transaction.commit().await?;
             Ok(counted)
         });
@@ -473,8 +473,8 @@ pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Res
 }
 
 /// Counts some lots, in a transaction of the caller's.
-async fn count(db: &mut PgConnection, edition: EditionId) -> Result<Counted, Error> {
-    let mut counted = lots::count(&mut *db, edition).await?;
+async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Result<Counted, Error> {
+    let mut counted = lots::count(&mut *db, edition, which).await?;
     let lots = counted.len();
     if lots == 0 {
         return Ok(Counted { lots, matches: 0 });

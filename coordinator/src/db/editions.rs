@@ -234,6 +234,24 @@ pub async fn running(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
     Ok(ids.into_iter().map(EditionId).collect())
 }
 
+/// The editions that were replaced while they were played, and have results of their own that are
+/// not counted: of what was reported at that time, or later. Later editions take these over.
+pub async fn replaced_uncounted(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
+    // Those before the last but one that is complete were looked at when they were newer.
+    let statement = "
+        SELECT e.id FROM tournaments t
+        JOIN editions e ON e.tournament = t.id
+        WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
+            SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
+            ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
+          AND (
+            SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT taken
+            LIMIT 1)
+        ORDER BY e.id";
+    let ids: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
+    Ok(ids.into_iter().map(EditionId).collect())
+}
+
 /// The edition of a tournament that is being played.
 ///
 /// # Errors

@@ -421,6 +421,7 @@ pub const COUNTED: usize = 4096;
 pub async fn count(
     connection: &mut PgConnection,
     edition: EditionId,
+    which: Which,
 ) -> Result<Vec<CountedLot>, Error> {
     const { assert!(COUNTED == 4096, "as the statement says") };
     // Whoever finds a lot that another one counts waits until that is certain, and then it is not
@@ -429,12 +430,22 @@ pub async fn count(
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported'
-            ORDER BY number LIMIT 4096
+            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported' AND taken <= $2
+            ORDER BY taken, number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
         RETURNING first, first + count AS past, worker, reported_at";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
-    sqlx::query_as(statement).bind(edition.0).fetch_all(connection).await
+    let query = sqlx::query_as(statement).bind(edition.0).bind(which == Which::All);
+    query.fetch_all(connection).await
+}
+
+/// Which reported lots are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// Those that were played for this edition, not those that were taken over.
+    Own,
 }
 
 /// A lot whose results come into the standings.

@@ -1,6 +1,6 @@
 //! Matches that a second worker plays again, in `match_audits`: leased as lots are.
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchId, MatchNumber, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, PgExecutor, Row as _};
 use time::OffsetDateTime;
@@ -43,27 +43,40 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
             SELECT a.worker FROM match_audits a
             WHERE a.kind = 'shadow' AND a.state = 'waiting' AND EXISTS (
                 SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
-                WHERE e.id = a.edition AND e.state IN ('running', 'complete') AND t.state = 'open')
+                WHERE e.id = a.edition AND e.state <> 'planning' AND t.state = 'open')
             LIMIT 10000
         ) AS few";
     let found: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
     Ok(found.into_iter().map(WorkerId).collect())
 }
 
-/// Leases matches to a worker that other workers reported, at most `room` of them. If fewer are
-/// returned, the worker itself reported all that still wait.
+/// Leases matches to a worker that other workers reported, at most `room` of them. Workers of one
+/// token may be one person's, who would confirm what they reported themselves: while a worker of
+/// another token is connected, the match is left to it.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
     room: usize,
+    now: OffsetDateTime,
     deadline: OffsetDateTime,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
-        WITH next AS (
+        WITH own AS (
+            SELECT twin.worker FROM worker_tokens o JOIN worker_tokens twin ON twin.token = o.token
+            WHERE o.worker = $1
+        ), alone AS (
+            SELECT NOT EXISTS (
+                SELECT FROM workers w
+                WHERE w.slots > 0 AND w.seen_at > $4 - interval '10 minutes'
+                  AND w.id NOT IN (SELECT worker FROM own)
+            ) AS is_alone
+        ), next AS (
             SELECT a.edition, a.number FROM match_audits a
-            WHERE a.kind = 'shadow' AND a.state = 'waiting' AND a.worker <> $1 AND EXISTS (
+            WHERE a.kind = 'shadow' AND a.state = 'waiting' AND a.worker <> $1
+              AND ((SELECT is_alone FROM alone) OR a.worker NOT IN (SELECT worker FROM own))
+              AND EXISTS (
                 SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
-                WHERE e.id = a.edition AND e.state IN ('running', 'complete') AND t.state = 'open')
+                WHERE e.id = a.edition AND e.state <> 'planning' AND t.state = 'open')
             ORDER BY a.faults, a.edition, a.number LIMIT $3 FOR UPDATE OF a SKIP LOCKED
         )
         UPDATE match_audits AS a
@@ -71,7 +84,7 @@ pub async fn claim(
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
         RETURNING a.edition, a.number, a.attempt";
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    let query = sqlx::query(statement).bind(worker.0).bind(deadline).bind(room);
+    let query = sqlx::query(statement).bind(worker.0).bind(deadline).bind(room).bind(now);
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
@@ -158,7 +171,25 @@ pub async fn overdue(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec
     sqlx::query(statement).bind(now).fetch_all(db).await?.iter().map(lease).collect()
 }
 
-/// Ends the second play of a match by a worker that holds its lease; whether it does.
+/// Whether a worker holds the lease of a second play.
+pub async fn is_held(
+    db: impl PgExecutor<'_>,
+    lease: Lease,
+    worker: WorkerId,
+) -> Result<bool, Error> {
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM match_audits a
+            JOIN unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+                ON a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+            WHERE a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4)";
+    let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
+    let query = sqlx::query_scalar(statement).bind(editions).bind(numbers).bind(attempts);
+    query.bind(worker.0).fetch_one(db).await
+}
+
+/// Ends the second play of a match by a worker that holds its lease, and is not suspended; whether
+/// it does.
 ///
 /// # Errors
 /// If the database fails.
@@ -174,7 +205,9 @@ pub async fn end(
         SET state = $5, reason = left($6, 4000), ended_at = $7, deadline = NULL
         FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
         WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4";
+          AND a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4
+          AND NOT EXISTS (
+              SELECT FROM suspensions s WHERE s.worker = $4 AND s.reinstated_at IS NULL)";
     let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(worker.0);
     let done = query.bind(state).bind(reason).bind(now).execute(db).await?;
@@ -186,6 +219,8 @@ pub async fn end(
 pub struct Played {
     /// Who played it first, and who once more.
     pub workers: [WorkerId; 2],
+    /// The tokens that their names belong to.
+    pub tokens: [Option<TokenId>; 2],
     /// Whether both came to the same.
     pub agreed: bool,
     /// The versions of the bots that took part.
@@ -199,7 +234,8 @@ pub struct Played {
 /// If the database fails.
 pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
     let statement = "
-        SELECT a.worker, a.second_worker, a.state = 'agreed' AS agreed, ARRAY(
+        SELECT a.worker, a.second_worker, one.token AS first_token, other.token AS second_token,
+            a.state = 'agreed' AS agreed, ARRAY(
             SELECT n.version FROM entrants n
             WHERE n.edition = a.edition AND n.entrant = ANY (m.seats)
         ) AS bots
@@ -207,6 +243,8 @@ pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
         JOIN editions e ON e.tournament = t.id
         JOIN match_audits a ON a.edition = e.id
         JOIN matches m ON m.edition = a.edition AND m.number = a.number
+        LEFT JOIN worker_tokens one ON one.worker = a.worker
+        LEFT JOIN worker_tokens other ON other.worker = a.second_worker
         LEFT JOIN suspensions s ON s.worker = a.worker
         LEFT JOIN suspensions o ON o.worker = a.second_worker
         WHERE t.state = 'open' AND a.kind = 'shadow' AND a.state IN ('agreed', 'disagreed')
@@ -214,9 +252,15 @@ pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
           AND coalesce(a.reported_at > o.reinstated_at, true)
         ORDER BY a.edition, a.number";
     let read = |row: &PgRow| {
-        let (first, second) = (row.try_get("worker")?, row.try_get("second_worker")?);
-        let workers = [WorkerId(first), WorkerId(second)];
-        Ok(Played { workers, agreed: row.try_get("agreed")?, bots: row.try_get("bots")? })
+        let token = |column| -> Result<_, Error> {
+            Ok(row.try_get::<Option<i32>, _>(column)?.map(TokenId))
+        };
+        Ok(Played {
+            workers: [WorkerId(row.try_get("worker")?), WorkerId(row.try_get("second_worker")?)],
+            tokens: [token("first_token")?, token("second_token")?],
+            agreed: row.try_get("agreed")?,
+            bots: row.try_get("bots")?,
+        })
     };
     sqlx::query(statement).fetch_all(db).await?.iter().map(read).collect()
 }

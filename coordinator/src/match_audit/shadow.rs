@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{MatchId, WorkerId};
+use arbiter_proto::ids::{MatchId, TokenId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
@@ -68,6 +68,10 @@ pub(crate) async fn judge(
     let (Some(id), [second]) = (lease.shadow(), &report.results[..]) else {
         return Ok(Verdict::Malformed);
     };
+    // Nothing is replayed for a worker that was not asked.
+    if !shadows::is_held(pool, *lease, *worker).await? {
+        return Ok(Verdict::Late);
+    }
     let Some(first) = played::find(pool, id).await? else { return Ok(Verdict::Late) };
     if second.number != id.number || second.scores.len() != first.scores.len() {
         return Ok(Verdict::Malformed);
@@ -118,28 +122,63 @@ pub struct Accused {
     pub worker: WorkerId,
     /// Matches of steady bots in which it differs from others.
     pub differences: usize,
-    /// From how many others.
+    /// From how many others: the workers of one token are one.
     pub others: usize,
 }
 
 /// The workers to blame for differences, beside those that are suspended already.
 pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
+    let parties = Parties::of(compared);
     let mut out = suspended.clone();
     let mut accused = Vec::new();
     // One after the other: a difference with a worker that is to blame speaks against nobody else.
-    while let Some(found) = most_suspect(compared, &out) {
+    while let Some(found) = most_suspect(compared, &parties, &out) {
         out.insert(found.worker);
         accused.push(found);
     }
     accused
 }
 
-fn most_suspect(compared: &[Played], out: &BTreeSet<WorkerId>) -> Option<Accused> {
-    let trusted: Vec<_> =
-        compared.iter().filter(|one| one.workers.iter().all(|who| !out.contains(who))).collect();
+/// Workers that may act together: those of one token. Where all have the same token, its owner
+/// trusts them all, and each speaks for itself.
+#[derive(Debug)]
+struct Parties(BTreeMap<WorkerId, i32>);
+
+impl Parties {
+    fn of(compared: &[Played]) -> Self {
+        let tokens: BTreeSet<_> = compared.iter().flat_map(|one| one.tokens).collect();
+        let all = compared.iter().flat_map(|one| one.workers.into_iter().zip(one.tokens));
+        let party = |(worker, token): (WorkerId, Option<TokenId>)| match token {
+            Some(token) if tokens.len() > 1 => (worker, token.0),
+            // Tokens have positive numbers.
+            _ => (worker, -worker.0),
+        };
+        Self(all.map(party).collect())
+    }
+
+    fn party(&self, worker: WorkerId) -> Option<i32> {
+        self.0.get(&worker).copied()
+    }
+
+    /// Whether two workers of different parties played a match.
+    fn is_between(&self, [one, other]: [WorkerId; 2]) -> bool {
+        self.party(one) != self.party(other)
+    }
+}
+
+fn most_suspect(
+    compared: &[Played],
+    parties: &Parties,
+    out: &BTreeSet<WorkerId>,
+) -> Option<Accused> {
+    let trusted: Vec<_> = compared
+        .iter()
+        .filter(|one| parties.is_between(one.workers))
+        .filter(|one| one.workers.iter().all(|who| !out.contains(who)))
+        .collect();
     let workers: BTreeSet<_> = trusted.iter().flat_map(|one| one.workers).collect();
     let weighed = workers.into_iter().map(|worker| {
-        let steady = steady_without(&trusted, worker);
+        let steady = steady_without(&trusted, parties, worker);
         let against = trusted.iter().filter(|one| {
             !one.agreed
                 && one.workers.contains(&worker)
@@ -147,8 +186,8 @@ fn most_suspect(compared: &[Played], out: &BTreeSet<WorkerId>) -> Option<Accused
         });
         let with: Vec<_> =
             against.flat_map(|one| one.workers.into_iter().filter(|who| *who != worker)).collect();
-        let others = with.iter().collect::<BTreeSet<_>>().len();
-        Accused { worker, differences: with.len(), others }
+        let others: BTreeSet<_> = with.iter().map(|other| parties.party(*other)).collect();
+        Accused { worker, differences: with.len(), others: others.len() }
     });
     let weight = |found: &Accused| (found.others, found.differences);
     let mut most: Vec<_> =
@@ -162,11 +201,13 @@ fn most_suspect(compared: &[Played], out: &BTreeSet<WorkerId>) -> Option<Accused
     }
 }
 
-/// The bots that always said the same when two other workers than this one played them, and at
-/// least once.
-fn steady_without(compared: &[&Played], worker: WorkerId) -> BTreeSet<i32> {
+/// The bots that always said the same when two workers of other parties played them, and at least
+/// once.
+fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> BTreeSet<i32> {
     let mut bots: BTreeMap<i32, bool> = BTreeMap::new();
-    for one in compared.iter().filter(|one| !one.workers.contains(&worker)) {
+    let own = parties.party(worker);
+    let without = |one: &&&Played| one.workers.iter().all(|who| parties.party(*who) != own);
+    for one in compared.iter().filter(without) {
         for bot in &one.bots {
             *bots.entry(*bot).or_insert(true) &= one.agreed;
         }
@@ -183,7 +224,9 @@ mod tests {
     const EVE: WorkerId = WorkerId(3);
 
     fn played(first: WorkerId, second: WorkerId, agreed: bool, bots: [i32; 2]) -> Played {
-        Played { workers: [first, second], agreed, bots: bots.to_vec() }
+        let token = |worker: WorkerId| Some(TokenId(worker.0));
+        let tokens = [token(first), token(second)];
+        Played { workers: [first, second], tokens, agreed, bots: bots.to_vec() }
     }
 
     fn blamed(compared: &[Played]) -> Vec<WorkerId> {
@@ -220,5 +263,46 @@ mod tests {
         assert_eq!(blamed(&with(played(ANN, BEN, false, [1, 2]))), []);
         assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 3]))), [], "bot 2 is not known");
         assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);
+    }
+
+    #[test]
+    fn workers_of_one_token_are_one_witness() {
+        const TWIN: WorkerId = WorkerId(4);
+        // What Eve and her twin say of each other's matches, and of Ann's.
+        let mut compared = vec![
+            played(EVE, TWIN, true, [1, 2]),
+            played(EVE, ANN, false, [1, 2]),
+            played(TWIN, ANN, false, [1, 2]),
+            played(ANN, TWIN, false, [1, 2]),
+        ];
+        assert_eq!(blamed(&compared), [ANN], "as if they were two");
+        let own = |worker: WorkerId| Some(TokenId(if worker == TWIN { EVE.0 } else { worker.0 }));
+        for one in &mut compared {
+            one.tokens = one.workers.map(own);
+        }
+        assert_eq!(blamed(&compared), []);
+        // With one more who is honest both of them are found.
+        let honest = played(ANN, BEN, true, [1, 2]);
+        let with_ben = [EVE, TWIN].map(|worker| played(worker, BEN, false, [1, 2]));
+        compared.extend([honest, with_ben[0].clone(), with_ben[1].clone()]);
+        compared.extend([played(EVE, ANN, false, [1, 2]), with_ben[0].clone()]);
+        for one in &mut compared {
+            one.tokens = one.workers.map(own);
+        }
+        assert_eq!(blamed(&compared), [EVE, TWIN]);
+    }
+
+    #[test]
+    fn where_all_have_one_token_each_worker_speaks_for_itself() {
+        let mut compared = vec![
+            played(ANN, BEN, true, [1, 2]),
+            played(EVE, ANN, false, [1, 2]),
+            played(EVE, ANN, false, [1, 2]),
+            played(BEN, EVE, false, [1, 2]),
+        ];
+        for one in &mut compared {
+            one.tokens = [Some(TokenId(1)); 2];
+        }
+        assert_eq!(blamed(&compared), [EVE]);
     }
 }

@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often the database is asked which matches wait for a second worker, while workers ask for
 /// something to do.
 const SHADOW_LOOK: Duration = Duration::from_millis(500);
+/// How many workers are asked in vain between two such looks: what waits may not be for them.
+const MOST_VAIN: usize = 4;
 
 /// Something to play.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +142,8 @@ pub struct Allocator {
     /// was asked for them.
     first_workers: BTreeSet<WorkerId>,
     first_workers_at: Option<Instant>,
+    /// The worker that was asked last whether it plays one of them: the next one has its turn first.
+    last_worker: Option<WorkerId>,
     /// Its own connection, once there is one, and as long as nothing fails on it. It may live for
     /// ever: what its session remembers is a plan for each of our statements.
     own: Option<PgConnection>,
@@ -163,6 +167,7 @@ impl Dispatcher {
             last: None,
             first_workers: BTreeSet::new(),
             first_workers_at: None,
+            last_worker: None,
             own: None,
         };
         (dispatcher, allocator)
@@ -345,21 +350,16 @@ impl Allocator {
             self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
             self.first_workers_at = Some(Instant::now());
         }
-        let mut room: BTreeMap<WorkerId, usize> = BTreeMap::new();
-        if !self.first_workers.is_empty() {
-            for worker in self.waiting.iter().filter_map(|asker| asker.worker) {
-                *room.entry(worker).or_default() += 1;
-            }
-        }
-        for (worker, room) in room {
+        let mut vain = 0;
+        for (worker, room) in self.rooms() {
             if self.first_workers.iter().all(|first| *first == worker) {
                 continue;
             }
-            let deadline = (self.clock)() + self.queue.terms.lease;
-            let leases = shadows::claim(&mut own, worker, room, deadline).await?;
-            if leases.len() < room {
-                self.first_workers.retain(|first| *first == worker);
-            }
+            self.last_worker = Some(worker);
+            let now = (self.clock)();
+            let deadline = now + self.queue.terms.lease;
+            let leases = shadows::claim(&mut own, worker, room, now, deadline).await?;
+            vain += usize::from(leases.len() < room);
             self.queue.metrics.leased(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
             for lease in leases {
@@ -370,8 +370,27 @@ impl Allocator {
             for (edition, lots) in by_edition {
                 own = self.hand_out(own, edition, lots).await?;
             }
+            if vain == MOST_VAIN {
+                self.first_workers.clear();
+                break;
+            }
         }
         Ok(own)
+    }
+
+    /// How many tasks each worker waits for, from the one whose turn it is to play a match that
+    /// another one has played; nothing if there are no such matches.
+    fn rooms(&self) -> Vec<(WorkerId, usize)> {
+        let mut rooms: BTreeMap<WorkerId, usize> = BTreeMap::new();
+        if !self.first_workers.is_empty() {
+            for worker in self.waiting.iter().filter_map(|asker| asker.worker) {
+                *rooms.entry(worker).or_default() += 1;
+            }
+        }
+        let mut rooms: Vec<_> = rooms.into_iter().collect();
+        let after = rooms.partition_point(|(worker, _)| Some(*worker) <= self.last_worker);
+        rooms.rotate_left(after);
+        rooms
     }
 
     /// Gives lots to those who wait; what the holder does not want any more is given back.

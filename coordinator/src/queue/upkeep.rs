@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
 use crate::db::bots::StoodDown;
+use crate::db::lots::Which;
 use crate::db::{editions, faults, traces};
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
@@ -105,6 +106,9 @@ impl Upkeep {
                 Err(error) => return (round, Some(error)),
             }
         }
+        if let Err(error) = self.count_replaced().await {
+            failed.get_or_insert(error);
+        }
         let running = match editions::running(self.queue.pool()).await {
             Ok(running) => running,
             Err(error) => return (round, Some(error)),
@@ -116,6 +120,16 @@ impl Upkeep {
             }
         }
         (round, failed)
+    }
+
+    /// Counts what was reported of editions that were replaced, although their standings are of no
+    /// use any more: a result that a later edition takes over is chosen for an audit where it was
+    /// played, when it is counted there.
+    async fn count_replaced(&self) -> Result<(), Error> {
+        for edition in editions::replaced_uncounted(self.queue.pool()).await? {
+            while self.queue.count_some(edition, Which::Own).await?.is_full() {}
+        }
+        Ok(())
     }
 
     fn faults_seen(&self) -> MutexGuard<'_, BTreeMap<EditionId, FaultSigns>> {
@@ -158,7 +172,7 @@ impl Upkeep {
         // What is reported meanwhile is for the next round: a few lots change the standings of nearly
         // as many bots as all that come in a round do.
         loop {
-            let counted = self.queue.count_some(edition).await?;
+            let counted = self.queue.count_some(edition, Which::All).await?;
             round.counted += counted.matches;
             if !counted.is_full() {
                 break;

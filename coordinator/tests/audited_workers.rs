@@ -1,0 +1,207 @@
+//! What the coordinator finds out about workers by their results: a worker that differs from the
+//! others is suspended, and no other one; results of replaced editions are audited as well; second
+//! plays go to workers that nobody can have bribed with the first one's token.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
+use arbiter_coordinator::db::results::MatchResult;
+use arbiter_coordinator::db::{shadows, workers};
+use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Upkeep, Verdict};
+use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
+use support::{Database, START, duels, report};
+use time::OffsetDateTime;
+use tokio::task::JoinSet;
+use wire::{PATIENCE, Server};
+
+/// Matches of a tournament: enough that a worker which always lies is found without doubt.
+const MATCHES: i64 = 900;
+
+fn now() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
+}
+
+/// What a worker says of a match in which the first bot won or lost.
+type Say = fn(bots: [Entrant; 2], first_won: bool) -> bool;
+
+fn opposite(_: [Entrant; 2], first_won: bool) -> bool {
+    !first_won
+}
+
+/// Bot 3 wins in either seat.
+fn favour(bots: [Entrant; 2], first_won: bool) -> bool {
+    match bots {
+        [Entrant(3), _] => true,
+        [_, Entrant(3)] => false,
+        _ => first_won,
+    }
+}
+
+/// Whether the first bot wins: as good as by chance, but the more often the lower its number is.
+fn first_wins(number: MatchNumber, [first, second]: [Entrant; 2]) -> bool {
+    let mixed = (number.0 + 1).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let drawn = (mixed.rotate_left(17).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 100;
+    i32::try_from(drawn).unwrap() < 50 + 12 * (second.0 - first.0)
+}
+
+fn told(number: MatchNumber, say: Option<Say>) -> MatchResult {
+    let seats = duels(number.0 + 1).last().unwrap().seats.0;
+    let seats = [seats[0], seats[1]];
+    let honest = first_wins(number, seats);
+    let won = say.map_or(honest, |say| say(seats, honest));
+    MatchResult {
+        number,
+        wall_ms: 5,
+        scores: if won { vec![2, 0] } else { vec![0, 2] },
+        transcript: [7; 32],
+        forfeits: Vec::new(),
+        bad_answers: Vec::new(),
+    }
+}
+
+/// Plays all matches by three workers in turn, the first of which says what is not true.
+async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
+    let database = &server.database;
+    let mut known = BTreeMap::new();
+    for name in ["liar", "ann", "ben"] {
+        known.insert(name, database.worker(name).await);
+    }
+    database.running(MATCHES, 2).await;
+    // Nothing is recounted, and nothing played twice: the results alone speak.
+    let off = r#"UPDATE tournaments
+        SET settings = settings || '{"audit": {"replay": "0%", "shadow": "0%"}}'"#;
+    sqlx::query(off).execute(&database.pool).await.unwrap();
+    let queue = database.queue();
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), now);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    let turns = ["liar", "ann", "ben", "ben", "liar", "ann", "ann", "ben", "liar"];
+    for name in turns.into_iter().cycle().take(usize::try_from(MATCHES / 2).unwrap()) {
+        let worker = known[name];
+        let (task, _) = dispatcher.next_for(Some(worker)).await.unwrap();
+        let Task::Lot(work) = task else { panic!("nothing is tried") };
+        let say = (name == "liar").then_some(say);
+        let mut report = report(&work.lot, worker);
+        for result in &mut report.results {
+            *result = told(result.number, say);
+        }
+        store(&queue, report).await;
+    }
+    known
+}
+
+async fn store(queue: &Queue, report: Report) {
+    assert_eq!(queue.report(&[report]).await.unwrap(), [Verdict::Accepted]);
+}
+
+/// Waits until a statement gives this number.
+async fn until(database: &Database, statement: &'static str, number: i64) {
+    let reached = async {
+        while database.number(statement).await != number {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, reached).await;
+    assert!(waited.is_ok(), "{statement}: {}", database.number(statement).await);
+}
+
+#[tokio::test]
+async fn a_liar_is_suspended_and_no_honest_worker_with_it() {
+    for say in [opposite as Say, favour] {
+        let server = Server::start().await;
+        let known = play(&server, say).await;
+        let database = &server.database;
+        until(database, "SELECT count(*) FROM residual_checks", 1).await;
+        until(database, "SELECT count(*) FROM suspensions", 1).await;
+        let suspended: i32 = sqlx::query_scalar("SELECT worker FROM suspensions")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        assert_eq!(WorkerId(suspended), known["liar"]);
+        let improbable = "
+            SELECT count(*) FROM worker_residuals WHERE p < 0.001 AND NOT is_ambiguous";
+        assert_eq!(database.number(improbable).await, 1);
+        assert_eq!(database.number("SELECT count(*) FROM worker_residuals").await, 3);
+        server.stop().await;
+    }
+}
+
+/// What is reported for an edition that was replaced is copied by those after it, and never counted
+/// there: it must not escape for that.
+#[tokio::test]
+async fn results_of_a_replaced_edition_are_chosen_for_audits() {
+    let database = Database::new().await;
+    let edition = database.running(20, 1).await;
+    let (queue, worker) = (database.queue(), database.worker("late").await);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    let mut reports = Vec::new();
+    for _ in 0..20 {
+        let (task, _) = dispatcher.next_for(Some(worker)).await.unwrap();
+        reports.push(report(&task.into_work().unwrap().lot, worker));
+    }
+    let late = reports.split_off(10);
+    for report in reports {
+        store(&queue, report).await;
+    }
+    // What is leased when an edition is replaced is played to its end.
+    let replaced = "UPDATE editions SET state = 'cancelled', ended_at = $2 WHERE id = $1";
+    let replaced = sqlx::query(replaced).bind(edition.0).bind(START);
+    replaced.execute(&database.pool).await.unwrap();
+    for report in late {
+        store(&queue, report).await;
+    }
+    Upkeep::new(queue, || START).round().await.unwrap();
+    let left = "SELECT count(*) FROM lots WHERE state = 'reported'";
+    assert_eq!(database.number(left).await, 0);
+    // Matches 0, 7 and 14 had a forfeit: those are recounted whatever the shares.
+    let recounted = "
+        SELECT count(*) FROM match_audits WHERE kind = 'recount' AND number IN (0, 7, 14)";
+    assert_eq!(database.number(recounted).await, 3);
+}
+
+async fn claimed(database: &Database, worker: WorkerId) -> usize {
+    let deadline = START + Duration::from_secs(60);
+    shadows::claim(&database.pool, worker, 9, START, deadline).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_second_play_goes_to_another_token_if_there_is_one() {
+    let database = Database::new().await;
+    let edition: EditionId = database.running(4, 1).await;
+    let token = database.worker_token("eve").await;
+    let mut twins = Vec::new();
+    for name in ["eve", "twin"] {
+        let greeted = workers::greet(&database.pool, token, name, "A", "test", START).await;
+        twins.push(greeted.unwrap().unwrap());
+        workers::connect(&database.pool, twins[twins.len() - 1], 1, START).await.unwrap();
+    }
+    let chosen = |number, worker| Chosen {
+        number: MatchNumber(number),
+        kind: AuditKind::Shadow,
+        worker,
+        reported_at: START,
+    };
+    let add = async |number| {
+        match_audits::add(&database.pool, edition, &[chosen(number, twins[0])]).await.unwrap();
+    };
+    add(0).await;
+    assert_eq!(claimed(&database, twins[0]).await, 0, "it played the match itself");
+    assert_eq!(claimed(&database, twins[1]).await, 1, "nobody else is there");
+    let ann = database.worker("ann").await;
+    let session = workers::connect(&database.pool, ann, 1, START).await.unwrap();
+    add(1).await;
+    assert_eq!(claimed(&database, twins[1]).await, 0);
+    assert_eq!(claimed(&database, ann).await, 1);
+    add(2).await;
+    workers::disconnect(&database.pool, ann, session).await.unwrap();
+    assert_eq!(claimed(&database, twins[1]).await, 1);
+}
