@@ -10,8 +10,9 @@
 //! A message is announced by its length. Before it is taken in, its bytes are reserved from the
 //! [`Budgets`] of its kind of caller, and given back when the next message of the stream begins, or
 //! whenever the service is done with it ([`Reservation`]). So the memory of all messages together
-//! has a bound: decoding one takes its bytes twice. A message that arrives too slowly is refused,
-//! since its reservation keeps others waiting.
+//! has a bound. One address, or one token, has a share of it, so that the messages which
+//! one caller announces leave room for those of others. A message that arrives too slowly is refused, since its reservation
+//! keeps others waiting.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -53,6 +54,13 @@ const SMALL_REPORTS: usize = 64 << 20;
 /// The same from workers, of larger ones: these wait for each other.
 const LARGE_REPORTS: usize = LARGEST_REPORT;
 const SMALL_REPORT: usize = 1 << 20;
+
+/// What one address without a token may have of [`GUESTS`], in bytes.
+const SHARE_OF_ADDRESS: usize = GUESTS / 16;
+/// What one token of a client may have of [`CLIENTS`].
+const SHARE_OF_CLIENT: usize = CLIENTS / 8;
+/// What one token of workers may have of [`SMALL_REPORTS`]: it may be that of many machines.
+const SHARE_OF_WORKERS: usize = SMALL_REPORTS / 2;
 
 /// The unit in which bytes are reserved.
 const UNIT: usize = 1 << 10;
@@ -121,7 +129,7 @@ pub struct Budgets {
     clients: Arc<Semaphore>,
     small_reports: Arc<Semaphore>,
     large_reports: Arc<Semaphore>,
-    calls: Arc<Mutex<HashMap<Key, usize>>>,
+    callers: Arc<Mutex<HashMap<Key, Open>>>,
 }
 
 /// Whose calls are counted together.
@@ -132,6 +140,23 @@ enum Key {
     Token(i32),
 }
 
+/// What callers with the same key have open.
+#[derive(Debug)]
+struct Open {
+    calls: usize,
+    /// The bytes that they may reserve.
+    share: Arc<Semaphore>,
+}
+
+/// What callers with the same key may have open.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    key: Key,
+    calls: usize,
+    /// Bytes that they may reserve at a time.
+    bytes: usize,
+}
+
 impl Default for Budgets {
     fn default() -> Self {
         let of = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
@@ -140,7 +165,7 @@ impl Default for Budgets {
             clients: of(CLIENTS),
             small_reports: of(SMALL_REPORTS),
             large_reports: of(LARGE_REPORTS),
-            calls: Arc::default(),
+            callers: Arc::default(),
         }
     }
 }
@@ -157,17 +182,21 @@ impl Budgets {
     }
 
     /// Counts a call until what is returned is dropped.
-    fn begin(&self, keys: &[(Key, usize)]) -> Result<OpenCall, Status> {
-        let mut open = OpenCall { keys: Vec::new(), calls: Arc::clone(&self.calls) };
-        for (key, most) in keys {
-            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = calls.entry(*key).or_default();
-            if *count >= *most {
+    fn begin(&self, most: &[Most]) -> Result<OpenCall, Status> {
+        let mut open = OpenCall { keys: Vec::new(), callers: Arc::clone(&self.callers) };
+        for Most { key, calls: most, bytes } in most {
+            let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_key = callers.entry(*key).or_insert_with(|| Open {
+                calls: 0,
+                share: Arc::new(Semaphore::new(bytes / UNIT)),
+            });
+            if of_key.calls >= *most {
                 return Err(Status::resource_exhausted(format!(
-                    "{count} calls from there are open, and no more than {most} may be; end some"
+                    "{} calls from there are open, and no more than {most} may be; end some",
+                    of_key.calls
                 )));
             }
-            *count += 1;
+            of_key.calls += 1;
             open.keys.push(*key);
         }
         Ok(open)
@@ -178,17 +207,26 @@ impl Budgets {
 #[derive(Debug)]
 struct OpenCall {
     keys: Vec<Key>,
-    calls: Arc<Mutex<HashMap<Key, usize>>>,
+    callers: Arc<Mutex<HashMap<Key, Open>>>,
+}
+
+impl OpenCall {
+    /// The shares of those that it is counted with.
+    fn shares(&self) -> Vec<Arc<Semaphore>> {
+        let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = |key| callers.get(key).map(|open| Arc::clone(&open.share));
+        self.keys.iter().filter_map(share).collect()
+    }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         for key in &self.keys {
-            if let Some(count) = calls.get_mut(key) {
-                *count -= 1;
-                if *count == 0 {
-                    calls.remove(key);
+            if let Some(open) = callers.get_mut(key) {
+                open.calls -= 1;
+                if open.calls == 0 {
+                    callers.remove(key);
                 }
             }
         }
@@ -197,16 +235,22 @@ impl Drop for OpenCall {
 
 /// The bytes that are reserved for the last message of a call.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reservation(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(super) struct Reservation(Arc<Mutex<Option<Reserved>>>);
+
+/// Reserved bytes: of the budget, and of the shares of the caller.
+#[derive(Debug)]
+pub(super) struct Reserved(#[expect(dead_code, reason = "held until it is dropped")] Permits);
+
+type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Reservation {
     /// Keeps the bytes reserved, also when further messages come, until what is returned is dropped.
-    pub(super) fn take(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn take(&self) -> Option<Reserved> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn set(&self, permit: OwnedSemaphorePermit) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+    fn set(&self, permits: Permits) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reserved(permits));
     }
 }
 
@@ -222,17 +266,22 @@ pub(super) async fn admit_call(
     let caller = Caller::new(peer, request.headers());
     let admitted = match rule.role {
         None => shared.budgets.begin(&[
-            (Key::Guests, CALLS_OF_GUESTS),
-            (Key::Address(shared.guard.origin(&caller)), CALLS_OF_ADDRESS),
+            Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
+            Most {
+                key: Key::Address(shared.guard.origin(&caller)),
+                calls: CALLS_OF_ADDRESS,
+                bytes: SHARE_OF_ADDRESS,
+            },
         ]),
         Some(role) => match shared.admit_bearer(bearer(request.headers()), role, &caller).await {
             Ok(who) => {
                 if let Some(connection) = &connection {
                     connection.connection.trust();
                 }
-                let open = shared.budgets.begin(&[(Key::Token(who.id.0), CALLS_OF_TOKEN)]);
+                let bytes = if role == Role::Worker { SHARE_OF_WORKERS } else { SHARE_OF_CLIENT };
+                let key = Key::Token(who.id.0);
                 request.extensions_mut().insert(who);
-                open
+                shared.budgets.begin(&[Most { key, calls: CALLS_OF_TOKEN, bytes }])
             }
             Err(status) => Err(status),
         },
@@ -245,8 +294,8 @@ pub(super) async fn admit_call(
     let reservation = Reservation::default();
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(reservation.clone());
-    let budgets = shared.budgets.clone();
-    let request = request.map(|body| Body::new(LimitedBody::new(body, rule, budgets, reservation)));
+    let memory = Memory { budgets: shared.budgets.clone(), shares: open.shares(), reservation };
+    let request = request.map(|body| Body::new(LimitedBody::new(body, rule, memory)));
     next.run(request).await.map(|body| {
         Body::new(body.map_frame(move |frame| {
             // Both last as long as the answer.
@@ -264,14 +313,49 @@ pub(super) struct ConnectionInfo {
 }
 
 /// Bytes being reserved.
-type Reserving = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+type Reserving = Pin<Box<dyn Future<Output = Option<Permits>> + Send>>;
+
+/// From what the messages of a call are reserved, and where that is kept.
+#[derive(Debug)]
+struct Memory {
+    budgets: Budgets,
+    shares: Vec<Arc<Semaphore>>,
+    reservation: Reservation,
+}
+
+impl Memory {
+    /// Begins to reserve the bytes of a message: the caller's shares first, so that only those who
+    /// may have it wait for what all have together.
+    fn reserve(&self, role: Option<Role>, length: usize) -> Result<Reserving, Status> {
+        // What was reserved for the message before is free, unless the service is not done with it.
+        drop(self.reservation.take());
+        let (budget, waits) = self.budgets.of(role, length);
+        let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        // Large reports wait for each other, whoever sends them.
+        let shares = if length > SMALL_REPORT { &[] } else { &self.shares[..] };
+        let all: Vec<_> = shares.iter().chain([budget]).map(Arc::clone).collect();
+        let at_once = all.iter().map(|one| Arc::clone(one).try_acquire_many_owned(units));
+        match at_once.collect::<Result<Permits, _>>() {
+            Ok(permits) => Ok(Box::pin(std::future::ready(Some(permits)))),
+            Err(_) if waits => Ok(Box::pin(async move {
+                let mut permits = Vec::new();
+                for one in all {
+                    permits.push(one.acquire_many_owned(units).await.ok()?);
+                }
+                Some(permits)
+            })),
+            Err(_) => Err(Status::resource_exhausted(
+                "too many send messages at this moment; try again in some seconds",
+            )),
+        }
+    }
+}
 
 /// The body of a request, whose messages are announced before they are taken in.
 struct LimitedBody {
     body: Body,
     rule: Rule,
-    budgets: Budgets,
-    reservation: Reservation,
+    memory: Memory,
     /// What has come and was not passed on.
     rest: Bytes,
     /// What has come of the announcement of a message: whether it is compressed, and its length.
@@ -290,12 +374,11 @@ struct LimitedBody {
 const HEAD: usize = 5;
 
 impl LimitedBody {
-    fn new(body: Body, rule: Rule, budgets: Budgets, reservation: Reservation) -> Self {
+    fn new(body: Body, rule: Rule, memory: Memory) -> Self {
         Self {
             body,
             rule,
-            budgets,
-            reservation,
+            memory,
             rest: Bytes::new(),
             head: Vec::with_capacity(HEAD),
             left: 0,
@@ -324,20 +407,7 @@ impl LimitedBody {
                 "a message of {length} is too large: this call takes at most {largest} at a time"
             )));
         }
-        // What was reserved for the message before is free, unless the service is not done with it.
-        drop(self.reservation.take());
-        let (budget, waits) = self.budgets.of(self.rule.role, length);
-        let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        match Arc::clone(budget).try_acquire_many_owned(units) {
-            Ok(permit) => Ok(Box::pin(std::future::ready(Some(permit)))),
-            Err(_) if waits => {
-                let budget = Arc::clone(budget);
-                Ok(Box::pin(async move { budget.acquire_many_owned(units).await.ok() }))
-            }
-            Err(_) => Err(Status::resource_exhausted(
-                "too many send messages at this moment; try again in some seconds",
-            )),
-        }
+        self.memory.reserve(self.rule.role, length)
     }
 
     /// Looks at the clock while nothing comes.
@@ -365,10 +435,10 @@ impl LimitedBody {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         loop {
             if let Some(reserving) = &mut self.reserving {
-                let permit = ready!(reserving.as_mut().poll(context));
+                let permits = ready!(reserving.as_mut().poll(context));
                 self.reserving = None;
-                if let Some(permit) = permit {
-                    self.reservation.set(permit);
+                if let Some(permits) = permits {
+                    self.memory.reservation.set(permits);
                 }
                 (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
                 let head = std::mem::take(&mut self.head);
@@ -424,122 +494,4 @@ impl HttpBody for LimitedBody {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILES: [(&str, &str); 6] = [
-        ("Audit", include_str!("../../../proto/arbiter/v1/audit.proto")),
-        ("Bot", include_str!("../../../proto/arbiter/v1/bot.proto")),
-        ("Ranking", include_str!("../../../proto/arbiter/v1/ranking.proto")),
-        ("Token", include_str!("../../../proto/arbiter/v1/token.proto")),
-        ("Tournament", include_str!("../../../proto/arbiter/v1/tournament.proto")),
-        ("Worker", include_str!("../../../proto/arbiter/v1/worker.proto")),
-    ];
-
-    /// What everybody may call.
-    const OPEN: [&str; 17] = [
-        "CertifyEdition",
-        "CheckEdition",
-        "GetBot",
-        "GetEditionSource",
-        "GetHistory",
-        "GetMatch",
-        "GetMeetings",
-        "GetPlace",
-        "GetRanking",
-        "GetReplyTimes",
-        "GetTournament",
-        "ListAside",
-        "ListBots",
-        "ListMatches",
-        "ListTournaments",
-        "WatchEdition",
-        "WatchRanking",
-    ];
-
-    #[test]
-    fn every_method_of_ours_has_its_rule() {
-        let mut open = Vec::new();
-        for (service, file) in FILES {
-            for line in file.lines().filter_map(|line| line.trim().strip_prefix("rpc ")) {
-                let method = line.split('(').next().unwrap();
-                let rule = rule(&format!("/arbiter.v1.{service}Service/{method}"));
-                let large = rule.largest > LARGEST_OF_CLIENTS;
-                assert_eq!(large, method == "Work", "{method} takes {} bytes", rule.largest);
-                if rule.role.is_none() {
-                    assert_eq!(rule.largest, LARGEST_OF_GUESTS, "{method}");
-                    open.push(method);
-                }
-            }
-        }
-        open.sort_unstable();
-        assert_eq!(open, OPEN);
-        assert_eq!(rule("/no/such").largest, LARGEST_OF_GUESTS);
-        assert_eq!(rule("nothing").role, None);
-    }
-
-    /// A body that reads what comes as it is announced, in pieces of so many bytes.
-    async fn read(bytes: &[u8], piece: usize, rule: Rule) -> Result<Vec<u8>, Status> {
-        let pieces: Vec<_> = bytes.chunks(piece).map(Bytes::copy_from_slice).collect();
-        let pieces = tokio_stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
-        let body = Body::from_stream(pieces);
-        let mut body = LimitedBody::new(body, rule, Budgets::default(), Reservation::default());
-        let mut read = Vec::new();
-        while let Some(frame) = body.frame().await {
-            read.extend_from_slice(&frame?.into_data().unwrap());
-        }
-        Ok(read)
-    }
-
-    #[tokio::test]
-    async fn messages_pass_unchanged_however_they_are_cut() {
-        let rule = rule("/arbiter.v1.RankingService/GetRanking");
-        let mut bytes = Vec::new();
-        for length in [0_u32, 1, 7, 300, 0, 5] {
-            bytes.push(0);
-            bytes.extend(length.to_be_bytes());
-            bytes.extend((0..length).map(|byte| byte.to_le_bytes()[0]));
-        }
-        for piece in [1, 2, 3, 5, 6, 11, 1000] {
-            assert_eq!(read(&bytes, piece, rule).await.unwrap(), bytes, "in pieces of {piece}");
-        }
-        let long = [&[0][..], &(1_u32 << 20).to_be_bytes(), &[1; 100]].concat();
-        let refused = read(&long, 3, rule).await.unwrap_err();
-        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
-        assert!(refused.message().contains("at most 16 KiB"), "{refused}");
-    }
-
-    #[tokio::test]
-    async fn bytes_are_reserved_while_a_message_is_used() {
-        let budgets = Budgets::default();
-        let rule = rule("/arbiter.v1.WorkerService/Work");
-        let length = 300_u32 << 20;
-        let announced = [&[0][..], &length.to_be_bytes()].concat();
-        let body = || {
-            let body = Body::from(announced.clone());
-            let reservation = Reservation::default();
-            (LimitedBody::new(body, rule, budgets.clone(), reservation.clone()), reservation)
-        };
-        let (mut first, used) = body();
-        assert_eq!(first.frame().await.unwrap().unwrap().into_data().unwrap(), announced);
-        let (mut second, _) = body();
-        let mut waits = std::pin::pin!(second.frame());
-        let pending = std::future::poll_fn(|context| Poll::Ready(waits.as_mut().poll(context)));
-        assert!(pending.await.is_pending());
-        drop(used.take());
-        assert_eq!(waits.await.unwrap().unwrap().into_data().unwrap(), announced);
-    }
-
-    #[test]
-    fn open_calls_are_counted() {
-        let budgets = Budgets::default();
-        let keys = [(Key::Guests, 3), (Key::Address(None), 2)];
-        let one = budgets.begin(&keys).unwrap();
-        let _two = budgets.begin(&keys).unwrap();
-        let refused = budgets.begin(&keys).unwrap_err();
-        assert!(refused.message().contains("no more than 2"), "{refused}");
-        drop(one);
-        assert!(budgets.begin(&keys).is_ok());
-        assert_eq!(budgets.calls.lock().unwrap().get(&Key::Guests), Some(&1));
-    }
-}
+mod tests;

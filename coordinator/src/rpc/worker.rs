@@ -61,6 +61,10 @@ const PIECE: usize = 256 << 10;
 const MOST_ROOM: u32 = 4096;
 /// How often in the time of a lease it is looked whether a worker's token is still good.
 const CHECKS: u32 = 3;
+/// The longest name of a worker, in bytes.
+const MOST_NAME: usize = 128;
+/// The most that a worker says of its build, and of its sandbox, in bytes: it is stored.
+const MOST_SAID: usize = 2048;
 /// The longest reason of a fault that is kept, in characters.
 const REASON: usize = 1000;
 
@@ -131,9 +135,18 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
             hello.rules
         )));
     }
-    let length = hello.name.chars().count();
-    if !(1..=128).contains(&length) || hello.name.chars().any(char::is_control) {
-        return Err(Status::invalid_argument("a worker's name has 1 to 128 printable characters"));
+    // Pages show names: two that look alike must not be two names.
+    let is_name = !hello.name.is_empty() && hello.name.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_name || hello.name.len() > MOST_NAME {
+        return Err(Status::invalid_argument(format!(
+            "a worker's name has 1 to {MOST_NAME} letters (a to z, A to Z), digits and signs, and no \
+             blanks: start this worker with another --name"
+        )));
+    }
+    if [&hello.build, &hello.sandbox].iter().any(|said| said.len() > MOST_SAID) {
+        return Err(Status::invalid_argument(format!(
+            "a worker says at most {MOST_SAID} bytes of its build and of its sandbox"
+        )));
     }
     Ok(hello)
 }
