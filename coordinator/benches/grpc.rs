@@ -33,9 +33,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use support::measure::{Latencies, Spent, load, median, speed};
 use support::server::{Server, Worker};
-use support::{
-    NOW, edition, name, raw_copy, running, running_audited, settle, single_inserts,
-};
+use support::{NOW, edition, name, raw_copy, running, running_audited, settle, single_inserts};
 
 mod support;
 
@@ -134,7 +132,8 @@ impl Bench<'_> {
         let server = Server::start(self.postgres).await;
         let mut workers = Vec::new();
         for number in 0..BUSY {
-            workers.push(Worker::connect(&server, &format!("busy-{edition}-{number}"), SLOTS).await);
+            workers
+                .push(Worker::connect(&server, &format!("busy-{edition}-{number}"), SLOTS).await);
         }
         let left = Arc::new(AtomicI64::new(matches / i64::from(per_lot)));
         let over = watch::Sender::new(false);

@@ -274,13 +274,3 @@ pub async fn differences(
         ORDER BY a.ended_at DESC, a.edition, a.number LIMIT 100";
     sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
 }
-
-/// How many matches were looked at, whoever played them, by how and by how that stands.
-///
-/// # Errors
-/// If the database fails.
-pub async fn totals(db: impl PgExecutor<'_>) -> Result<Vec<(AuditKind, AuditState, i64)>, Error> {
-    let statement = "
-        SELECT kind, state, count(*) FROM match_audits GROUP BY kind, state ORDER BY kind, state";
-    sqlx::query_as(statement).fetch_all(db).await
-}

@@ -23,7 +23,8 @@ pub struct Worker {
 }
 
 /// Takes note of a worker that says hello with a token: nothing is noted and nothing returned if its
-/// name belongs to another token, one that is neither revoked nor expired.
+/// name belongs to another token, one that is neither revoked nor expired, or if it differs from the
+/// name of another worker in upper and lower case alone.
 pub async fn greet(
     pool: &PgPool,
     token: TokenId,
@@ -40,6 +41,11 @@ pub async fn greet(
         RETURNING id";
     let query = sqlx::query_scalar(statement).bind(name).bind(sandbox).bind(build).bind(now);
     let worker: i32 = query.fetch_one(&mut *transaction).await?;
+    let statement = "
+        SELECT EXISTS (SELECT FROM workers WHERE lower(name) = lower($1) AND name <> $1)";
+    if sqlx::query_scalar(statement).bind(name).fetch_one(&mut *transaction).await? {
+        return Ok(None);
+    }
     // Two tokens that use a new name at the same time meet at the row, and the second one sees whose
     // it is by then.
     let statement = "
@@ -58,10 +64,11 @@ pub async fn greet(
     Ok(Some(WorkerId(worker)))
 }
 
-/// The token that a worker's name belongs to.
+/// The token that a worker's name belongs to, however it is capitalised.
 pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId>, Error> {
     let statement = "
-        SELECT o.token FROM workers w JOIN worker_tokens o ON o.worker = w.id WHERE w.name = $1";
+        SELECT o.token FROM workers w JOIN worker_tokens o ON o.worker = w.id
+        WHERE lower(w.name) = lower($1) ORDER BY w.name = $1 DESC LIMIT 1";
     let found: Option<i32> = sqlx::query_scalar(statement).bind(name).fetch_optional(db).await?;
     Ok(found.map(TokenId))
 }

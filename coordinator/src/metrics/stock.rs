@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arbiter_proto::fault::FaultKind;
@@ -21,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use crate::db::editions::EditionState;
 use crate::db::figures::{self, Counted, Wrongs};
 use crate::db::match_audits::{self, AuditKind, AuditState};
-use crate::db::{lots, suspensions};
+use crate::db::{lots, suspensions, worker_figures, workers};
 use crate::rpc::Shared;
 
 /// What was read stays true for so long, ...
@@ -35,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_secs(2);
 /// So long after its end nobody adds to the sums of an edition any more.
 const SETTLED: time::Duration = time::Duration::minutes(2);
+
+/// The most workers that have figures of their own.
+const WORKERS: usize = 1000;
 
 /// The states of trials.
 const TRIALS: [&str; 5] = ["waiting", "leased", "passed", "failed", "aside"];
@@ -77,8 +81,14 @@ struct State {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Audited {
+    worker: String,
     kind: &'static str,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfWorker {
+    worker: String,
 }
 
 /// What there is, as it was read last.
@@ -193,16 +203,7 @@ impl Shelf {
         for (state, count) in figures::trials(&mut *db).await? {
             figures.trials.get_or_create(&State { state }).set(count);
         }
-        for kind in [AuditKind::Recount, AuditKind::Shadow] {
-            for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
-                drop(figures.audits.get_or_create(&audited(kind, state)));
-            }
-        }
-        for (kind, state, count) in match_audits::totals(&mut *db).await? {
-            figures.audits.get_or_create(&audited(kind, state)).set(count);
-        }
-        let suspended = suspensions::all(&mut *db).await?.len();
-        figures.suspended.set(i64::try_from(suspended).unwrap_or(i64::MAX));
+        figures.audits(&mut db).await?;
         let since = now - shared.terms.lease;
         let (known, connected, slots) = figures::workers(&mut *db, since).await?;
         figures.workers.set(known);
@@ -230,10 +231,6 @@ impl Shelf {
     }
 }
 
-fn audited(kind: AuditKind, state: AuditState) -> Audited {
-    Audited { kind: kind.word(), state: state.word() }
-}
-
 /// What was read.
 #[derive(Debug, Default)]
 struct Figures {
@@ -248,12 +245,13 @@ struct Figures {
     faults: Family<Kind, Counter>,
     trials: Family<State, Gauge>,
     audits: Family<Audited, Gauge>,
+    residuals: Family<OfWorker, Gauge<f64, AtomicU64>>,
     suspended: Gauge,
     workers: Gauge,
     connected: Gauge,
     slots: Gauge,
     bytes: Gauge,
-    wait: Gauge<f64, std::sync::atomic::AtomicU64>,
+    wait: Gauge<f64, AtomicU64>,
 }
 
 impl Figures {
@@ -269,6 +267,33 @@ impl Figures {
             let of = Forfeited { game: edition.game.clone(), kind };
             self.forfeits.get_or_create(&of).inc_by(count.unsigned_abs());
         }
+    }
+
+    /// What was found out about workers: of those that were connected last, [`WORKERS`] at most.
+    async fn audits(&self, db: &mut PgConnection) -> Result<(), Error> {
+        let counts = match_audits::counts(&mut *db, None).await?;
+        let residuals = worker_figures::residuals(&mut *db, None).await?;
+        for known in workers::list(&mut *db).await?.into_iter().take(WORKERS) {
+            let worker = known.name;
+            for kind in [AuditKind::Recount, AuditKind::Shadow] {
+                for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
+                    let of =
+                        Audited { worker: worker.clone(), kind: kind.word(), state: state.word() };
+                    drop(self.audits.get_or_create(&of));
+                }
+            }
+            for count in counts.iter().filter(|count| count.worker == known.id) {
+                let (kind, state) = (count.kind.word(), count.state.word());
+                let of = Audited { worker: worker.clone(), kind, state };
+                self.audits.get_or_create(&of).set(count.matches);
+            }
+            if let Some((_, p)) = residuals.iter().find(|(id, _)| *id == known.id) {
+                self.residuals.get_or_create(&OfWorker { worker }).set(*p);
+            }
+        }
+        let suspended = suspensions::all(&mut *db).await?.len();
+        self.suspended.set(i64::try_from(suspended).unwrap_or(i64::MAX));
+        Ok(())
     }
 
     fn running(&self, edition: &Counted, census: &[lots::Census]) {
@@ -306,8 +331,10 @@ impl Figures {
         registry.register("faults", text, self.faults.clone());
         let text = "Trials of submitted versions by state";
         registry.register("trials", text, self.trials.clone());
-        let text = "Matches that were looked at a second time, by how and with what result";
+        let text = "Matches checked a second time, by the worker that reported them";
         registry.register("match_audits", text, self.audits.clone());
+        let text = "Probability of the results of a worker, if it is honest";
+        registry.register("workers_residual_p", text, self.residuals.clone());
         let text = "Workers that are suspended";
         registry.register("workers_suspended", text, self.suspended.clone());
         let text = "Workers that have ever said hello";
