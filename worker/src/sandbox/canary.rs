@@ -131,6 +131,7 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Others, "see other processes", look_around());
     record(Guarantee::Others, "count requests of the machine", open(Path::new(REQUESTS)));
     record(Guarantee::Others, "see which files are in memory", peek());
+    record(Guarantee::Others, "see which names are in memory", peek_at_name());
     for (attack, number, arguments) in CALLS {
         record(Guarantee::Kernel, attack, call(*number, *arguments));
     }
@@ -155,6 +156,23 @@ fn peek() -> Result<String, String> {
         Err(rustix::io::Errno::OPNOTSUPP) => Err("not supported".to_owned()),
         Err(error) => Ok(error.to_string()),
         Ok(_) => Ok("it succeeded".to_owned()),
+    }
+}
+
+/// Looks up a name that every bot sees, if that takes no disk. A kernel without the call has no
+/// such look.
+fn peek_at_name() -> Result<String, String> {
+    // `struct open_how`: flags, mode, and `RESOLVE_CACHED`.
+    let how = [u64::from(libc::O_PATH.cast_unsigned()), 0, 0x20];
+    // SAFETY: both pointers are to live values, and the size is that of the second.
+    let result = sys::check(unsafe {
+        let (name, size) = (c"/usr".as_ptr(), size_of_val(&how));
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name, how.as_ptr(), size)
+    });
+    match result {
+        // That the name is not in memory is what the kernel would say.
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(error.to_string()),
+        result => breach(result),
     }
 }
 

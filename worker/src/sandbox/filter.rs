@@ -543,6 +543,7 @@ mod tests {
         assert_eq!((advice(4), advice(22) == ALLOW, advice(23) == ALLOW), (ALLOW, false, false));
         let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
+        assert_eq!(verdict(libc::SYS_openat2, [0; 6]), ENOSYS);
         // The upper half of an argument is nothing to the kernel, so it is nothing here.
         let ioctl = |request: u64| verdict(libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
         assert_eq!((ioctl(0x5401), ioctl(0xF_0000_5412)), (ALLOW, EPERM));

@@ -19,8 +19,11 @@ pub(super) const ABSENT: &[c_long] = &[
     CACHESTAT,
     STATMOUNT,
     LISTMOUNT,
-    // Its flags are in memory, where no filter sees them; C libraries fall back to `clone`.
+    // Their flags are in memory, where no filter sees them. C libraries fall back to `clone`. A
+    // look-up that fails instead of reading the disk tells which names others have looked up;
+    // programs fall back to `openat`.
     libc::SYS_clone3,
+    libc::SYS_openat2,
 ];
 
 /// Calls that are the same everywhere and have no name in `libc`.
