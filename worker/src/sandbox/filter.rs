@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 use super::sys;
 use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, give, instruction, search};
 use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, UMASK, UTIMENSAT};
-use shared::{ABSENT, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS};
+use shared::{
+    ABSENT, FCNTL, IOCTL, IOCTL_NETWORK, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS,
+};
 
 /// What a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,39 +279,6 @@ const PAIR_ALONE: Question = Question {
     }),
 };
 
-/// Putting words into a terminal's input.
-const IOCTL: Question = Question {
-    argument: 1,
-    cases: &[
-        (Case::Is(0x5412), DENIED), // TIOCSTI
-        (Case::Is(0x541C), DENIED), // TIOCLINUX
-        (Case::Is(0x5423), DENIED), // TIOCSETD
-    ],
-    otherwise: Verdict::Allow,
-};
-
-/// Locks on the system's files would be a channel between bots, and could lock others out. They
-/// seem to succeed, since databases in the bot's own directory want them.
-const FCNTL: Question = Question {
-    argument: 1,
-    cases: &[
-        (Case::Is(libc::F_SETLK.cast_unsigned()), Verdict::Pretend),
-        (Case::Is(libc::F_SETLKW.cast_unsigned()), Verdict::Pretend),
-        (Case::Is(libc::F_OFD_SETLK.cast_unsigned()), Verdict::Pretend),
-        (Case::Is(libc::F_OFD_SETLKW.cast_unsigned()), Verdict::Pretend),
-        (Case::Is(10), DENIED), // F_SETSIG: would wake a bot that is stopped by signals
-        (Case::Is(libc::F_SETLEASE.cast_unsigned()), DENIED),
-        (Case::Is(libc::F_NOTIFY.cast_unsigned()), DENIED),
-        // Numbers that stay at a file for all who open it.
-        (Case::Is(1036), DENIED), // F_SET_RW_HINT
-        (Case::Is(1038), DENIED), // F_SET_FILE_RW_HINT
-        (Case::Is(1040), DENIED), // F_SETDELEG
-        // Pipe buffers are counted per user, and users are shared where there is only one.
-        (Case::Is(libc::F_SETPIPE_SZ.cast_unsigned()), DENIED),
-    ],
-    otherwise: Verdict::Allow,
-};
-
 /// Only its own limits: under one user the first process of the jail would be in reach.
 const PRLIMIT: Question =
     Question { argument: 0, cases: &[(Case::Is(0), Verdict::Allow)], otherwise: DENIED };
@@ -367,7 +336,7 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         (libc::SYS_socket, if lacks.network { &SOCKET_ALONE } else { &SOCKET }),
         (libc::SYS_socketpair, if lacks.namespaces { &PAIR_ALONE } else { &SOCKET_ALONE }),
         (libc::SYS_setsockopt, &SETSOCKOPT),
-        (libc::SYS_ioctl, &IOCTL),
+        (libc::SYS_ioctl, if lacks.network { &IOCTL } else { &IOCTL_NETWORK }),
         (libc::SYS_fcntl, &FCNTL),
         (libc::SYS_prlimit64, &PRLIMIT),
         (libc::SYS_personality, &PERSONALITY),
@@ -493,6 +462,7 @@ mod tests {
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    const ENOTTY: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOTTY.cast_unsigned();
 
     #[test]
     fn every_rule_is_found() {
@@ -544,9 +514,26 @@ mod tests {
         let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
         assert_eq!(verdict(libc::SYS_openat2, [0; 6]), ENOSYS);
-        // The upper half of an argument is nothing to the kernel, so it is nothing here.
-        let ioctl = |request: u64| verdict(libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
-        assert_eq!((ioctl(0x5401), ioctl(0xF_0000_5412)), (ALLOW, EPERM));
+    }
+
+    #[test]
+    fn only_known_controls_reach_a_file() {
+        let with = |lacks: Lacks, request: u64| {
+            let number = u32::try_from(libc::SYS_ioctl).unwrap();
+            run(&program(lacks), MACHINE, number, [3, request, 0, 0, 0, 0])
+        };
+        let ioctl = |request: u64| with(Lacks::default(), request);
+        let known = [0x5401, 0x802C_542A, 0x5413, 0x540F, 0x5411, 0x541B, 0x5421, 0x5450, 0x5451];
+        assert!(known.iter().all(|request| ioctl(*request) == ALLOW));
+        // Words typed into a terminal, by a number whose upper half the kernel does not look at.
+        assert_eq!([ioctl(0x5412), ioctl(0xF_0000_5412), ioctl(0x541C)], [ENOTTY; 3]);
+        // Extents of a file, and which of them are in memory; pages and ranges of a process.
+        let looks = [0xC020_660B, 0xC020_662A, 0x4004_6629, 0x6612, 0xC060_6610, 0xC068_6611];
+        assert!(looks.iter().all(|request| ioctl(*request) == ENOTTY));
+        // Interfaces can be read where the network is the bot's own, and never changed.
+        assert_eq!([ioctl(0x8912), ioctl(0x8914)], [ALLOW, ENOTTY]);
+        assert_eq!(with(ALL, 0x8912), ENOTTY);
+        assert_eq!(with(ALL, 0x541B), ALLOW);
     }
 
     #[test]

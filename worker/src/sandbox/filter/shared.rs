@@ -94,3 +94,62 @@ const TCP_OPTION: Question = Question {
     cases: &[(Case::Is(libc::TCP_ULP.cast_unsigned()), DENIED)],
     otherwise: Verdict::Allow,
 };
+
+/// Locks on the system's files would be a channel between bots, and could lock others out. They
+/// seem to succeed, since databases in the bot's own directory want them.
+pub(super) const FCNTL: Question = Question {
+    argument: 1,
+    cases: &[
+        (Case::Is(libc::F_SETLK.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(libc::F_SETLKW.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(libc::F_OFD_SETLK.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(libc::F_OFD_SETLKW.cast_unsigned()), Verdict::Pretend),
+        (Case::Is(10), DENIED), // F_SETSIG: would wake a bot that is stopped by signals
+        (Case::Is(libc::F_SETLEASE.cast_unsigned()), DENIED),
+        (Case::Is(libc::F_NOTIFY.cast_unsigned()), DENIED),
+        // Numbers that stay at a file for all who open it.
+        (Case::Is(1036), DENIED), // F_SET_RW_HINT
+        (Case::Is(1038), DENIED), // F_SET_FILE_RW_HINT
+        (Case::Is(1040), DENIED), // F_SETDELEG
+        // Pipe buffers are counted per user, and users are shared where there is only one.
+        (Case::Is(libc::F_SETPIPE_SZ.cast_unsigned()), DENIED),
+    ],
+    otherwise: Verdict::Allow,
+};
+
+/// What runtimes ask of a descriptor: whether it is a terminal, and how pipes and sockets are to
+/// be read. File systems answer hundreds of other requests through any file that can be read: ext4
+/// tells which extents of a file are in memory, and loads them. All of those fail as they do on a
+/// file that does not know them, which programs expect.
+pub(super) const IOCTL: Question = Question {
+    argument: 1,
+    cases: &[
+        (Case::Is(0x5401), Verdict::Allow),      // TCGETS
+        (Case::Is(0x802C_542A), Verdict::Allow), // TCGETS2
+        (Case::Is(0x5413), Verdict::Allow),      // TIOCGWINSZ
+        (Case::Is(0x540F), Verdict::Allow),      // TIOCGPGRP
+        (Case::Is(0x5411), Verdict::Allow),      // TIOCOUTQ, SIOCOUTQ
+        (Case::Is(0x541B), Verdict::Allow),      // FIONREAD
+        (Case::Is(0x5421), Verdict::Allow),      // FIONBIO
+        (Case::Is(0x5450), Verdict::Allow),      // FIONCLEX
+        (Case::Is(0x5451), Verdict::Allow),      // FIOCLEX
+    ],
+    otherwise: Verdict::Refuse(libc::ENOTTY),
+};
+
+/// The same where the network is the bot's own: Java lists its interfaces by these.
+pub(super) const IOCTL_NETWORK: Question = Question {
+    argument: 1,
+    cases: &[
+        (Case::Is(0x8910), Verdict::Allow), // SIOCGIFNAME
+        (Case::Is(0x8912), Verdict::Allow), // SIOCGIFCONF
+        (Case::Is(0x8913), Verdict::Allow), // SIOCGIFFLAGS
+        (Case::Is(0x8915), Verdict::Allow), // SIOCGIFADDR
+        (Case::Is(0x8919), Verdict::Allow), // SIOCGIFBRDADDR
+        (Case::Is(0x891B), Verdict::Allow), // SIOCGIFNETMASK
+        (Case::Is(0x8921), Verdict::Allow), // SIOCGIFMTU
+        (Case::Is(0x8927), Verdict::Allow), // SIOCGIFHWADDR
+        (Case::Is(0x8933), Verdict::Allow), // SIOCGIFINDEX
+    ],
+    otherwise: Verdict::Ask(&IOCTL),
+};
