@@ -29,7 +29,7 @@ use super::sys;
 use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, give, instruction, search};
 use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, UMASK, UTIMENSAT};
 use shared::{
-    ABSENT, FCNTL, IOCTL, IOCTL_NETWORK, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS,
+    ABSENT, FCNTL, GETSOCKOPT, IOCTL, IOCTL_NETWORK, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS,
 };
 
 /// What a call gets.
@@ -336,6 +336,7 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         (libc::SYS_socket, if lacks.network { &SOCKET_ALONE } else { &SOCKET }),
         (libc::SYS_socketpair, if lacks.namespaces { &PAIR_ALONE } else { &SOCKET_ALONE }),
         (libc::SYS_setsockopt, &SETSOCKOPT),
+        (libc::SYS_getsockopt, &GETSOCKOPT),
         (libc::SYS_ioctl, if lacks.network { &IOCTL } else { &IOCTL_NETWORK }),
         (libc::SYS_fcntl, &FCNTL),
         (libc::SYS_prlimit64, &PRLIMIT),
@@ -463,6 +464,7 @@ mod tests {
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     const ENOTTY: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOTTY.cast_unsigned();
+    const ENOPROTOOPT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOPROTOOPT.cast_unsigned();
 
     #[test]
     fn every_rule_is_found() {
@@ -513,6 +515,10 @@ mod tests {
         assert_eq!((advice(4), advice(22) == ALLOW, advice(23) == ALLOW), (ALLOW, false, false));
         let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
+        let asked = |level, option| verdict(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
+        // Cookies of a socket and of its namespace; then the kind, and an option of TCP.
+        assert_eq!([asked(1, 57), asked(1, 71)], [ENOPROTOOPT; 2]);
+        assert_eq!([asked(1, 3), asked(6, 57)], [ALLOW; 2]);
         assert_eq!(verdict(libc::SYS_openat2, [0; 6]), ENOSYS);
     }
 

@@ -95,6 +95,25 @@ const TCP_OPTION: Question = Question {
     otherwise: Verdict::Allow,
 };
 
+/// Numbers of a counter that the whole machine moves: what a socket, and its network namespace, are
+/// called by.
+pub(super) const GETSOCKOPT: Question = Question {
+    argument: 1,
+    cases: &[(Case::Is(libc::SOL_SOCKET.cast_unsigned()), Verdict::Ask(&SOCKET_COOKIE))],
+    otherwise: Verdict::Allow,
+};
+
+const SOCKET_COOKIE: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::SO_COOKIE.cast_unsigned()), Verdict::Refuse(libc::ENOPROTOOPT)),
+        (Case::Is(SO_NETNS_COOKIE), Verdict::Refuse(libc::ENOPROTOOPT)),
+    ],
+    otherwise: Verdict::Allow,
+};
+
+const SO_NETNS_COOKIE: u32 = 71;
+
 /// Locks on the system's files would be a channel between bots, and could lock others out. They
 /// seem to succeed, since databases in the bot's own directory want them.
 pub(super) const FCNTL: Question = Question {
