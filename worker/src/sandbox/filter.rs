@@ -189,6 +189,9 @@ const MEETINGS: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
+    // One end of a connected pair can still take an abstract name, which another bot then cannot.
+    libc::SYS_bind,
+    libc::SYS_listen,
 ];
 
 /// Signals by the clock or by a parent's death would wake a bot that is stopped by signals.
@@ -557,6 +560,9 @@ mod tests {
             assert!([2, 3, 6, 10].iter().all(|kind| pair(1, kind | flags) != ALLOW));
             assert!([2, 30, 42].iter().all(|family| pair(*family, 1 | flags) != ALLOW));
         }
+        let naming = [libc::SYS_bind, libc::SYS_listen];
+        assert_eq!(naming.map(|number| call(number, [3, 0x7000, 12, 0, 0, 0])), [EPERM; 2]);
+        assert_eq!(naming.map(|number| verdict(number, [3, 0x7000, 12, 0, 0, 0])), [ALLOW; 2]);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) fn all() -> Vec<Test> {
     let names = names.filter_map(|name| name.into_string().ok());
     let mut names: Vec<_> = names.filter(|name| !NO_ATTACKS.contains(&&**name)).collect();
     names.sort();
-    assert!(names.len() >= 110, "{}", names.len());
+    assert!(names.len() >= 114, "{}", names.len());
     let attacks = names.into_iter().map(|name| -> Test { (format!("attack {name}"), test(name)) });
     let first: Test = ("memory of the worker before attacks".to_owned(), Box::new(note_memory));
     let last: Test = ("memory of the worker after attacks".to_owned(), Box::new(compare_memory));
