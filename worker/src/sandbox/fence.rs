@@ -24,7 +24,8 @@ use crate::fault::{Context as _, Fault};
 const KNOWN: ABI = ABI::V6;
 
 /// What every program may read and run.
-const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu"];
+const SYSTEM: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"];
 
 /// What every program may read besides. Nothing of `/proc`: what is opened here is this process's,
 /// and a rule about `/proc/self` would show the worker to its bots.

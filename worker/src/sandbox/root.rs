@@ -33,8 +33,11 @@ const BOX: &str = "/box";
 /// What covers.
 const EMPTY: &str = "/empty";
 
-/// Directories of a system at the top of the tree; links are copied as links.
-const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"];
+/// Directories with a system's programs; links are copied as links. Of Nix and Guix the stores
+/// alone: beside them lie sockets of daemons that run builds, and a socket can be connected to on a
+/// read-only mount.
+const SYSTEM: [&str; 9] =
+    ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store"];
 
 /// Parts of `/etc` that language runtimes read, besides those of Java.
 const SETTINGS: [&str; 7] =

@@ -1,7 +1,7 @@
 # ends: by itself
 # Talks to sockets that other programs have in the file system, from sockets of every kind.
 import os, socket
-from attack import SECRET, done, refused
+from attack import SECRET, breach, done, refused
 FOLDER = os.path.dirname(SECRET)
 STREAM, DATAGRAMS = f"{FOLDER}/stream", f"{FOLDER}/datagrams"
 KINDS = {"stream": socket.SOCK_STREAM, "packets": socket.SOCK_SEQPACKET,
@@ -27,4 +27,15 @@ for name, kind in KINDS.items():
 one, other = socket.socketpair()
 other.close()
 refused("connect what is left of a pair", one.connect, STREAM)
+# Daemons that build for others listen beside the stores of their packages.
+for path in ("/nix/var/nix/daemon-socket/socket", "/var/guix/daemon-socket/socket"):
+    refused(f"connect to {path}", connect, socket.SOCK_STREAM, path)
+for path in ("/nix", "/gnu"):
+    try:
+        beside = set(os.listdir(path)) - {"store"}
+    except OSError:
+        # This machine has none, or it cannot be listed.
+        continue
+    if beside:
+        breach(path, "shows", sorted(beside))
 done()
