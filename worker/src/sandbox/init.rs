@@ -184,7 +184,11 @@ impl Init {
             Err(error) => (Answer::Failed(error.to_string()), Vec::new()),
         };
         let descriptors: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
-        wire::send(&self.socket, &answer, &descriptors)
+        wire::send(&self.socket, &answer, &descriptors)?;
+        // The kernel compares the descriptors that wait in sockets of this user, in every jail,
+        // with the sender's limit of open files: under a bot's limit another bot could keep ours
+        // from being handed over.
+        limit(Resource::Nofile, settlement.limits.descriptors)
     }
 
     fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
@@ -350,11 +354,10 @@ fn gid(number: u32) -> Gid {
     Gid::from_raw(number)
 }
 
-/// Sets limits that hold for one process or one user.
+/// Sets limits that hold for one process or one user, but for that of open files.
 fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
     let mut most = vec![
         (Resource::Core, 0),
-        (Resource::Nofile, limits.descriptors),
         (Resource::Fsize, limits.disk.0),
         (Resource::As, ADDRESSES),
         (Resource::Memlock, LOCKED),
@@ -369,13 +372,18 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
         most.push((Resource::Data, limits.memory.0));
     }
     for (resource, most) in most {
-        // What is lower already stays.
-        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
-        rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        limit(resource, most)?;
     }
     let stack = Rlimit { current: Some(USUAL_STACK), maximum: Some(LARGEST_STACK) };
     rustix::process::setrlimit(Resource::Stack, stack)?;
     Ok(())
+}
+
+/// Lowers a limit for good; what is lower already stays.
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
+    let both = Rlimit { current: Some(most), maximum: Some(most) };
+    Ok(rustix::process::setrlimit(resource, both)?)
 }
 
 /// Gives up every right but those to change programs' users and to kill them, and to look at

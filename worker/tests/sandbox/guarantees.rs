@@ -52,7 +52,7 @@ for line in sys.stdin: print('ok', flush=True)
 /// A promise, and the function that tries it.
 type Promise = (&'static str, fn(&Lab));
 
-const PROMISES: [Promise; 13] = [
+const PROMISES: [Promise; 14] = [
     ("a bot rests while it owes nothing", rests),
     ("a bot may think on if that is allowed", thinks_on),
     ("one execution after the other in one jail", executes),
@@ -60,6 +60,7 @@ const PROMISES: [Promise; 13] = [
     ("files are kept from match to match", keeps_files),
     ("files with holes come back with holes", keeps_holes),
     ("files are fresh otherwise", forgets_files),
+    ("a bot that sends descriptors without end keeps no jail from being built", hands_over),
     ("limits are those of the terms", obeys_terms),
     ("a jail runs on its own processors", stays_on_its_cores),
     ("a bot's clocks do not tell how long the machine is up", hides_uptime),
@@ -220,6 +221,38 @@ fn keeps_holes(lab: &Lab) {
         jail.close().unwrap();
     }
     fs::remove_dir_all(kept).unwrap();
+}
+
+/// A bot that leaves as many descriptors as it can in sockets that no process reads.
+const SENDER: &str = "
+import array, socket, sys
+rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 253))]
+held, sent = [], 0
+try:
+    while len(held) < 200:
+        held += [socket.socketpair()]
+        held[-1][0].sendmsg([b'x'], rights)
+        sent += 253
+except OSError:
+    pass
+for line in sys.stdin: print(sent, flush=True)
+";
+
+/// The kernel counts descriptors in sockets for each user, and bots share one where the worker is
+/// an ordinary user.
+fn hands_over(lab: &Lab) {
+    let (_directory, source) = source(&[("bot.py", SENDER)]);
+    let mut other = lab.jail(&source, &Terms::default());
+    let mut process = start(&mut other, &["python3", "bot.py"], Stdin::Pipe);
+    let sent: u64 = converse(&mut process, "?").parse().unwrap();
+    assert!(sent > Limits::OFFICIAL.descriptors, "{sent}");
+    keeps_files(lab);
+    if lab.holds(Guarantee::Disk) {
+        let home = Home::fresh(&source).unwrap();
+        let (jail, _door) = Jail::open_with_door(&lab.host, home, &Terms::default()).unwrap();
+        jail.close().unwrap();
+    }
+    other.close().unwrap();
 }
 
 fn forgets_files(lab: &Lab) {
