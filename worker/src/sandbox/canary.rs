@@ -32,6 +32,11 @@ const PAGE: usize = 4096;
 /// How much is written at once to fill the disk, in bytes.
 const BLOCK: usize = 256 << 10;
 
+/// Attacks by which a bot could end or slow its worker, and so every match.
+pub(super) const SIGNAL: &str = "signal the worker";
+pub(super) const TRACE: &str = "trace the worker";
+pub(super) const RENICE: &str = "renice the worker";
+
 /// What is attacked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
@@ -124,9 +129,9 @@ fn all(plan: &Plan) -> Vec<Outcome> {
     record(Guarantee::Network, "send to a path", breach(send_to_path(&plan.datagrams)));
     record(Guarantee::Network, "connect to the worker", connect(plan.port));
     record(Guarantee::Network, "send into the world", send());
-    record(Guarantee::Others, "signal the worker", signal(plan));
-    record(Guarantee::Others, "trace the worker", trace(plan.worker));
-    record(Guarantee::Others, "renice the worker", renice(plan));
+    record(Guarantee::Others, SIGNAL, signal(plan));
+    record(Guarantee::Others, TRACE, trace(plan.worker));
+    record(Guarantee::Others, RENICE, renice(plan));
     record(Guarantee::Others, "inspect the worker", inspect(plan));
     record(Guarantee::Others, "see other processes", look_around());
     record(Guarantee::Others, "count requests of the machine", open(Path::new(REQUESTS)));

@@ -351,14 +351,35 @@ fn prove_fence(groups: &Groups) -> Result<Vec<Finding>, Fault> {
     findings.extend(stop_and_watch(&mut jail, groups)?);
     let kill = if groups.freezer.is_some() { State::Enforced } else { State::BestEffort };
     findings.push(bury(jail, &mut canary, kill, "control group or process group"));
+    match breach_of_fence(&findings, &outcomes) {
+        None => Ok(findings),
+        Some(evidence) => Err(Fault::new("Landlock does not hold", evidence)),
+    }
+}
+
+/// Why a fence is not to be relied on, if it is not. Other processes can be seen behind any, but a
+/// worker that its bots can end, trace or slow down would fault at their will.
+fn breach_of_fence(findings: &[Finding], outcomes: &[Outcome]) -> Option<String> {
     let walls = [Guarantee::Files, Guarantee::Network, Guarantee::Kernel];
     let broken = findings
         .iter()
         .find(|finding| walls.contains(&finding.guarantee) && finding.state != State::Enforced);
-    match broken {
-        None => Ok(findings),
-        Some(finding) => Err(Fault::new("Landlock does not hold", &finding.evidence)),
+    if let Some(finding) = broken {
+        return Some(finding.evidence.clone());
     }
+    let on_worker = [canary::SIGNAL, canary::TRACE, canary::RENICE];
+    let missing = on_worker.iter().find_map(|attack| {
+        match outcomes.iter().find(|outcome| outcome.attack == *attack) {
+            Some(outcome) if outcome.held => None,
+            Some(outcome) => Some(format!("a bot can {attack} ({})", outcome.met)),
+            None => Some(format!("it is not known whether a bot can {attack}")),
+        }
+    });
+    missing.map(|cause| {
+        let remedy = "Landlock keeps signals in from Linux 6.12 on; use such a kernel, allow user \
+                      namespaces, or run the worker as root, where bots are users of their own";
+        format!("{cause}: {remedy}")
+    })
 }
 
 /// Waits for the outcomes of a canary's attacks: one line.
@@ -486,5 +507,52 @@ fn level_of(findings: &[Finding], groups: &Groups) -> Level {
         Level::A1
     } else {
         Level::A
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a canary behind a fence found: other processes to be seen, and `broken` to work.
+    fn breach(broken: &[&str]) -> Option<String> {
+        let attacks = [
+            (Guarantee::Files, "read a file of the worker"),
+            (Guarantee::Network, "connect to a path"),
+            (Guarantee::Others, canary::SIGNAL),
+            (Guarantee::Others, canary::TRACE),
+            (Guarantee::Others, canary::RENICE),
+            (Guarantee::Others, "see other processes"),
+            (Guarantee::Kernel, "use io_uring"),
+        ];
+        let outcomes = attacks.map(|(guarantee, attack)| {
+            let held = attack != "see other processes" && !broken.contains(&attack);
+            let met = if held { "refused" } else { "it succeeded" }.to_owned();
+            Outcome { guarantee, attack: attack.to_owned(), held, met }
+        });
+        let findings = outcome_findings(&outcomes, |_| "Landlock".to_owned());
+        breach_of_fence(&findings, &outcomes)
+    }
+
+    #[test]
+    fn a_fence_holds_though_processes_can_be_seen() {
+        assert_eq!(breach(&[]), None);
+    }
+
+    #[test]
+    fn a_fence_from_which_bots_reach_their_worker_is_none() {
+        for attack in [canary::SIGNAL, canary::TRACE, canary::RENICE] {
+            let why = breach(&[attack]).unwrap();
+            assert!(why.starts_with(&format!("a bot can {attack} (it succeeded)")), "{why}");
+            assert!(why.contains("Linux 6.12"), "{why}");
+        }
+        let unknown = breach_of_fence(&[], &[]).unwrap();
+        assert!(unknown.starts_with("it is not known whether a bot can signal"), "{unknown}");
+    }
+
+    #[test]
+    fn a_fence_that_lets_files_be_read_is_none() {
+        let why = breach(&["read a file of the worker"]).unwrap();
+        assert_eq!(why, "read a file of the worker: it succeeded");
     }
 }
