@@ -1,12 +1,21 @@
-/* One of two bots that talk to each other by what a machine shares: caches, or numbers that the
- * kernel gives in turn. `send HEX` leaves bits, `receive BYTES` tells them as they are found. */
+/* One of two bots that talk to each other by what a machine shares. Its first argument says by what:
+ *   cache      the time of loads from pages that both map
+ *   maps       whether another process has a page of the file in the second argument in its map
+ *   numbers    those that the kernel gives to pipes in turn
+ *   events     the lowest numbers that no event descriptor has
+ *   processes  how many the machine has
+ * `send HEX` leaves bits, `receive BITS` tells them as they are found, `clear` takes them away. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -14,6 +23,7 @@
 #define STRIDE 4096
 
 static volatile uint8_t *shared;
+static int file;
 
 /* Where a line is: in an order that no processor foresees. */
 static volatile uint8_t *place(int line)
@@ -53,41 +63,205 @@ static uint64_t number(void)
     return found.st_ino;
 }
 
-static int by_number;
 static uint64_t limit, last;
 
-static void send_bits(const char *hex)
+/* The bit `index` of a number that is written as hexadecimal digits. */
+static int bit_of(const char *hex, int index)
 {
-    if (by_number) {
-        for (long count = strtol(hex, 0, 16); count > 0; count--)
-            number();
-        return;
-    }
-    for (int line = 0; hex[line / 4] > ' '; line++) {
-        char digit[2] = {hex[line / 4], 0};
-        if (strtol(digit, 0, 16) >> (3 - line % 4) & 1)
+    char digit[2] = {hex[index / 4], 0};
+    return strtol(digit, 0, 16) >> (3 - index % 4) & 1;
+}
+
+static int length_of(const char *hex)
+{
+    return strcspn(hex, "\n") * 4;
+}
+
+/* Tells `bits` values of zero and one. */
+static void tell(const char *values, int bits)
+{
+    for (int index = 0; index < bits; index += 4)
+        printf("%x", values[index] * 8 + values[index + 1] * 4 + values[index + 2] * 2
+                         + values[index + 3]);
+    puts("");
+}
+
+/* Tells a number in as many digits as `bits` take. */
+static void tell_number(uint64_t number, int bits)
+{
+    printf("%0*lx\n", (bits + 3) / 4, (unsigned long)(number & ((1ul << bits) - 1)));
+}
+
+static void cache_send(const char *hex)
+{
+    for (int line = 0; line < length_of(hex); line++) {
+        if (bit_of(hex, line))
             load(line);
         else
             flush(line);
     }
 }
 
-static void receive_bits(int bytes)
+static void cache_receive(int bits)
 {
-    if (by_number) {
-        uint64_t now = number();
-        printf("%0*lx\n", bytes * 2, (unsigned long)(now - last - 1) & ((1ul << bytes * 8) - 1));
-        last = now;
-        return;
-    }
-    for (int line = 0; line < bytes * 8; line += 4) {
-        int digit = 0;
-        for (int bit = 0; bit < 4; bit++)
-            digit = digit * 2 + (load(line + bit) < limit);
-        printf("%x", digit);
-    }
-    puts("");
+    static char values[LINES];
+    for (int line = 0; line < bits; line++)
+        values[line] = load(line) < limit;
+    tell(values, bits);
 }
+
+/* Maps pages one by one, so that the kernel adds none around them. */
+static void maps_send(const char *hex)
+{
+    munmap((void *)shared, LINES * (long)STRIDE);
+    for (int page = 0; page < length_of(hex); page++) {
+        volatile uint8_t *at = shared + (long)page * STRIDE;
+        if (!bit_of(hex, page))
+            continue;
+        mmap((void *)at, STRIDE, PROT_READ, MAP_SHARED | MAP_FIXED, file, (long)page * STRIDE);
+        (void)*at;
+    }
+}
+
+static void maps_receive(int bits)
+{
+    static char values[LINES];
+    static int pages = -1;
+    if (pages < 0)
+        pages = open("/proc/self/pagemap", O_RDONLY);
+    for (int page = 0; page < bits; page++) {
+        volatile uint8_t *at = shared + (long)page * STRIDE;
+        uint64_t entry = 0;
+        (void)*at;
+        pread(pages, &entry, sizeof entry, (uintptr_t)at / STRIDE * sizeof entry);
+        /* Bit 56: no other process has it in its map. */
+        values[page] = !(entry >> 56 & 1);
+    }
+    tell(values, bits);
+}
+
+static void numbers_send(const char *hex)
+{
+    for (long count = strtol(hex, 0, 16); count > 0; count--)
+        number();
+}
+
+static void numbers_receive(int bits)
+{
+    uint64_t now = number();
+    tell_number(now - last - 1, bits);
+    last = now;
+}
+
+/* Numbers of event descriptors from here on carry bits; those below are other programs'. */
+#define FIRST_EVENT 64
+
+/* Opens an event descriptor, and tells its number. */
+static int event(int *descriptor)
+{
+    char path[64], line[256];
+    int found = -1;
+    *descriptor = eventfd(0, 0);
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", *descriptor);
+    FILE *info = *descriptor < 0 ? 0 : fopen(path, "r");
+    while (info && fgets(line, sizeof line, info))
+        sscanf(line, "eventfd-id: %d", &found);
+    if (info)
+        fclose(info);
+    return found;
+}
+
+static int held[256], holds;
+
+static void events_clear(void)
+{
+    while (holds > 0)
+        close(held[--holds]);
+}
+
+/* Holds the numbers whose bits are zero. */
+static void events_send(const char *hex)
+{
+    int release[256], releases = 0, bits = length_of(hex), id;
+    do {
+        int descriptor;
+        id = event(&descriptor);
+        int index = id - FIRST_EVENT;
+        if (index >= 0 && index < bits && bit_of(hex, index))
+            release[releases++] = descriptor;
+        else if (descriptor >= 0)
+            held[holds++] = descriptor;
+    } while (id >= 0 && id < FIRST_EVENT + bits);
+    while (releases > 0)
+        close(release[--releases]);
+}
+
+static void events_receive(int bits)
+{
+    static char values[LINES];
+    int id;
+    memset(values, 0, sizeof values);
+    do {
+        int descriptor;
+        id = event(&descriptor);
+        if (descriptor >= 0)
+            held[holds++] = descriptor;
+        if (id >= FIRST_EVENT && id < FIRST_EVENT + bits)
+            values[id - FIRST_EVENT] = 1;
+    } while (id >= 0 && id < FIRST_EVENT + bits);
+    events_clear();
+    tell(values, bits);
+}
+
+#define MOST_CHILDREN 32
+
+static pid_t children[MOST_CHILDREN];
+
+static void processes_clear(void)
+{
+    for (int child = 0; child < MOST_CHILDREN; child++) {
+        if (children[child] > 0) {
+            kill(children[child], SIGKILL);
+            waitpid(children[child], 0, 0);
+        }
+        children[child] = 0;
+    }
+}
+
+static void processes_send(const char *hex)
+{
+    long count = strtol(hex, 0, 16);
+    for (int child = 0; child < count && child < MOST_CHILDREN; child++) {
+        children[child] = fork();
+        while (!children[child])
+            pause();
+    }
+}
+
+static void processes_receive(int bits)
+{
+    struct sysinfo now;
+    sysinfo(&now);
+    tell_number(now.procs - last, bits);
+    last = now.procs;
+}
+
+static void nothing(void)
+{
+}
+
+static const struct way {
+    const char *name;
+    void (*clear)(void);
+    void (*send)(const char *hex);
+    void (*receive)(int bits);
+} ways[] = {
+    {"cache", nothing, cache_send, cache_receive},
+    {"maps", nothing, maps_send, maps_receive},
+    {"numbers", nothing, numbers_send, numbers_receive},
+    {"events", events_clear, events_send, events_receive},
+    {"processes", processes_clear, processes_send, processes_receive},
+};
 
 static int compare(const void *one, const void *other)
 {
@@ -113,16 +287,22 @@ static uint64_t halfway(void)
 int main(int argc, char **argv)
 {
     char word[2048];
-    int file = open("/usr/bin/python3", O_RDONLY);
+    const struct way *way = ways;
+    while (strcmp(way->name, argv[1]))
+        way++;
+    file = open(argc > 2 ? argv[2] : "/usr/bin/python3", O_RDONLY);
     shared = mmap(0, LINES * (long)STRIDE, PROT_READ, MAP_SHARED, file, 0);
-    by_number = argc > 1 && !strcmp(argv[1], "numbers");
-    limit = by_number ? 0 : halfway();
+    if (way == ways)
+        limit = halfway();
     while (fgets(word, sizeof word, stdin)) {
         if (!strncmp(word, "send ", 5)) {
-            send_bits(word + 5);
+            way->send(word + 5);
             puts("sent");
+        } else if (!strncmp(word, "receive ", 8)) {
+            way->receive(atoi(word + 8));
         } else {
-            receive_bits(atoi(word + 8));
+            way->clear();
+            puts("clear");
         }
         fflush(stdout);
     }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use arbiter_games::{ClockKind, Micros};
-use arbiter_worker::sandbox::{Source, Terms};
+use arbiter_worker::sandbox::{Guarantee, Source, Terms};
 use arbiter_worker::seat::{Framing, Seat, StdioSeat};
 
 use super::Test;
@@ -18,18 +18,37 @@ const TURN: Micros = Micros::from_millis(20_000);
 /// How many turns are measured.
 const TURNS: u64 = 200;
 
+/// Ways of telling, as the programs name them, and how many bits each is asked to carry a turn.
+const WAYS: [(&str, usize); 5] =
+    [("cache", 1024), ("maps", 1024), ("numbers", 8), ("events", 128), ("processes", 5)];
+
+/// Ways that go through files of `/proc`, of which nothing can be read without walls.
+const NEED_PROC: [&str; 2] = ["maps", "events"];
+
 pub(crate) fn all() -> Vec<Test> {
-    vec![
-        ("measure what caches tell".to_owned(), Box::new(|lab| measure(lab, "cache", 128))),
-        ("measure what numbers tell".to_owned(), Box::new(|lab| measure(lab, "numbers", 1))),
-    ]
+    let ways = WAYS.into_iter();
+    let test = |(way, bits)| -> Test {
+        (format!("measure what {way} tell"), Box::new(move |lab| measure(lab, way, bits)))
+    };
+    ways.map(test).collect()
 }
 
-/// Lets one bot send `bytes` each turn to another that shares its processor and is stopped
+/// A large file of the system that no process has in its map: the compiler, which does not run.
+fn idle_file() -> String {
+    let told = command("cc").arg("-print-prog-name=cc1").output().unwrap();
+    let path = String::from_utf8(told.stdout).unwrap().trim().to_owned();
+    if path.starts_with("/usr") { path } else { "/usr/bin/python3".to_owned() }
+}
+
+/// Lets one bot send `bits` each turn to another that shares its processor and is stopped
 /// meanwhile, and prints what of it arrives.
-fn measure(lab: &Lab, way: &str, bytes: usize) {
+fn measure(lab: &Lab, way: &str, bits: usize) {
     if !cfg!(target_arch = "x86_64") {
         println!("  skipped: it is written for another machine");
+        return;
+    }
+    if NEED_PROC.contains(&way) && !lab.holds(Guarantee::Disk) {
+        println!("  skipped: nothing of /proc can be read here");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -41,8 +60,9 @@ fn measure(lab: &Lab, way: &str, bytes: usize) {
     let source = Source::Directory(directory.path().to_owned());
     let (stop, _writer) = stop();
     let terms = Terms { cores: vec![0], ..Terms::default() };
+    let mut argv = vec!["./signaller".to_owned(), way.to_owned()];
+    argv.extend((way == "maps").then(idle_file));
     let [mut sender, mut receiver] = [(); 2].map(|()| {
-        let argv = ["./signaller", way].map(str::to_owned);
         let jail = lab.jail(&source, &terms);
         StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop.clone()).unwrap()
     });
@@ -52,10 +72,11 @@ fn measure(lab: &Lab, way: &str, bytes: usize) {
     };
     let mut wrong = 0;
     for turn in 0..TURNS {
-        let sent = pattern(turn, bytes);
-        ask(&mut receiver, &format!("receive {bytes}"));
+        let sent = pattern(turn, bits);
+        ask(&mut sender, "clear");
+        ask(&mut receiver, &format!("receive {bits}"));
         ask(&mut sender, &format!("send {sent}"));
-        let found = ask(&mut receiver, &format!("receive {bytes}"));
+        let found = ask(&mut receiver, &format!("receive {bits}"));
         let digits = sent.chars().zip(found.chars());
         let differ = digits.map(|(a, b)| a.to_digit(16).unwrap() ^ b.to_digit(16).unwrap());
         wrong += differ.map(u32::count_ones).sum::<u32>();
@@ -63,20 +84,21 @@ fn measure(lab: &Lab, way: &str, bytes: usize) {
     for seat in [sender, receiver] {
         Box::new(seat).close().unwrap();
     }
-    let bits = 8.0 * f64::from(u32::try_from(bytes).unwrap());
+    let bits = f64::from(u32::try_from(bits).unwrap());
     let error = f64::from(wrong) / (bits * f64::from(u32::try_from(TURNS).unwrap()));
     println!("  {bits} bits a turn, {error:.4} of them wrong: {:.1} arrive", bits * told(error));
 }
 
 /// Bits of no pattern, as hexadecimal digits, by the generator of Numerical Recipes.
-fn pattern(turn: u64, bytes: usize) -> String {
+fn pattern(turn: u64, bits: usize) -> String {
     let mut state = turn;
-    let mut next = || {
+    let mut next = |bits: usize| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        format!("{:02x}", state >> 56)
+        format!("{:x}", state >> (64 - bits))
     };
-    (0..bytes).map(|_| next()).collect()
+    let first = if bits.is_multiple_of(4) { String::new() } else { next(bits % 4) };
+    (0..bits / 4).fold(first, |digits, _| digits + &next(4))
 }
 
 /// The part of a bit that arrives where this part of bits is wrong.
