@@ -15,7 +15,9 @@ use sqlx::{Connection as _, PgConnection};
 use support::service::{Database, Service, done, free_address};
 use support::{Bots, arbiter};
 
-const VALUE: &str = "00000000000000000001a17d";
+/// The value as its source publishes it, and as it is stored and hashed.
+const PUBLISHED: &str = "0x00000000000000000001A17D";
+const VALUE: &str = "1a17d";
 
 /// A coordinator, a worker, and an organiser.
 struct Site {
@@ -108,7 +110,7 @@ fn a_beacon_from_the_file_to_the_export() {
     site.create("cup", "beacon = \"Bitcoin block 900000 hash\"\n");
     site.play("cup");
     site.play("cup");
-    let give = format!("tournament beacon cup {VALUE}");
+    let give = format!("tournament beacon cup {PUBLISHED}");
     refused(&site.run(&give), 1, "entry to cup has not closed");
     site.close_entry();
     let player = site.database.token("player");
@@ -117,7 +119,10 @@ fn a_beacon_from_the_file_to_the_export() {
     let shown = site.tell("tournament show cup");
     assert!(shown.contains("Bitcoin block 900000 hash; its value is awaited"), "{shown}");
 
+    let unseen = "tournament beacon cup 1a\u{200b}17d";
+    refused(&site.run(unseen), 2, "character 3 is not an ASCII letter or digit (U+200B)");
     let told = site.tell(&give);
+    assert!(told.contains(&format!("its value {VALUE}, given ")), "{told}");
     assert!(told.contains("decides editions from 3 on"), "{told}");
     refused(&site.run("tournament beacon cup 1a17e"), 1, "never changes");
     site.tell("tournament watch cup --edition 3");

@@ -29,7 +29,7 @@ pub const LONGEST_NAME: usize = 200;
 pub const LONGEST_VALUE: usize = 1000;
 
 /// The seed of the editions that a beacon decides: the BLAKE3 hash, keyed with the committed seed, of
-/// `beacon/` and the value.
+/// `beacon/` and the value as [`canonical`] spells it.
 pub fn keyed_seed(committed: Seed, value: &str) -> Seed {
     committed.derive(&format!("beacon/{value}"))
 }
@@ -61,6 +61,36 @@ pub(super) fn text(written: &str, longest: usize) -> Result<&str, String> {
         return Err(format!("write 1 to {longest} characters on one line"));
     }
     Ok(text)
+}
+
+/// The one spelling of a value: ASCII letters in lower case and digits, without a leading `0x` and
+/// leading zeros. With two spellings of the same value, an organiser could choose between two seeds.
+///
+/// # Errors
+/// Which character is refused, its place and the remedy. White space around the value is ignored.
+pub fn canonical(written: &str) -> Result<String, String> {
+    let value = text(written, LONGEST_VALUE)?;
+    let refused = (1..).zip(value.chars()).find(|(_, c)| !c.is_ascii_alphanumeric());
+    if let Some((place, refused)) = refused {
+        return Err(format!(
+            "character {place} is {} (U+{:04X}); write ASCII letters and digits only, and leave out \
+             blanks and punctuation",
+            shown(refused),
+            u32::from(refused)
+        ));
+    }
+    let lower = value.to_ascii_lowercase();
+    let digits = lower.strip_prefix("0x").unwrap_or(&lower).trim_start_matches('0');
+    Ok(if digits.is_empty() { "0" } else { digits }.to_owned())
+}
+
+/// A character for people, who cannot see some of them.
+fn shown(character: char) -> String {
+    match character {
+        ' ' => "a blank".to_owned(),
+        c if c.is_ascii_graphic() => format!("\"{c}\""),
+        _ => "not an ASCII letter or digit".to_owned(),
+    }
 }
 
 /// Why a beacon's value is not taken.
@@ -125,7 +155,7 @@ pub enum BeaconError {
 
 /// Gives the beacon of a tournament its value, and opens the edition that is played with it in the
 /// place of the one that runs; a tournament that has no edition yet waits to be started. The same
-/// value again changes nothing. The audit log notes `who` gave it.
+/// value again changes nothing, however it is spelled. The audit log notes `who` gave it.
 ///
 /// # Errors
 /// If the tournament has ended or names no beacon, if entry has not closed, if another value was
@@ -137,7 +167,7 @@ pub async fn give(
     who: Option<TokenId>,
     now: OffsetDateTime,
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
-    let value = text(value, LONGEST_VALUE).map_err(BeaconError::Value)?.to_owned();
+    let value = canonical(value).map_err(BeaconError::Value)?;
     let (queue, runtime) = (queue.clone(), Handle::current());
     // On a thread of its own, as every edition is opened: its plan is computed while it is stored.
     let work = move || runtime.block_on(give_here(&queue, tournament, &value, who, now));
@@ -228,5 +258,42 @@ mod tests {
         assert_eq!(keyed.to_string(), expected);
         assert_ne!(keyed, keyed_seed(committed, "00000000000000000001a17e"));
         assert_ne!(keyed, keyed_seed(Seed::of_text("summer"), "00000000000000000001a17d"));
+        let spelled = canonical(" 0x00000000000000000001A17D\n").unwrap();
+        let without_zeros = "8829e6b0025f092452a7ac77386afefa28188937f23a5678067c380b1816aa18";
+        assert_eq!(keyed_seed(committed, &spelled).to_string(), without_zeros);
+    }
+
+    /// A choice of spelling would be a choice of seeds.
+    #[test]
+    fn a_value_has_one_spelling() {
+        for (written, value) in [
+            ("0000001a17d", "1a17d"),
+            ("1A17d", "1a17d"),
+            ("0x001A17D", "1a17d"),
+            ("0X1a17d\n", "1a17d"),
+            (" Round42 ", "round42"),
+            ("031722", "31722"),
+            ("000", "0"),
+            ("0x", "0"),
+        ] {
+            assert_eq!(canonical(written).as_deref(), Ok(value), "{written}");
+            assert_eq!(canonical(value).as_deref(), Ok(value), "{written}: once is enough");
+        }
+    }
+
+    #[test]
+    fn what_looks_the_same_is_refused() {
+        for (written, told) in [
+            ("1a 17d", "character 3 is a blank (U+0020)"),
+            ("1a\u{200b}17d", "character 3 is not an ASCII letter or digit (U+200B)"),
+            ("1a17\u{ff44}", "character 5 is not an ASCII letter or digit (U+FF44)"),
+            ("3-17-22", "character 2 is \"-\" (U+002D)"),
+        ] {
+            let refused = canonical(written).unwrap_err();
+            assert!(refused.starts_with(told), "{refused}");
+            assert!(refused.contains("write ASCII letters and digits only"), "{refused}");
+        }
+        assert!(canonical(" \n").unwrap_err().contains("1 to 1000"));
+        assert!(canonical("a\nb").unwrap_err().contains("on one line"));
     }
 }

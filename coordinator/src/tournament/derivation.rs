@@ -16,7 +16,7 @@ use serde_json::Value;
 use sqlx::{Error, PgConnection};
 
 use super::TournamentFile;
-use super::beacon::keyed_seed;
+use super::beacon::{canonical, keyed_seed};
 use super::episodes::Rounds;
 use super::lineage::{self, Descent};
 use super::planner::Planner;
@@ -71,7 +71,8 @@ pub struct Commitment<'a> {
 }
 
 impl Commitment<'_> {
-    /// What is wrong with the seed of an edition with this number: it, or the committed seed.
+    /// What is wrong with the seed of an edition with this number: it, the committed seed, or the
+    /// spelling of the beacon's value.
     pub fn differences(&self, edition: i32, found: Seed) -> Vec<String> {
         let mut differences = Vec::new();
         let hash = blake3::hash(&self.seed.0);
@@ -80,6 +81,14 @@ impl Commitment<'_> {
                 "the published seed {} has the hash {hash}, not the {} that was published at creation",
                 self.seed,
                 hex(self.seed_hash)
+            ));
+        }
+        if let Some((value, _)) = self.beacon
+            && canonical(value).as_deref() != Ok(value)
+        {
+            let due = canonical(value).map_or_else(|cause| cause, |due| format!("\"{due}\""));
+            differences.push(format!(
+                "the beacon has the value \"{value}\", which has another spelling: {due}"
             ));
         }
         let expected = match self.beacon {

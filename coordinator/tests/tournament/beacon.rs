@@ -20,7 +20,9 @@ use crate::support::{Database, START};
 
 const BEACON: &str = "beacon = \"Bitcoin block 900000 hash\"\n";
 const CLOSES: &str = "[submissions]\ncloses = \"2026-01-02T12:00:00Z\"\n";
-const VALUE: &str = "00000000000000000001a17d";
+const VALUE: &str = "1a17d";
+/// The same as its source publishes it.
+const PUBLISHED: &str = " 0x00000000000000000001A17D\n";
 /// When entry has closed.
 const CLOSED: OffsetDateTime = START.saturating_add(Duration::DAY);
 
@@ -169,7 +171,12 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     };
     let early = give(VALUE, CLOSED - Duration::SECOND).await.unwrap_err();
     assert!(early.contains("has not closed") && early.contains("2026-01-02T12:00:00Z"), "{early}");
-    for (value, told) in [("", "1 to 1000"), (" \n", "1 to 1000"), ("a\nb", "on one line")] {
+    for (value, told) in [
+        ("", "1 to 1000"),
+        (" \n", "1 to 1000"),
+        ("a\nb", "on one line"),
+        ("1a\u{200b}17d", "character 3"),
+    ] {
         let refused = give(value, CLOSED).await.unwrap_err();
         assert!(refused.contains(told), "{refused}");
     }
@@ -183,12 +190,14 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let refused = sqlx::query(statement).execute(&database.pool).await.unwrap_err().to_string();
     assert!(refused.contains("closed_tournament_has_beacon_value"), "{refused}");
 
-    // White space around a value is none of it.
-    let (given, opened) = give(&format!(" {VALUE}\n"), CLOSED).await.unwrap();
+    // All its spellings are one value, so that no organiser can choose between seeds.
+    let (given, opened) = give(PUBLISHED, CLOSED).await.unwrap();
     assert_eq!(given.beacon_value().unwrap().text, VALUE);
     let refused = create::close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
     assert!(refused.contains("is still being played"), "{refused}");
-    assert_eq!(give(VALUE, CLOSED + Duration::HOUR).await.unwrap(), (given.clone(), None));
+    for again in [VALUE, PUBLISHED] {
+        assert_eq!(give(again, CLOSED + Duration::HOUR).await.unwrap(), (given.clone(), None));
+    }
     let other = give("00000000000000000001a17e", CLOSED).await.unwrap_err();
     assert!(other.contains(VALUE) && other.contains("never changes"), "{other}");
     assert_eq!(now(&database, &tournament).await, given);

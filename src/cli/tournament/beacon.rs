@@ -15,8 +15,11 @@ use crate::cli::output::{Output, moment, moment_json};
     after_help = "A tournament file may name a beacon: a value that others publish after entry \
 has closed. The
 final edition is played anew with a seed that follows from the committed seed and this value (BLAKE3
-of `beacon/VALUE`, keyed with the committed seed), so that no organiser can choose the seed. A value
-is given once and never changes; the same value again changes nothing. Everybody sees it at once.
+of `beacon/VALUE`, keyed with the committed seed), so that no organiser can choose the seed.
+
+A value has ASCII letters and digits only. It is stored, shown and hashed in one spelling: in lower
+case, without a leading 0x and leading zeros. It is given once and never changes; the same value
+again changes nothing. Everybody sees it at once.
 
 Example:
   arbiter tournament beacon finals 00000000000000000001a17d7f2a4c"
