@@ -112,8 +112,7 @@ impl BotService for Shared {
         let WithdrawBotRequest { tournament, bot } = request.into_inner();
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
-        // Organisers may take anybody out at any time.
-        self.entry(&who, &tournament, true)?;
+        self.entry_of_bot(&who, &tournament, &bot).await?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let db = &mut *transaction;
         if !bots::withdraw(&mut *db, bot.id, self.now()).await.map_err(database)? {

@@ -1,5 +1,6 @@
 //! Who may enter, leave and come back, and until when.
 
+use arbiter_proto::ids::TokenId;
 use arbiter_proto::v1::ReinstateBotRequest;
 use serde_json::json;
 use sqlx::PgConnection;
@@ -9,6 +10,7 @@ use tonic::Status;
 use super::freeze::submissions;
 use super::status::{database, missing, moment, retry_after};
 use super::{Shared, Who, change};
+use crate::db::tokens::{self, Role};
 use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::{bots, versions};
 
@@ -51,6 +53,37 @@ impl Shared {
         house: bool,
     ) -> Result<(), Status> {
         self.entry(who, tournament, house && tournament.beacon.is_none())
+    }
+
+    /// Refuses that a bot leaves or comes back too late, by [`Shared::entry`]; organisers may still
+    /// decide about players' bots. In a tournament with a beacon its house bots stay as they are: with
+    /// its value known, each of them would let an organiser choose between two plans.
+    pub(super) async fn entry_of_bot(
+        &self,
+        who: &Who,
+        tournament: &Tournament,
+        bot: &bots::Bot,
+    ) -> Result<(), Status> {
+        self.entry(who, tournament, true)?;
+        let closed = submissions(tournament)?.closes.filter(|closes| closes.0 <= self.now());
+        let Some(closes) = closed.filter(|_| tournament.beacon.is_some()) else { return Ok(()) };
+        if !self.is_of_organisers(bot).await? {
+            return Ok(());
+        }
+        let (name, bot) = (&tournament.name, &bot.name);
+        Err(Status::failed_precondition(format!(
+            "{bot} is a house bot, and entry to {name} closed at {}: from then on the value of its \
+             beacon may be known, so house bots can neither be withdrawn nor reinstated until {name} \
+             is closed",
+            moment(closes.0)
+        )))
+    }
+
+    /// Whether an organiser entered a bot: without an owner, or as their own.
+    async fn is_of_organisers(&self, bot: &bots::Bot) -> Result<bool, Status> {
+        let Some(owner) = bot.owner else { return Ok(true) };
+        let token = tokens::get(&self.pool, TokenId(owner)).await.map_err(database)?;
+        Ok(token.is_some_and(|token| matches!(token.role, Role::Admin | Role::Organiser)))
     }
 
     /// Refuses a version of an owner who has submitted too many of late. House bots have no owner.
@@ -103,11 +136,11 @@ impl Shared {
     ) -> Result<(), Status> {
         let ReinstateBotRequest { tournament, bot } = request;
         let tournament = self.tournament(tournament).await?;
-        self.entry(who, &tournament, true)?;
+        let found = bots::find(&self.pool, tournament.id, bot).await.map_err(database)?;
+        let found = found.ok_or_else(|| missing("bot", bot))?;
+        self.entry_of_bot(who, &tournament, &found).await?;
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let db = &mut *transaction;
-        let found = bots::find(&mut *db, tournament.id, bot).await.map_err(database)?;
-        let found = found.ok_or_else(|| missing("bot", bot))?;
         if !bots::reinstate(&mut *db, found.id).await.map_err(database)? {
             let error = format!("{bot} is not stood down");
             return Err(Status::failed_precondition(error));

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use arbiter_coordinator::access::Role;
 use arbiter_proto::v1::{
     CheckEditionRequest, CloseTournamentRequest, CreateTournamentRequest, GetEditionSourceRequest,
-    GiveBeaconRequest, ListMatchesRequest, WatchEditionRequest,
+    GiveBeaconRequest, ListMatchesRequest, ReinstateBotRequest, WatchEditionRequest,
+    WithdrawBotRequest,
 };
 use tonic::Code;
 
@@ -78,6 +79,56 @@ async fn what_follows_from_a_beacon_is_checked() {
     let source = server.tournaments(None).get_edition_source(source).await.unwrap().into_inner();
     assert_eq!((source.entrants, &source.bots[2].name[..]), (3, "three"));
     server.find_changes(edition, &seeds).await;
+    server.stop().await;
+}
+
+/// With the value known, each house bot that may leave or come back is a choice between two plans.
+#[tokio::test]
+async fn house_bots_stay_once_the_value_may_be_known() {
+    let server = Server::start().await;
+    let create = async |name: &str, beacon: &str| {
+        let file = format!(
+            "name = \"{name}\"\ngame = \"tricks\"\n{beacon}[submissions]\n\
+             closes = \"2999-01-01T00:00:00Z\"\npreflight = false\n"
+        );
+        let mut client = server.tournaments(Some(Role::Organiser));
+        client.create_tournament(CreateTournamentRequest { file }).await.unwrap();
+        for (role, bot, house) in [
+            (Role::Organiser, "early", true),
+            (Role::Organiser, "house", true),
+            (Role::Admin, "own", false),
+            (Role::Player, "player", false),
+        ] {
+            server.submit(role, name, bot, house, b"a bundle").await.unwrap();
+        }
+    };
+    let withdraw = async |tournament: &str, bot: &str| {
+        let request = WithdrawBotRequest { tournament: tournament.to_owned(), bot: bot.to_owned() };
+        server.bots(Some(Role::Organiser)).withdraw_bot(request).await.map(drop)
+    };
+    let reinstate = async |tournament: &str, bot: &str| {
+        let request =
+            ReinstateBotRequest { tournament: tournament.to_owned(), bot: bot.to_owned() };
+        server.bots(Some(Role::Organiser)).reinstate_bot(request).await.map(drop)
+    };
+    create("cup", "beacon = \"block 900000\"\n").await;
+    create("plain", "").await;
+    withdraw("cup", "early").await.unwrap();
+    let closing = "UPDATE tournaments SET settings = jsonb_set(settings, '{submissions,closes}', \
+        '\"2020-01-01T00:00:00Z\"')";
+    sqlx::query(closing).execute(&server.database.pool).await.unwrap();
+    for bot in ["house", "own"] {
+        for refused in [withdraw("cup", bot).await, reinstate("cup", bot).await] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.code(), Code::FailedPrecondition);
+            let told = format!("{bot} is a house bot, and entry to cup closed at 2020-01-01");
+            assert!(refused.message().starts_with(&told), "{refused}");
+        }
+    }
+    let player = reinstate("cup", "player").await.unwrap_err();
+    assert_eq!(player.message(), "player is not stood down");
+    withdraw("cup", "player").await.unwrap();
+    withdraw("plain", "house").await.unwrap();
     server.stop().await;
 }
 
