@@ -67,12 +67,18 @@ impl Site {
 
     /// Makes a tournament whose entry closes in a hundred years.
     fn create(&self, name: &str, beacon: &str) {
+        let lines = format!("{beacon}[schedule]\nkind = \"round_robin\"\nsides = \"both\"\n");
+        self.create_game(name, "gomoku", &lines);
+    }
+
+    /// The same of any game, with more lines in its file.
+    fn create_game(&self, name: &str, game: &str, lines: &str) {
         let house =
             ["ada", "bob", "eve"].map(|bot| format!("{}/{bot}", self.bots.path().display()));
         let text = format!(
-            "name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n{beacon}[schedule]\n\
-             kind = \"round_robin\"\nsides = \"both\"\n[submissions]\npreflight = false\n\
-             closes = \"2999-01-01T00:00:00Z\"\n[house]\nbots = {house:?}\n"
+            "name = \"{name}\"\ngame = \"{game}\"\nstate = \"none\"\n{lines}\
+             [submissions]\npreflight = false\ncloses = \"2999-01-01T00:00:00Z\"\n\
+             [house]\nbots = {house:?}\n"
         );
         let file = self.bots.file(&format!("{name}.toml"), &text);
         self.tell(&format!("tournament create {file}"));
@@ -136,8 +142,21 @@ fn a_beacon_from_the_file_to_the_export() {
     site.tell(&format!("tournament export cup --records --out {}", open.display()));
     let told = support::run(&["verify", open.to_str().unwrap()]);
     assert_eq!(told.status.code(), Some(0));
+    let printed = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(printed.contains(origin.trim_end()), "{printed}");
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.contains("seeds of its matches are not checked"), "{told}");
+    assert!(!told.contains("not final"), "{told}");
+    // Records are compared with results before the seed is published, too.
+    tamper(&open, "match 4: its record gives the scores", |copy| {
+        edit_match(copy, 4, |line| line["scores"] = json!([[9], [9]]));
+    });
+    let early = site.bots.path().join("early");
+    site.tell(&format!("tournament export cup --edition 2 --out {}", early.display()));
+    let told = support::run(&["verify", early.to_str().unwrap()]);
+    assert_eq!(told.status.code(), Some(0), "it is open");
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("its seed is not final: edition 2 comes before edition 3"), "{told}");
 
     what_was_played_is_checked(&site);
 
@@ -148,6 +167,39 @@ fn a_beacon_from_the_file_to_the_export() {
     assert!(certificate.contains(origin), "{certificate}");
     refused(&site.run("tournament beacon plain 1a17d"), 1, "plain names no beacon");
     site.tell("tournament close plain");
+    boards_and_chips_are_compared(&site);
+}
+
+/// A record of the same bots and seed on another board, or with other chips than those that earlier
+/// rounds left, is not that of the match.
+fn boards_and_chips_are_compared(site: &Site) {
+    let boards = "[params]\nrounds = 3\n[schedule]\nboards = [\"pole\", \"przyklad\"]\n";
+    let episodes = "[params]\nrounds = 2\nhands = 3\n[schedule]\nepisodes = 2\n";
+    for (game, lines, key) in [("bitwa", boards, "board"), ("blackjack", episodes, "chips")] {
+        site.create_game(game, game, lines);
+        site.play(game);
+        site.tell(&format!("tournament close {game}"));
+        let to = site.bots.path().join(format!("export-{game}"));
+        let export = format!("tournament export {game} --records --out");
+        done(&site.command(&site.organiser, &export).arg(&to).output().unwrap());
+        let told = support::succeed(&["verify", to.to_str().unwrap()]);
+        assert!(told.contains("matches follow from the published seed"), "{told}");
+        let last = support::files(&to.join("records")).pop().unwrap();
+        let last = last.strip_prefix(&to).unwrap();
+        tamper(&to, &format!("was played with {key} = "), |copy| {
+            let record = copy.join(last);
+            let text = fs::read_to_string(&record).unwrap();
+            if key == "board" {
+                let (from, to) = ("\"board\":\"pole\"", "\"board\":\"przyklad\"");
+                let (from, to) = if text.contains(from) { (from, to) } else { (to, from) };
+                return rewrite(&record, from, to);
+            }
+            let place = text.find("\"chips\":").unwrap();
+            let digit = place + text[place..].find(|c: char| c.is_ascii_digit()).unwrap();
+            let other = if text[digit..].starts_with('1') { "3" } else { "1" };
+            reseal(&record, &format!("{}{other}{}", &text[..digit], &text[digit + 1..]));
+        });
+    }
 }
 
 /// Closes the tournament, and checks all that it publishes.
@@ -169,16 +221,24 @@ fn what_was_played_is_checked(site: &Site) {
     let audit = site.tell("audit cup");
     assert!(audit.contains("tournament beacon"), "{audit}");
 
-    for edition in [2, 3] {
+    let export = |edition: u32| {
         let to = site.bots.path().join(format!("export-{edition}"));
         let words = format!("tournament export cup --records --edition {edition} --out");
         done(&site.command(&site.organiser, &words).arg(&to).output().unwrap());
-        for path in [to.clone(), to.join("records")] {
-            let told = support::succeed(&["verify", path.to_str().unwrap()]);
-            assert!(told.contains("6 matches follow from the published seed"), "{told}");
-        }
+        to
+    };
+    let official = export(3);
+    for path in [official.clone(), official.join("records")] {
+        let told = support::succeed(&["verify", path.to_str().unwrap()]);
+        assert!(told.contains("6 matches follow from the published seed"), "{told}");
+        let origin = format!(
+            "seed: keyed with the public beacon \"Bitcoin block 900000 hash\", value \"{VALUE}\""
+        );
+        assert!(told.contains(&origin), "{told}");
     }
-    no_tampering_passes(&site.bots.path().join("export-3"));
+    no_tampering_passes(&official);
+    no_result_is_changed(&official);
+    no_beacon_is_avoided(&export(2));
 }
 
 /// Copies an export, lets it be changed, and expects that verification says `part`.
@@ -223,11 +283,75 @@ fn edit_match(export: &Path, number: usize, change: impl FnOnce(&mut Value)) {
 fn reseed(record: &Path, seed: &str) {
     let text = fs::read_to_string(record).unwrap();
     let place = text.find("\"seed\":\"").unwrap() + 8;
-    let text = format!("{}{seed}{}", &text[..place], &text[place + 64..]);
+    reseal(record, &format!("{}{seed}{}", &text[..place], &text[place + 64..]));
+}
+
+/// Replaces a part of the first line of a record.
+fn rewrite(record: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(record).unwrap();
+    let changed = text.replacen(from, to, 1);
+    assert_ne!(text, changed, "{from} is in its first line");
+    reseal(record, &changed);
+}
+
+/// Writes a record with the seal of what it now says.
+fn reseal(record: &Path, text: &str) {
     let last = text.trim_end().rfind('\n').unwrap() + 1;
     let seal = blake3::hash(&text.as_bytes()[..last]).to_hex();
     let place = text.rfind("\"seal\":\"").unwrap() + 8;
     fs::write(record, format!("{}{seal}{}", &text[..place], &text[place + 64..])).unwrap();
+}
+
+/// Results and their records say the same, and records are of what was to be played.
+fn no_result_is_changed(export: &Path) {
+    let record = |export: &Path| export.join("records/000004.jsonl");
+    let told = "match 4: its record gives the ";
+    tamper(export, &format!("{told}scores"), |copy| {
+        edit_match(copy, 4, |line| line["scores"] = json!([[9], [9]]));
+    });
+    tamper(export, &format!("{told}forfeits"), |copy| {
+        edit_match(copy, 4, |line| line["forfeits"][0] = json!("clock"));
+    });
+    tamper(export, &format!("{told}bad answers"), |copy| {
+        edit_match(copy, 4, |line| line["bad_answers"][1] = json!(1));
+    });
+    tamper(export, &format!("{told}transcript"), |copy| {
+        edit_match(copy, 4, |line| line["transcript"] = json!("5e".repeat(32)));
+    });
+    tamper(export, "match 4 was played with move_limit = ", |copy| {
+        rewrite(&record(copy), "\"move_limit\":\"500ms\"", "\"move_limit\":\"600ms\"");
+    });
+    tamper(export, "match 4 was played with the clock", |copy| {
+        rewrite(&record(copy), "\"margin\":\"20ms\"", "\"margin\":\"30ms\"");
+    });
+}
+
+/// An edition that the organiser's seed alone decides is not passed off as the final one: the
+/// edition before the beacon's, and that with the beacon removed or put off.
+fn no_beacon_is_avoided(export: &Path) {
+    let edit = |copy: &Path, change: &dyn Fn(&mut Value)| {
+        edit(&copy.join("tournament.json"), |file| change(file));
+    };
+    let early = "edition 2 comes before edition ";
+    tamper(export, &format!("{early}3"), |_| {});
+    tamper(export, &format!("{early}99"), |copy| {
+        edit(copy, &|file| file["beacon"]["first_edition"] = json!(99));
+    });
+    tamper(export, "has no value, so the organiser chose the seed", |copy| {
+        edit(copy, &|file| {
+            file["beacon"]["value"] = Value::Null;
+            file["beacon"]["first_edition"] = Value::Null;
+        });
+    });
+    tamper(export, "the settings name the beacon ", |copy| {
+        edit(copy, &|file| file["beacon"] = Value::Null);
+    });
+    tamper(export, ", tournament.json has ", |copy| {
+        edit(copy, &|file| file["beacon"]["name"] = json!("another"));
+    });
+    tamper(export, "which has another spelling: ", |copy| {
+        edit(copy, &|file| file["beacon"]["value"] = json!("1A17D"));
+    });
 }
 
 fn no_tampering_passes(export: &Path) {

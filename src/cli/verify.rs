@@ -1,5 +1,6 @@
 //! `arbiter verify PATH…`: replays records through the rules, and derives exported matches again.
 
+mod expected;
 mod export;
 
 use std::fs::{self, File};
@@ -13,7 +14,8 @@ use arbiter_worker::record::{self, Difference, Verified};
 use clap::Args;
 use serde_json::json;
 
-use self::export::{Derived, Expectations};
+use self::expected::Expectations;
+use self::export::Checked as CheckedExport;
 use super::{Failure, broken_pipe, tell};
 use crate::play::progress;
 
@@ -23,7 +25,9 @@ use crate::play::progress;
     after_help = "Where a PATH has what `arbiter tournament export` wrote of a tournament that \
 is over, its matches
 are derived again from the seed that is published there and the value of its beacon: who meets whom,
-and the seed of each match, as its record has it.
+by which parameters, and the seed of each match, as its record has it. What each record comes to is
+compared with the result in matches.jsonl. Where the seed comes from is printed; an edition that was
+played before the beacon decided the seed fails once its tournament is closed.
 
 Examples:
   arbiter verify archive/finals
@@ -60,13 +64,11 @@ impl Verify {
         let mut different = 0;
         let mut printed = Ok(());
         for export in &exports {
-            let derived = export::derive(export)
+            let checked = export::check(export)
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
-            printed = printed.and_then(|()| self.print_export(export, &derived));
-            if let Derived::Matches { expected, differences } = derived {
-                different += differences.len();
-                expectations.add(export, expected);
-            }
+            printed = printed.and_then(|()| self.print_export(export, &checked));
+            different += checked.differences.len();
+            expectations.add(export, checked.expected);
         }
         let mut wrong = 0;
         check_all(&records, &expectations, |index, checked| {
@@ -79,36 +81,41 @@ impl Verify {
         match wrong {
             0 if different == 0 => Ok(()),
             0 => Err(Failure::Negative(
-                "what is exported does not follow from the published seed".to_owned(),
+                "what is exported does not follow from the published seed and its beacon"
+                    .to_owned(),
             )),
             _ => Err(Failure::Negative(format!("{wrong} of {} records are wrong", records.len()))),
         }
     }
 
-    /// Prints what was derived of an export.
-    fn print_export(&self, export: &Path, derived: &Derived) -> io::Result<()> {
+    /// Prints where the seed of an export comes from, and whether its matches follow from it.
+    fn print_export(&self, export: &Path, checked: &CheckedExport) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let path = export.display().to_string();
-        let (matches, differences) = match derived {
-            Derived::Unpublished(why) => {
-                tell(&format!("{path}: the seeds of its matches are not checked: {why}"));
-                return Ok(());
-            }
-            Derived::Matches { expected, differences } => (expected.len(), differences),
-        };
-        for difference in differences {
-            if self.json {
-                writeln!(out, "{}", json!({"path": path, "ok": false, "difference": difference}))?;
-            } else {
-                writeln!(out, "{path}: WRONG, {difference}")?;
-            }
+        let CheckedExport { expected, differences, seed_origin, not_derived, not_final } = checked;
+        if let Some(reason) = not_derived {
+            tell(&format!("{path}: the seeds of its matches are not checked: {reason}"));
         }
-        if differences.is_empty() {
-            if self.json {
-                writeln!(out, "{}", json!({"path": path, "ok": true, "derived": matches}))?;
-            } else {
-                writeln!(out, "{path}: ok, {matches} matches follow from the published seed")?;
+        if let Some(reason) = not_final {
+            tell(&format!("{path}: its seed is not final: {reason}"));
+        }
+        if self.json {
+            let derived = not_derived.is_none().then_some(expected.len());
+            let origin = json!({"path": path, "ok": differences.is_empty(), "derived": derived,
+                "seed_origin": seed_origin, "not_derived": not_derived, "not_final": not_final});
+            for difference in differences {
+                let line = json!({"path": path, "ok": false, "difference": difference});
+                writeln!(out, "{line}")?;
             }
+            return writeln!(out, "{origin}");
+        }
+        writeln!(out, "{path}: {seed_origin}")?;
+        for difference in differences {
+            writeln!(out, "{path}: WRONG, {difference}")?;
+        }
+        if differences.is_empty() && not_derived.is_none() {
+            let matches = expected.len();
+            writeln!(out, "{path}: ok, {matches} matches follow from the published seed")?;
         }
         Ok(())
     }
@@ -188,12 +195,17 @@ fn find(path: &Path, into: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Compares the first line of a record with what its export says of the match, and replays it.
+/// Replays a record, and compares its first line and its result with what its export says of the
+/// match.
 fn check(path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
-    if let Some(what) = expectations.difference(path)? {
+    if let Some(what) = expectations.header_difference(path)? {
         return Err(Difference::Line { line: 1, what });
     }
-    record::verify(BufReader::new(File::open(path)?))
+    let verified = record::verify(BufReader::new(File::open(path)?))?;
+    match expectations.result_difference(path, &verified) {
+        Some(what) => Err(Difference::Line { line: verified.lines, what }),
+        None => Ok(verified),
+    }
 }
 
 /// Checks records on all cores, and shows each result in the order of the records.

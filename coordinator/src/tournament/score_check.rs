@@ -43,9 +43,9 @@ impl Rules {
     }
 }
 
-/// Makes the checks of an edition's lots.
+/// Makes the checks of an edition's lots, and knows the parameters of its matches.
 #[derive(Debug)]
-pub(super) struct Checker {
+pub struct Checker {
     game: GameName,
     params: Map<String, Value>,
     boards: Vec<Value>,
@@ -86,7 +86,8 @@ pub struct LotCheck {
 }
 
 impl Checker {
-    pub(super) fn new(file: &TournamentFile) -> Self {
+    /// For the matches of a tournament.
+    pub fn new(file: &TournamentFile) -> Self {
         let game = file.params.game();
         let params = file.settings().params;
         let boards = file.boards.iter().map(|board| json!(board)).collect();
@@ -111,6 +112,15 @@ impl Checker {
         }
         let read = Params::read(self.game, Value::Object(params));
         read.map_err(|error| format!("meaning in the parameters: {error}"))
+    }
+
+    /// The parameters that a match is played with: those of the tournament, its board and its own.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub fn params_of(&self, planned: &Match) -> Result<Params, String> {
+        let own = planned.params.as_ref().and_then(Value::as_object).cloned();
+        self.read(planned.board, own.unwrap_or_default())
     }
 
     /// The check of a lot with these matches; what makes no sense, if something does not.

@@ -191,11 +191,16 @@ fn tournament_json(
         "game": tournament.game,
         "edition": edition,
         "state": state,
+        "tournament_state": tournament.state,
         "seed_hash": hex(&tournament.seed_hash),
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
         "beacon": beacon_json(tournament.beacon.as_ref()),
         "settings": settings(tournament),
     });
+    // The coordinator keeps the name of the beacon apart; a tournament file has it among its keys.
+    if let Some(beacon) = &tournament.beacon {
+        object["settings"]["beacon"] = json!(beacon.name);
+    }
     // When a value was given differs from run to run.
     if let Some(beacon) = object["beacon"].as_object_mut() {
         beacon.shift_remove("given_at");

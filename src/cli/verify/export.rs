@@ -1,30 +1,34 @@
 //! What `arbiter tournament export` has written, derived again from the seed that it publishes: who
-//! meets whom, and the seed of each match. No coordinator is asked.
+//! meets whom, by which parameters, and the seed of each match. No coordinator is asked.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::{Forfeits, Played};
 use arbiter_coordinator::tournament::TournamentFile;
+use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_coordinator::tournament::derivation::{Commitment, EditionSource};
 use arbiter_coordinator::tournament::handout::deal_seed;
-use arbiter_games::Seed;
+use arbiter_coordinator::tournament::score_check::Checker;
+use arbiter_games::{ClockRules, Params, Seed};
 use arbiter_proto::ids::{Entrant, MatchNumber};
-use arbiter_worker::record::Header;
+use arbiter_proto::v1;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::expected::{Expected, MatchOutcome, Planned};
+
 /// The files of an export besides its records.
 const TOURNAMENT: &str = "tournament.json";
-const MATCHES: &str = "matches.jsonl";
+pub(super) const MATCHES: &str = "matches.jsonl";
 /// The folder of its records.
 pub(super) const RECORDS: &str = "records";
-/// The longest first line of a record, in bytes.
-const LONGEST_HEADER: u64 = 1 << 20;
 /// How many differences are told of an export at most.
 const MOST: usize = 1000;
 
@@ -38,31 +42,30 @@ pub(super) fn record_path(export: &Path, number: i64) -> PathBuf {
     export.join(RECORDS).join(format!("{number:06}.jsonl"))
 }
 
-/// What a record must begin with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Expected {
-    /// The match.
-    pub(super) number: i64,
-    /// Its seed.
-    pub(super) seed: Seed,
-    /// Its bots, seat 1 first.
-    pub(super) bots: Vec<String>,
-}
-
 /// What an export comes to.
 #[derive(Debug)]
-pub(super) enum Derived {
-    /// Its tournament was open when it was written, or an older program wrote it.
-    Unpublished(&'static str),
-    /// All its matches, and where the export differs from them.
-    Matches { expected: Vec<Expected>, differences: Vec<String> },
+pub(super) struct Checked {
+    /// Its matches, as their records must show them.
+    pub(super) expected: Vec<Expected>,
+    /// Where the export contradicts itself or the seed that it publishes.
+    pub(super) differences: Vec<String>,
+    /// Where its seed comes from.
+    pub(super) seed_origin: String,
+    /// Why no matches were derived from the seed.
+    pub(super) not_derived: Option<&'static str>,
+    /// Why its seed is not that of the tournament's final edition.
+    pub(super) not_final: Option<String>,
 }
 
 /// `tournament.json`, as far as matches follow from it.
 #[derive(Debug, Deserialize)]
-struct Tournament {
+struct ExportedTournament {
     edition: i32,
+    /// The state of the edition.
     state: String,
+    /// The state of the tournament; older versions did not write it.
+    #[serde(default)]
+    tournament_state: Option<String>,
     seed_hash: Seed,
     seed: Option<Seed>,
     #[serde(default)]
@@ -74,8 +77,62 @@ struct Tournament {
 
 #[derive(Debug, Deserialize)]
 struct Beacon {
+    #[serde(default)]
+    name: String,
     value: Option<String>,
     first_edition: Option<i32>,
+}
+
+impl ExportedTournament {
+    /// Where the seed of the edition comes from, for people.
+    fn seed_origin(&self) -> String {
+        let beacon = self.beacon.as_ref().map(|beacon| v1::Beacon {
+            name: beacon.name.clone(),
+            value: beacon.value.clone().unwrap_or_default(),
+            given_at_us: 0,
+            first_edition: beacon.first_edition.unwrap_or(i32::MAX),
+        });
+        seed_origin(beacon.as_ref(), self.edition)
+    }
+
+    /// Whether its beacon is the one that its settings name.
+    fn beacon_difference(&self) -> Option<String> {
+        let named = self.settings.get("beacon").and_then(Value::as_str)?;
+        match &self.beacon {
+            Some(beacon) if beacon.name == named => None,
+            Some(beacon) => Some(format!(
+                "the settings name the beacon \"{named}\", {TOURNAMENT} has \"{}\"",
+                beacon.name
+            )),
+            None => {
+                Some(format!("the settings name the beacon \"{named}\", {TOURNAMENT} has none"))
+            }
+        }
+    }
+
+    /// Why the seed of the edition is not the one that the beacon decides, if there is a beacon.
+    fn before_beacon(&self) -> Option<String> {
+        let Beacon { name, value, first_edition } = self.beacon.as_ref()?;
+        match (value, first_edition) {
+            (Some(_), Some(first)) if self.edition >= *first => None,
+            (Some(_), Some(first)) => Some(format!(
+                "edition {} comes before edition {first}, the first one that the beacon \"{name}\" \
+                 decides, so the organiser chose its seed",
+                self.edition
+            )),
+            _ => {
+                Some(format!("the beacon \"{name}\" has no value, so the organiser chose the seed"))
+            }
+        }
+    }
+
+    /// Whether its last edition was played to its end: a tournament that was cancelled has none.
+    fn is_closed(&self) -> bool {
+        match &self.tournament_state {
+            Some(state) => state == "closed",
+            None => self.seed.is_some(),
+        }
+    }
 }
 
 /// A line of `matches.jsonl`.
@@ -86,7 +143,11 @@ struct Line {
     seats: Vec<Seat>,
     scores: Vec<Vec<i64>>,
     #[serde(default)]
-    bad_answers: Vec<i32>,
+    forfeits: Option<Vec<Option<String>>>,
+    #[serde(default)]
+    bad_answers: Vec<i64>,
+    #[serde(default)]
+    transcript: Option<String>,
     deal: Option<i64>,
     seed: Option<Seed>,
 }
@@ -96,44 +157,137 @@ struct Seat {
     bot: String,
 }
 
-/// Derives the matches of an export again.
-pub(super) fn derive(export: &Path) -> io::Result<Derived> {
+/// Checks what an export says of its seed, and derives its matches again once that is published.
+pub(super) fn check(export: &Path) -> io::Result<Checked> {
     let path = export.join(TOURNAMENT);
-    let senseless = |error: &dyn std::fmt::Display| {
-        io::Error::other(format!("{TOURNAMENT} makes no sense: {error}"))
+    let tournament: ExportedTournament =
+        serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| meaningless(&error))?;
+    let lines = BufReader::new(File::open(export.join(MATCHES))?).lines();
+    let mut checked = Checked {
+        expected: Vec::new(),
+        differences: tournament.beacon_difference().into_iter().collect(),
+        seed_origin: tournament.seed_origin(),
+        not_derived: None,
+        not_final: None,
     };
-    let tournament: Tournament =
-        serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| senseless(&error))?;
-    let Some(seed) = tournament.seed else {
-        return Ok(Derived::Unpublished("its tournament was open, and the seed is not published"));
-    };
-    let Some(source) = tournament.source else {
-        return Ok(Derived::Unpublished("an older version wrote it; export the tournament again"));
-    };
-    let file = TournamentFile::from_json(&tournament.settings).map_err(|e| senseless(&e))?;
+    match tournament.before_beacon() {
+        Some(reason) if tournament.is_closed() => checked
+            .differences
+            .push(format!("{reason}; the tournament is closed, so export its official edition")),
+        reason => checked.not_final = reason,
+    }
+    match (tournament.seed, &tournament.source) {
+        (None, _) => {
+            checked.not_derived = Some("its tournament was open, and the seed is not published");
+            read_results(lines, &mut checked)?;
+        }
+        (_, None) => {
+            checked.not_derived = Some("an older version wrote it; export the tournament again");
+            read_results(lines, &mut checked)?;
+        }
+        (Some(seed), Some(source)) => derive(&tournament, seed, source, lines, &mut checked)?,
+    }
+    checked.differences.truncate(MOST);
+    Ok(checked)
+}
+
+fn meaningless(error: &dyn fmt::Display) -> io::Error {
+    io::Error::other(format!("{TOURNAMENT} makes no sense: {error}"))
+}
+
+/// Reads the results of an export whose matches cannot be derived: their records are compared with
+/// them all the same.
+fn read_results(
+    lines: impl Iterator<Item = io::Result<String>>,
+    into: &mut Checked,
+) -> io::Result<()> {
+    for text in lines {
+        let line = parse_line(&text?).map_err(io::Error::other)?;
+        into.expected.push(Expected {
+            number: line.number,
+            bots: line.bots(),
+            planned: None,
+            result: line.result(),
+        });
+    }
+    Ok(())
+}
+
+/// Derives the matches of an export again.
+fn derive(
+    tournament: &ExportedTournament,
+    seed: Seed,
+    source: &EditionSource,
+    lines: impl Iterator<Item = io::Result<String>>,
+    into: &mut Checked,
+) -> io::Result<()> {
+    let file = TournamentFile::from_json(&tournament.settings).map_err(|e| meaningless(&e))?;
     let beacon = tournament.beacon.as_ref();
     let beacon = beacon.and_then(|beacon| Some((beacon.value.as_deref()?, beacon.first_edition?)));
     let commitment = Commitment { seed_hash: &tournament.seed_hash.0, seed, beacon };
-    let mut differences = commitment.differences(tournament.edition, source.seed);
+    into.differences.extend(commitment.differences(tournament.edition, source.seed));
     if source.edition != tournament.edition {
-        differences.push(format!(
+        into.differences.push(format!(
             "edition {} is exported with the source of edition {}",
             tournament.edition, source.edition
         ));
     }
-    let lines = BufReader::new(File::open(export.join(MATCHES))?).lines();
     let mut comparison = Comparison {
-        source: &source,
+        source,
         complete: tournament.state == "complete",
         lines: lines.peekable(),
-        expected: Vec::new(),
-        differences,
+        params: MatchParams::new(&file),
+        clock: file.clock,
+        into,
     };
     let end = source.derive(&file, |due| comparison.meet(&due));
     comparison.finish(end);
-    let Comparison { expected, mut differences, .. } = comparison;
-    differences.truncate(MOST);
-    Ok(Derived::Matches { expected, differences })
+    Ok(())
+}
+
+fn parse_line(text: &str) -> Result<Line, String> {
+    serde_json::from_str(text).map_err(|error| format!("{MATCHES}: not a match: {error}: {text}"))
+}
+
+impl Line {
+    fn bots(&self) -> Vec<String> {
+        self.seats.iter().map(|seat| seat.bot.clone()).collect()
+    }
+
+    /// What the match came to; nothing where that was not shown to who exported it.
+    fn result(&self) -> Option<MatchOutcome> {
+        let shown = self.scores.iter().any(|score| !score.is_empty());
+        shown.then(|| MatchOutcome {
+            scores: self.scores.clone(),
+            forfeits: self.forfeits.clone(),
+            bad_answers: self.bad_answers.clone(),
+            transcript: self.transcript.clone(),
+        })
+    }
+}
+
+/// The parameters of matches. Most matches of an edition share theirs.
+struct MatchParams {
+    checker: Checker,
+    of_boards: HashMap<Option<i16>, Arc<Params>>,
+}
+
+impl MatchParams {
+    fn new(file: &TournamentFile) -> Self {
+        Self { checker: Checker::new(file), of_boards: HashMap::new() }
+    }
+
+    fn of(&mut self, due: &Match) -> Result<Arc<Params>, String> {
+        let shared = due.params.is_none();
+        if shared && let Some(known) = self.of_boards.get(&due.board) {
+            return Ok(Arc::clone(known));
+        }
+        let params = Arc::new(self.checker.params_of(due)?);
+        if shared {
+            self.of_boards.insert(due.board, Arc::clone(&params));
+        }
+        Ok(params)
+    }
 }
 
 /// The exported matches beside those that are derived.
@@ -142,8 +296,9 @@ struct Comparison<'a, L: Iterator<Item = io::Result<String>>> {
     /// Whether all its matches were played.
     complete: bool,
     lines: Peekable<L>,
-    expected: Vec<Expected>,
-    differences: Vec<String>,
+    params: MatchParams,
+    clock: ClockRules,
+    into: &'a mut Checked,
 }
 
 impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
@@ -151,8 +306,7 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     fn line(&mut self, number: i64) -> Result<Option<Line>, String> {
         let Some(text) = self.lines.peek() else { return Ok(None) };
         let text = text.as_ref().map_err(|error| format!("{MATCHES}: {error}"))?;
-        let line: Line = serde_json::from_str(text)
-            .map_err(|error| format!("{MATCHES}: not a match: {error}: {text}"))?;
+        let line = parse_line(text)?;
         if line.number > number {
             return Ok(None);
         }
@@ -174,17 +328,17 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
         let bots: Vec<_> = due.seats.0.iter().map(name).collect();
         let line = self.line(number)?;
         if let Some(line) = &line {
-            let seated: Vec<_> = line.seats.iter().map(|seat| seat.bot.clone()).collect();
+            let seated = line.bots();
             let told = |seed: Option<Seed>| seed.map_or("none".to_owned(), |seed| seed.to_string());
             if line.seed != Some(seed) || line.deal != Some(due.deal) {
                 let found = told(line.seed);
-                self.differences.push(format!(
+                self.into.differences.push(format!(
                     "match {number}: it is exported with the seed {found}, the published seed gives \
                      {seed}"
                 ));
             }
             if seated != bots {
-                self.differences.push(format!(
+                self.into.differences.push(format!(
                     "match {number}: it is exported with {} in its seats, the published seed gives {}",
                     seated.join(", "),
                     bots.join(", ")
@@ -192,19 +346,21 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
             }
         }
         if line.is_none() && self.complete {
-            self.differences.push(format!("match {number} is missing in {MATCHES}"));
+            self.into.differences.push(format!("match {number} is missing in {MATCHES}"));
         }
-        self.expected.push(Expected { number, seed, bots });
-        Ok(line.map(|line| played(due.number, &due.seats, line)))
+        let planned = Planned { seed, params: self.params.of(due)?, clock: self.clock };
+        let result = line.as_ref().and_then(Line::result);
+        self.into.expected.push(Expected { number, bots, planned: Some(planned), result });
+        Ok(line.map(|line| played(due.number, &due.seats, &line)))
     }
 
     /// Notes why no more matches follow, or what is exported besides those that do.
     fn finish(&mut self, end: Result<(), String>) {
         match end {
-            Err(reason) => self.differences.push(reason),
+            Err(reason) => self.into.differences.push(reason),
             Ok(()) => {
                 if let Some(Ok(text)) = self.lines.next() {
-                    self.differences.push(format!(
+                    self.into.differences.push(format!(
                         "{MATCHES}: this does not follow from the published seed: {text}"
                     ));
                 }
@@ -213,54 +369,15 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 }
 
-fn played(number: MatchNumber, seats: &Seats, line: Line) -> Played {
+fn played(number: MatchNumber, seats: &Seats, line: &Line) -> Played {
+    let small = |count: &i64| i32::try_from(*count).unwrap_or(i32::MAX);
+    let bad_answers: Vec<_> = line.bad_answers.iter().map(small).collect();
     Played {
         number,
         seats: seats.clone(),
         carried: None,
         scores: line.scores.concat(),
         forfeits: Forfeits::default(),
-        bad_answers: Some(line.bad_answers).filter(|bad| !bad.is_empty()),
-    }
-}
-
-/// What the records of exports must begin with.
-#[derive(Debug, Default)]
-pub(super) struct Expectations {
-    of_records: HashMap<PathBuf, Expected>,
-    /// The folders of records of which each must be expected.
-    folders: HashSet<PathBuf>,
-}
-
-impl Expectations {
-    /// Adds what was derived for an export.
-    pub(super) fn add(&mut self, export: &Path, expected: Vec<Expected>) {
-        let paths = expected.into_iter().map(|one| (record_path(export, one.number), one));
-        self.of_records.extend(paths);
-        self.folders.insert(export.join(RECORDS));
-    }
-
-    /// What is wrong with the beginning of a record.
-    pub(super) fn difference(&self, path: &Path) -> io::Result<Option<String>> {
-        let Some(expected) = self.of_records.get(path) else {
-            let due = path.parent().is_some_and(|folder| self.folders.contains(folder));
-            return Ok(due.then(|| "the edition has no match of this number".to_owned()));
-        };
-        let mut first = String::new();
-        BufReader::new(File::open(path)?).take(LONGEST_HEADER).read_line(&mut first)?;
-        // What is no header at all is told by whoever replays it.
-        let Ok(header) = serde_json::from_str::<Header>(&first) else { return Ok(None) };
-        let Expected { number, seed, bots } = expected;
-        if header.seed != *seed {
-            let found = header.seed;
-            return Ok(Some(format!(
-                "match {number} has the seed {found}, the published seed gives {seed}"
-            )));
-        }
-        let seated: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
-        Ok((seated != *bots).then(|| {
-            let (found, due) = (seated.join(", "), bots.join(", "));
-            format!("match {number} seats {found}, the published seed gives {due}")
-        }))
+        bad_answers: Some(bad_answers).filter(|bad| !bad.is_empty()),
     }
 }

@@ -1,0 +1,174 @@
+//! What the record of an exported match must show: what was to be played, and what the export says
+//! came of it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arbiter_games::{ClockRules, Params, Seed};
+use arbiter_worker::record::{Header, Verified};
+use serde_json::{Map, Value};
+
+use super::export::{MATCHES, RECORDS, record_path};
+
+/// The longest first line of a record, in bytes.
+const LONGEST_HEADER: u64 = 1 << 20;
+/// The longest value of a parameter that is shown, in characters.
+const LONGEST_VALUE: usize = 100;
+
+/// What the record of a match must show.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Expected {
+    /// The match.
+    pub(super) number: i64,
+    /// Its bots, seat 1 first.
+    pub(super) bots: Vec<String>,
+    /// What else was to be played, once the seed is published.
+    pub(super) planned: Option<Planned>,
+    /// What the export says came of it.
+    pub(super) result: Option<MatchOutcome>,
+}
+
+/// What follows from the tournament file and the seed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned {
+    pub(super) seed: Seed,
+    /// The tournament's parameters, with the board and the chips of the match.
+    pub(super) params: Arc<Params>,
+    pub(super) clock: ClockRules,
+}
+
+/// The result of a match as it is exported. What is absent is not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MatchOutcome {
+    pub(super) scores: Vec<Vec<i64>>,
+    pub(super) forfeits: Option<Vec<Option<String>>>,
+    pub(super) bad_answers: Vec<i64>,
+    pub(super) transcript: Option<String>,
+}
+
+impl Expected {
+    /// How the first line of a record differs.
+    fn header_difference(&self, header: &Header) -> Option<String> {
+        let Self { number, bots, planned, .. } = self;
+        if let Some(Planned { seed, params, clock }) = planned {
+            if header.seed != *seed {
+                let found = header.seed;
+                return Some(format!(
+                    "match {number} has the seed {found}, the published seed gives {seed}"
+                ));
+            }
+            if let Some(difference) = params_difference(&header.params, params) {
+                return Some(format!("match {number} was played with {difference}"));
+            }
+            if header.clock != *clock {
+                let found = shown(&json(&header.clock));
+                let due = shown(&json(clock));
+                return Some(format!(
+                    "match {number} was played with the clock {found}, the tournament has {due}"
+                ));
+            }
+        }
+        let seated: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
+        let origin = if planned.is_some() { "the published seed" } else { MATCHES };
+        (seated != *bots).then(|| {
+            let (found, due) = (seated.join(", "), bots.join(", "));
+            format!("match {number} seats {found}, {origin} gives {due}")
+        })
+    }
+
+    /// How the result of a record that follows the rules differs from the exported one.
+    fn result_difference(&self, verified: &Verified) -> Option<String> {
+        let standings = &verified.standings;
+        let Some(result) = &self.result else {
+            let due = self.planned.is_some();
+            return due.then(|| format!("match {}: {MATCHES} has no result of it", self.number));
+        };
+        let scores: Vec<_> = standings.iter().map(|seat| seat.score.0.clone()).collect();
+        let forfeits: Vec<_> =
+            standings.iter().map(|seat| seat.forfeit.map(|kind| kind.word().to_owned())).collect();
+        let bad_answers: Vec<_> =
+            standings.iter().map(|seat| i64::from(seat.bad_answers)).collect();
+        let transcript = verified.transcript.to_string();
+        let counted = Some(&result.bad_answers).filter(|counts| !counts.is_empty());
+        let unlike = unlike("scores", &scores, Some(&result.scores))
+            .or_else(|| unlike("forfeits", &forfeits, result.forfeits.as_ref()))
+            .or_else(|| unlike("bad answers", &bad_answers, counted))
+            .or_else(|| unlike("transcript", &transcript, result.transcript.as_ref()));
+        unlike.map(|difference| format!("match {}: {difference}", self.number))
+    }
+}
+
+/// How a part of a result differs from what is exported.
+fn unlike<T: PartialEq + Debug>(what: &str, found: &T, exported: Option<&T>) -> Option<String> {
+    let exported = exported.filter(|exported| *exported != found)?;
+    Some(format!("its record gives the {what} {found:?}, {MATCHES} has {exported:?}"))
+}
+
+/// The first parameter that differs from what was to be played.
+fn params_difference(found: &Params, due: &Params) -> Option<String> {
+    if found == due {
+        return None;
+    }
+    if found.game() != due.game() {
+        return Some(format!("{}, the tournament plays {}", found.game(), due.game()));
+    }
+    let (found, due) = (json(found), json(due));
+    let mut keys = [&due, &found].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    let Some(key) = keys.find(|key| found.get(*key) != due.get(*key)) else {
+        return Some("other parameters than the tournament and its plan give".to_owned());
+    };
+    let value = |params: &Value| params.get(key).map_or("nothing".to_owned(), shown);
+    Some(format!("{key} = {}, the tournament and its plan give {}", value(&found), value(&due)))
+}
+
+fn json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A value in so many characters that it fits on a line.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// What the records of exports must show.
+#[derive(Debug, Default)]
+pub(super) struct Expectations {
+    of_records: HashMap<PathBuf, Expected>,
+    /// The folders of records of which each must be expected.
+    folders: HashSet<PathBuf>,
+}
+
+impl Expectations {
+    /// Adds the matches of an export.
+    pub(super) fn add(&mut self, export: &Path, expected: Vec<Expected>) {
+        let paths = expected.into_iter().map(|one| (record_path(export, one.number), one));
+        self.of_records.extend(paths);
+        self.folders.insert(export.join(RECORDS));
+    }
+
+    /// What is wrong with the beginning of a record.
+    pub(super) fn header_difference(&self, path: &Path) -> io::Result<Option<String>> {
+        let Some(expected) = self.of_records.get(path) else {
+            let due = path.parent().is_some_and(|folder| self.folders.contains(folder));
+            return Ok(due.then(|| "the edition has no match of this number".to_owned()));
+        };
+        let mut first = String::new();
+        BufReader::new(File::open(path)?).take(LONGEST_HEADER).read_line(&mut first)?;
+        // The replay reports a first line that is no header.
+        let header = serde_json::from_str::<Header>(&first).ok();
+        Ok(header.and_then(|header| expected.header_difference(&header)))
+    }
+
+    /// How the result of a record that follows the rules differs from the exported one.
+    pub(super) fn result_difference(&self, path: &Path, verified: &Verified) -> Option<String> {
+        self.of_records.get(path)?.result_difference(verified)
+    }
+}
