@@ -165,6 +165,9 @@ fn a_beacon_from_the_file_to_the_export() {
     let certificate = site.tell("tournament schedule plain --certificate");
     let origin = "seed: chosen by the organiser; no public beacon\n";
     assert!(certificate.contains(origin), "{certificate}");
+    let told = site.tell("tournament check plain");
+    let why = "not derived: the seed of plain is published when it is closed\n";
+    assert!(told.ends_with(why), "{told}");
     refused(&site.run("tournament beacon plain 1a17d"), 1, "plain names no beacon");
     site.tell("tournament close plain");
     boards_and_chips_are_compared(&site);
@@ -209,6 +212,7 @@ fn what_was_played_is_checked(site: &Site) {
     let told = site.tell("tournament check cup --records");
     assert!(told.contains("6 matches derived again from the published seed"), "{told}");
     assert!(told.contains("the seeds in 6 records"), "{told}");
+    assert!(told.starts_with("edition 3: "), "the official one: {told}");
     for edition in [1, 2] {
         let told = site.tell(&format!("tournament check cup --records --edition {edition}"));
         assert!(told.contains("the seeds in 6 records"), "{told}");

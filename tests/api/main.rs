@@ -85,7 +85,8 @@ fn answers_are_what_commands_print() {
     let printed = &home.up.json("tournament schedule cup --certificate")[0]["certificate"];
     let found = home.json(&format!("{cup}/certificate"));
     assert_eq!((&found["proved"], &found["matches"]), (&json!(true), &printed["matches"]));
-    let check = json!({"matches": 20, "differences": [], "derived": 0, "seed_differences": []});
+    let check = json!({"edition": 1, "matches": 20, "differences": [], "derived": 0,
+        "not_derived": "the seed of cup is published when it is closed", "seed_differences": []});
     assert_eq!(home.json(&format!("{cup}/check")), check);
     home.up.close();
 }

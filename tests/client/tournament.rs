@@ -101,8 +101,8 @@ fn standings_are_checked() {
     let nothing: [&str; 0] = [];
     assert_eq!(
         object,
-        json!({"matches": 380, "differences": ["ada: 47 points, not 46"], "derived": 0,
-            "records": 0, "seed_differences": nothing})
+        json!({"edition": null, "matches": 380, "differences": ["ada: 47 points, not 46"],
+            "derived": 0, "not_derived": null, "records": 0, "seed_differences": nothing})
     );
 }
 
@@ -114,6 +114,7 @@ fn plans_are_checked() {
             matches: 380,
             derived: 380,
             records: 12,
+            edition: 3,
             seed_differences,
             ..CheckEditionResponse::default()
         };
@@ -123,6 +124,15 @@ fn plans_are_checked() {
     let derived = "380 matches derived again from the published seed: the plan is as stored, and so \
         are the seeds in 12 records\n";
     assert!(told.ends_with(derived), "{told}");
+    assert!(told.starts_with("edition 3: 380 matches added up"), "{told}");
+    let check_none = CheckEditionResponse {
+        edition: 3,
+        not_derived: "its rules are of version 0".to_owned(),
+        ..CheckEditionResponse::default()
+    };
+    let none = Server::start(Script { check: check_none, ..board() });
+    let told = succeed(&none, &["tournament", "check", "finals"]);
+    assert!(told.ends_with("not derived: its rules are of version 0\n"), "{told}");
     let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals"]);
     fails(&output, 1, &["does not follow from the published seed"]);

@@ -66,8 +66,8 @@ impl Shared {
         with_records: bool,
         into: &mut CheckEditionResponse,
     ) -> Result<(), Status> {
-        // Another version of the rules may plan in another way.
-        if tournament.state == TournamentState::Open || edition.rules != RULES_VERSION {
+        if let Some(reason) = underivable(tournament, edition) {
+            into.not_derived = reason;
             return Ok(());
         }
         let (file, source) = self.read_source(tournament, edition).await?;
@@ -126,6 +126,21 @@ impl Shared {
             }
         }
     }
+}
+
+/// Why the matches of an edition cannot be derived again, if they cannot.
+fn underivable(tournament: &Tournament, edition: &Edition) -> Option<String> {
+    if tournament.state == TournamentState::Open {
+        return Some(format!("the seed of {} is published when it is closed", tournament.name));
+    }
+    // Another version of the rules may plan in another way.
+    (edition.rules != RULES_VERSION).then(|| {
+        format!(
+            "edition {} was planned by version {} of the rules, and this coordinator knows version \
+             {RULES_VERSION}; run `arbiter verify` of a program with that version on an export",
+            edition.number, edition.rules
+        )
+    })
 }
 
 /// The seed in the first line of a compressed record.

@@ -181,8 +181,15 @@ impl TournamentService for Shared {
     ) -> Result<Response<CheckEditionResponse>, Status> {
         let viewer = self.viewer(&request).await?;
         let CheckEditionRequest { tournament, edition, records } = request.into_inner();
+        let found = self.tournament(&tournament).await?;
+        // What counts of a tournament that is over is its official edition; a newer one may have
+        // been cancelled.
+        let which = match found.state {
+            TournamentState::Open => Which::Newest,
+            TournamentState::Closed | TournamentState::Cancelled => Which::Official,
+        };
         let board = v1::Board { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest, &viewer).await?;
+        let (edition, _) = self.edition_of(Some(board), which, &viewer).await?;
         if records && !viewer.organises() {
             let error = "the seeds of all records are compared for organisers";
             return Err(Status::permission_denied(error));
@@ -191,8 +198,13 @@ impl TournamentService for Shared {
         let differences = self.queue.check(edition.id).await.map_err(database)?;
         let matches = editions::counted(&self.pool, edition.id).await.map_err(database)?;
         let differences = differences.iter().map(ToString::to_string).collect();
-        let mut checked =
-            CheckEditionResponse { matches, differences, ..CheckEditionResponse::default() };
+        let number = edition.number;
+        let mut checked = CheckEditionResponse {
+            matches,
+            differences,
+            edition: number,
+            ..CheckEditionResponse::default()
+        };
         let tournament = tournaments::of_edition(&self.pool, edition.id).await.map_err(database)?;
         self.check_seeds(&tournament, &edition, records, &mut checked).await?;
         Ok(Response::new(checked))

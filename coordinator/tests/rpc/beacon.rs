@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use arbiter_coordinator::access::Role;
+use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::{
     CheckEditionRequest, CloseTournamentRequest, CreateTournamentRequest, GetEditionSourceRequest,
     GiveBeaconRequest, ListMatchesRequest, ReinstateBotRequest, WatchEditionRequest,
@@ -65,6 +66,7 @@ async fn what_follows_from_a_beacon_is_checked() {
     organiser().close_tournament(close).await.unwrap();
 
     assert_eq!(server.check_seeds(true).await, (3, 3, Vec::new()));
+    server.check_covers_the_official_edition().await;
     let list = ListMatchesRequest {
         tournament: "cup".to_owned(),
         edition: Some(2),
@@ -174,6 +176,36 @@ impl Server {
         let check = self.tournaments(Some(Role::Organiser)).check_edition(check).await;
         let check = check.unwrap().into_inner();
         (check.derived, check.records, check.seed_differences)
+    }
+
+    /// A newer edition that was cancelled is not the one that counts; and a check that derives
+    /// nothing says why.
+    async fn check_covers_the_official_edition(&self) {
+        let pool = &self.database.pool;
+        let check = async || {
+            let tournament = "cup".to_owned();
+            let check = CheckEditionRequest { tournament, edition: None, records: false };
+            self.tournaments(None).check_edition(check).await.unwrap().into_inner()
+        };
+        let newer =
+            "INSERT INTO editions (tournament, number, components, state, rules, created_at,
+                ended_at)
+            SELECT tournament, 3, components, 'cancelled', rules, created_at, ended_at
+            FROM editions WHERE number = 2";
+        sqlx::query(newer).execute(pool).await.unwrap();
+        let found = check().await;
+        assert_eq!((found.edition, found.derived, &found.not_derived[..]), (2, 3, ""));
+        sqlx::query("DELETE FROM editions WHERE number = 3").execute(pool).await.unwrap();
+        let rules = async |version: &'static str| {
+            let change = "UPDATE editions SET rules = $1 WHERE number = 2";
+            sqlx::query(change).bind(version).execute(pool).await.unwrap();
+        };
+        rules("0").await;
+        let found = check().await;
+        assert_eq!((found.edition, found.derived), (2, 0));
+        let told = "edition 2 was planned by version 0 of the rules";
+        assert!(found.not_derived.starts_with(told), "{found:?}");
+        rules(RULES_VERSION).await;
     }
 
     /// Changes what is stored of the tournament, one thing after the other, and sees each found.

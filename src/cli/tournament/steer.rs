@@ -12,7 +12,7 @@ use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
 use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Output, hex, matches};
+use crate::cli::output::{Output, hex, matches, printable};
 
 /// Which tournament, and how the answer is printed.
 #[derive(Debug, Args)]
@@ -123,9 +123,10 @@ impl Close {
 /// Compute the standings of an edition anew from all reports; exit code 1 if they differ.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Once the tournament is over, its plan is computed anew too, from the seed \
-that is published
-then and the value of its beacon: who meets whom in which seats, and the seed of each match.
+    after_help = "Once the tournament is over, the plan of its official edition is computed anew \
+too, from the
+seed that is published then and the value of its beacon: who meets whom in which seats, and the seed
+of each match. A line says so where that is not possible.
 
 Examples:
   arbiter tournament check finals
@@ -135,7 +136,8 @@ Examples:
 pub(super) struct Check {
     #[command(flatten)]
     which: Which,
-    /// The edition; the newest if it is not given.
+    /// The edition. If it is not given: the official one of a tournament that is over, and the
+    /// newest of one that is open.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
     /// Compare the seed in the record of each match too, once the tournament is over: for
@@ -157,20 +159,30 @@ impl Check {
         let mut out = Output::new();
         if json {
             out.json(&json!({
+                "edition": (found.edition > 0).then_some(found.edition),
                 "matches": found.matches,
                 "differences": differences,
                 "derived": found.derived,
+                "not_derived": (!found.not_derived.is_empty()).then_some(&found.not_derived),
                 "records": found.records,
                 "seed_differences": seeds,
             }))?;
         } else {
             differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
-            let added = matches(found.matches);
+            // Coordinators of the version before do not say which edition it was.
+            let edition = match found.edition {
+                0 => String::new(),
+                number => format!("edition {number}: "),
+            };
+            let added = format!("{edition}{}", matches(found.matches));
             if differences.is_empty() {
                 out.line(&format!("{added} added up: the standings are what the reports say"))?;
             }
             if found.derived > 0 && seeds.is_empty() {
                 out.line(&derived(&found))?;
+            }
+            if !found.not_derived.is_empty() {
+                out.line(&format!("not derived: {}", printable(&found.not_derived)))?;
             }
         }
         out.flush()?;

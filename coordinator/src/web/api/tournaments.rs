@@ -435,7 +435,8 @@ impl Question for GetEstimate {
 pub(super) struct GetCheck {
     /// The tournament's name.
     tournament: String,
-    /// The edition's number; the newest if it is not given.
+    /// The edition's number. If it is not given: the official one of a tournament that is over, and
+    /// the newest of one that is open.
     #[serde(default)]
     edition: Option<i32>,
 }
@@ -443,12 +444,16 @@ pub(super) struct GetCheck {
 /// Whether standings are what the reports say.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Check {
+    /// The number of the edition that was checked.
+    edition: i32,
     /// Matches that were added up.
     matches: i64,
     /// One line for each bot whose sums differ; none if all is well.
     differences: Vec<String>,
     /// Matches that were derived again from the published seed; 0 until the tournament is over.
     derived: i64,
+    /// Why no match was derived again.
+    not_derived: Option<String>,
     /// One line for each place where the stored plan differs from that; none if all is well.
     seed_differences: Vec<String>,
 }
@@ -461,8 +466,14 @@ impl Question for GetCheck {
     async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
         let Self { tournament, edition } = self;
         let asked = asker.ask(v1::CheckEditionRequest { tournament, edition, records: false });
-        let v1::CheckEditionResponse { matches, differences, derived, seed_differences, .. } =
-            asker.shared.check_edition(asked).await?.into_inner();
-        Ok(Check { matches, differences, derived, seed_differences })
+        let found = asker.shared.check_edition(asked).await?.into_inner();
+        Ok(Check {
+            edition: found.edition,
+            matches: found.matches,
+            differences: found.differences,
+            derived: found.derived,
+            not_derived: said(found.not_derived),
+            seed_differences: found.seed_differences,
+        })
     }
 }
