@@ -181,6 +181,12 @@ fn boards_and_chips_are_compared(site: &Site) {
     for (game, lines, key) in [("bitwa", boards, "board"), ("blackjack", episodes, "chips")] {
         site.create_game(game, game, lines);
         site.play(game);
+        if game == "blackjack" {
+            let certificate = site.tell("tournament schedule blackjack --certificate");
+            assert!(certificate.contains("3 bots; balance not certified: "), "{certificate}");
+            let origin = "seed: chosen by the organiser; no public beacon\n";
+            assert!(certificate.ends_with(origin), "{certificate}");
+        }
         site.tell(&format!("tournament close {game}"));
         let to = site.bots.path().join(format!("export-{game}"));
         let export = format!("tournament export {game} --records --out");

@@ -300,6 +300,36 @@ async fn editions_are_certified_and_estimated() {
     server.stop().await;
 }
 
+/// Where nothing can be counted, the certificate says so, and where the seed comes from.
+#[tokio::test]
+async fn episodes_have_a_certificate_of_their_seed() {
+    let server = Server::start().await;
+    let mut organiser = server.tournaments(Some(Role::Organiser));
+    for (name, beacon) in [("plain", ""), ("cup", "beacon = \"block 900000\"\n")] {
+        let file = format!(
+            "name = \"{name}\"\ngame = \"blackjack\"\n{beacon}[submissions]\n\
+             closes = \"2999-01-01T00:00:00Z\"\n"
+        );
+        organiser.create_tournament(CreateTournamentRequest { file }).await.unwrap();
+        for bot in ["one", "two", "three"] {
+            server.submit(Role::Organiser, name, bot, true, b"a bundle").await.unwrap();
+        }
+        let named = (!beacon.is_empty()).then_some("block 900000");
+        for edition in [0, 1] {
+            if edition == 1 {
+                server.edition(name).await;
+            }
+            let certify =
+                CertifyEditionRequest { tournament: name.to_owned(), ..Default::default() };
+            let found = organiser.certify_edition(certify).await.unwrap().into_inner();
+            assert_eq!((found.edition, found.bots), (edition, 3));
+            assert!(found.not_counted.contains("nothing about how often pairs meet"), "{found:?}");
+            assert_eq!(found.beacon.as_ref().map(|beacon| &beacon.name[..]), named);
+        }
+    }
+    server.stop().await;
+}
+
 /// Plays an edition of tables of four, in which `b1` gives 60 points to `b0` whenever they meet.
 async fn play_with_colluders(server: &Server, matches: i64) {
     let mut worker = Worker::new(server, "player").await;

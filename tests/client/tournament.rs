@@ -321,3 +321,26 @@ fn a_coordinator_certifies_and_estimates() {
     let output = run(&server, &with(&["--certificate"]));
     fails(&output, 1, &["not balanced", "matches: 9, not 10"]);
 }
+
+/// The certificate of a plan whose balance is not counted says so, and where the seed comes from.
+#[test]
+fn a_certificate_without_numbers_names_the_seed() {
+    let with = |more: &[&'static str]| [&["tournament", "schedule", "finals"], more].concat();
+    let uncounted = Certificate {
+        edition: 2,
+        bots: 12,
+        not_counted: "rounds follow from results".into(),
+        ..Certificate::default()
+    };
+    let server = Server::start(Script { certificate: uncounted, ..board() });
+    let told = succeed(&server, &with(&["--certificate"]));
+    assert_eq!(
+        told,
+        "edition 2 of finals\n12 bots; balance not certified: rounds follow from results\n\
+         seed: chosen by the organiser; no public beacon\n"
+    );
+    let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
+    let expected = json!({"bots": 12, "matches": 0, "proved": null, "edition": 2, "plan": null,
+        "not_counted": "rounds follow from results", "beacon": null});
+    assert_eq!(line, &expected);
+}

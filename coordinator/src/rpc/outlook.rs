@@ -111,20 +111,23 @@ impl Shared {
         let mut db = self.pool.acquire().await.map_err(database)?;
         let next = Next::plan(&mut db, tournament, design).await.map_err(open_error)?;
         drop(db);
-        countable(next.field().bots())?;
-        let count = move || -> Result<Counted, Status> {
+        let bots = next.field().bots();
+        if let Some(reason) = uncountable(bots) {
+            return Ok(not_counted((0, next.told()), (bots, 0, 0), reason));
+        }
+        let count = move || -> Result<v1::Certificate, Status> {
             let field = next.field();
             let Plan::Matches(planned) = next.matches().map_err(open_error)? else {
-                return Err(unlisted());
+                return Ok(not_counted((0, next.told()), (bots, 0, 0), EPISODES.to_owned()));
             };
             let (claim, seats) = (planned.claim(), planned.seats());
             let counted = Certificate::count_apart(field.bots(), seats, field.owners(), planned);
             let certificate = counted.map_err(|broken| impossible(&broken))?;
             let broken = certificate.prove(&claim).err();
-            Ok(Counted { edition: 0, plan: next.told(), certificate, broken })
+            Ok(Counted { edition: 0, plan: next.told(), certificate, broken }.message())
         };
         let counted = tokio::task::spawn_blocking(count).await;
-        counted.map_err(|_| Status::unavailable("the coordinator stops"))?.map(Counted::message)
+        counted.map_err(|_| Status::unavailable("the coordinator stops"))?
     }
 
     async fn certify_stored(
@@ -135,9 +138,18 @@ impl Shared {
         let mut db = self.pool.acquire().await.map_err(database)?;
         let promise = forecast::promise(&mut db, tournament, edition.id).await;
         let promise = promise.map_err(open_error)?;
-        let claim: Claim = promise.claim.ok_or_else(unlisted)?;
-        countable(promise.field.bots())?;
         let field = &promise.field;
+        let size = (field.bots(), promise.seats, edition.matches.unsigned_abs());
+        let claim: Claim = match (promise.claim, uncountable(field.bots())) {
+            (Some(claim), None) => claim,
+            (None, _) => {
+                let reason = EPISODES.to_owned();
+                return Ok(not_counted((edition.number, promise.plan), size, reason));
+            }
+            (Some(_), Some(reason)) => {
+                return Ok(not_counted((edition.number, promise.plan), size, reason));
+            }
+        };
         let mut counter = Counter::apart(field.bots(), promise.seats, field.owners());
         let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
         seen.map_err(database)?.map_err(|broken| impossible(&broken))?;
@@ -206,7 +218,27 @@ impl Counted {
             side_spread: certificate.side_spread,
             broken: broken.map(|broken| broken.to_string()).unwrap_or_default(),
             beacon: None,
+            not_counted: String::new(),
         }
+    }
+}
+
+/// The certificate of a plan whose balance is not counted: it says where the seed comes from, as that
+/// of any plan does. `size` is bots, seats and matches, as far as they are known.
+fn not_counted(
+    (edition, plan): (i32, Option<String>),
+    size: (usize, usize, u64),
+    reason: String,
+) -> v1::Certificate {
+    let (bots, seats, matches) = size;
+    v1::Certificate {
+        edition,
+        plan: plan.unwrap_or_default(),
+        bots: u32::try_from(bots).unwrap_or(u32::MAX),
+        seats: u32::try_from(seats).unwrap_or(u32::MAX),
+        matches,
+        not_counted: reason,
+        ..v1::Certificate::default()
     }
 }
 
@@ -230,22 +262,18 @@ fn design(fresh: bool) -> Design {
     if fresh { Design::Fresh } else { Design::Grown }
 }
 
-/// Whether the pairs of so many bots are counted for anybody who asks.
-fn countable(bots: usize) -> Result<(), Status> {
-    if bots <= MOST_KNOWN {
-        return Ok(());
-    }
-    let error = format!(
-        "the meetings of {bots} bots are not counted here, at most {MOST_KNOWN}; count them with \
-         arbiter tournament schedule --dry-run --certificate"
-    );
-    Err(Status::failed_precondition(error))
-}
+/// Why nothing is counted of episodes.
+const EPISODES: &str = "each round of an episode follows from the results of the one before, so its \
+    plan promises nothing about how often pairs meet";
 
-fn unlisted() -> Status {
-    Status::failed_precondition(
-        "episodes have no matches to count: each round follows from the one before",
-    )
+/// Why the meetings of so many bots are not counted for anybody who asks, if they are too many.
+fn uncountable(bots: usize) -> Option<String> {
+    (bots > MOST_KNOWN).then(|| {
+        format!(
+            "the meetings of {bots} bots are not counted here, at most {MOST_KNOWN}; count them \
+             with arbiter tournament schedule --dry-run --certificate"
+        )
+    })
 }
 
 fn impossible(broken: &Broken) -> Status {

@@ -132,6 +132,7 @@ pub(super) async fn schedule(
     let more = planned.len() > MATCHES as usize;
     planned.truncate(MATCHES as usize);
     let last = planned.last().filter(|_| more).map(|planned| planned.number.0);
+    let beacon = shared.beacon_of(&tournament).await?;
     let title = format!("{tournament}: schedule");
     let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
@@ -144,6 +145,7 @@ pub(super) async fn schedule(
         @if let Some(certificate) = &certificate { (certified(certificate)) }
         @if !counted && edition.matches > 0 {
             p { "Its balance is counted by " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
+            p { (seed_origin(beacon.as_ref(), edition.number)) }
         }
         (counts(&tournament, &roster, &seats))
         h2 { "Matches" }
@@ -179,6 +181,15 @@ async fn certificate(
 }
 
 fn certified(told: &v1::Certificate) -> Markup {
+    if !told.not_counted.is_empty() {
+        return html! {
+            section.certificate aria-labelledby="certificate" {
+                h2 #certificate { "Certificate" }
+                p { strong { "Balance not certified" } ": " (told.not_counted) "." }
+                p { (seed_origin(told.beacon.as_ref(), told.edition)) }
+            }
+        };
+    }
     html! {
         section.certificate aria-labelledby="certificate" {
             h2 #certificate { "Certificate" }

@@ -36,11 +36,17 @@ impl Which<'_> {
         let answer = client.run(async |server| {
             Ok(server.tournaments().certify_edition(request).await?.into_inner())
         })?;
+        let counted = answer.not_counted.is_empty();
         let certificate = counted_certificate(&answer);
         let mut out = Output::new();
         if self.json {
-            let mut object = certificate_json(&certificate);
-            object["proved"] = json!(answer.broken.is_empty());
+            let mut object = if counted {
+                certificate_json(&certificate)
+            } else {
+                json!({ "bots": answer.bots, "matches": answer.matches })
+            };
+            object["proved"] = json!(counted.then_some(answer.broken.is_empty()));
+            object["not_counted"] = json!((!counted).then(|| printable(&answer.not_counted)));
             object["edition"] = json!((answer.edition > 0).then_some(answer.edition));
             object["plan"] = json!(told(&answer.plan));
             object["beacon"] = beacon_json(answer.beacon.as_ref());
@@ -52,9 +58,14 @@ impl Which<'_> {
             };
             let plan = told(&answer.plan).map(|plan| format!(", {plan}")).unwrap_or_default();
             out.line(&format!("{what}{plan}"))?;
-            certificate.to_string().lines().try_for_each(|line| out.line(line))?;
+            if counted {
+                certificate.to_string().lines().try_for_each(|line| out.line(line))?;
+            } else {
+                let reason = printable(&answer.not_counted);
+                out.line(&format!("{} bots; balance not certified: {reason}", answer.bots))?;
+            }
             out.line(&seed_origin(answer.beacon.as_ref(), answer.edition))?;
-            if answer.broken.is_empty() {
+            if counted && answer.broken.is_empty() {
                 out.line("proved: all as promised")?;
             }
         }

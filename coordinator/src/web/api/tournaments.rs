@@ -306,6 +306,8 @@ pub(super) struct Certificate {
     side_spread: Option<u32>,
     /// The public beacon of the tournament; null if its organiser alone chose the seed.
     beacon: Option<Beacon>,
+    /// Why meetings and seats were not counted; then their numbers are 0 and nothing is proved.
+    not_counted: Option<String>,
     /// Whether all is as promised.
     proved: bool,
     /// The first promise that is broken.
@@ -340,7 +342,8 @@ impl From<v1::Certificate> for Certificate {
             seat_spread: found.seat_spread,
             side_spread: found.side_spread,
             beacon: found.beacon.map(Beacon::from),
-            proved: found.broken.is_empty(),
+            proved: found.broken.is_empty() && found.not_counted.is_empty(),
+            not_counted: said(found.not_counted),
             broken: said(found.broken),
         }
     }
