@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sys;
 use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, give, instruction, search};
-use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, UMASK, UTIMENSAT};
+use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, SETPRIORITY, UMASK, UTIMENSAT};
 use shared::{
     ABSENT, FCNTL, GETSOCKOPT, IOCTL, IOCTL_NETWORK, MSYNC, PRETENDED, SETSOCKOPT, VECTOR_FLAGS,
 };
@@ -344,6 +344,7 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         (libc::SYS_fcntl, &FCNTL),
         (libc::SYS_prlimit64, &PRLIMIT),
         (libc::SYS_personality, &PERSONALITY),
+        (libc::SYS_setpriority, &SETPRIORITY),
         (libc::SYS_prctl, if lacks.freezer { &PRCTL_ASLEEP } else { &PRCTL }),
         (libc::SYS_preadv2, &VECTOR_FLAGS),
         (libc::SYS_pwritev2, &VECTOR_FLAGS),
@@ -518,6 +519,9 @@ mod tests {
         assert_eq!((advice(4), advice(22) == ALLOW, advice(23) == ALLOW), (ALLOW, false, false));
         let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
+        let priority = |kind: u64, of: u64| verdict(libc::SYS_setpriority, [kind, of, 19, 0, 0, 0]);
+        assert_eq!([priority(0, 0), priority(0, 1), priority(0, 77)], [ALLOW, EPERM, EPERM]);
+        assert_eq!([priority(1, 0), priority(2, 0), priority(2, 1000)], [EPERM; 3]);
         let asked = |level, option| verdict(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
         // Cookies of a socket and of its namespace; then the kind, and an option of TCP.
         assert_eq!([asked(1, 57), asked(1, 71)], [ENOPROTOOPT; 2]);

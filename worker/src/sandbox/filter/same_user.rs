@@ -1,5 +1,5 @@
 //! Calls by which a bot that is the worker's own user could reach what is not its own: files named by
-//! a path, which Landlock does not protect from changes of mode, owner and times, and priorities.
+//! a path, which Landlock does not protect from changes of mode, owner and times, and other processes' priorities.
 
 use libc::c_long;
 
@@ -8,9 +8,8 @@ use super::{Case, DENIED, Question, Verdict};
 /// `fchmodat2`, which has the same number everywhere.
 const FCHMODAT2: c_long = 452;
 
-/// What changes a file that is named by a path, and Landlock does not mediate, and what changes the
-/// priority of any process: refused where bots are the worker's user. Through a descriptor a bot
-/// changes what it could open, its own files.
+/// What changes a file that is named by a path, and Landlock does not mediate: refused where bots are
+/// the worker's user. Through a descriptor a bot changes what it could open, its own files.
 pub(super) const REACHES: &[c_long] = &[
     libc::SYS_fchmodat,
     FCHMODAT2,
@@ -21,7 +20,6 @@ pub(super) const REACHES: &[c_long] = &[
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     libc::SYS_truncate,
-    libc::SYS_setpriority,
 ];
 
 /// The same, of calls that only this kind of machine has.
@@ -46,6 +44,25 @@ pub(super) const UTIMENSAT: Question = Question {
         cases: &[(Case::Is(0), Verdict::Allow)],
         otherwise: DENIED,
     }),
+};
+
+/// One process, or the caller; `libc` has it in two types.
+const PRIO_PROCESS: u32 = 0;
+
+/// A caller's own thread, by the number zero, and none by its own number. Where bots are the user of
+/// their jail's first process they could slow that one down, which stops them and watches their
+/// memory.
+pub(super) const SETPRIORITY: Question = Question {
+    argument: 0,
+    cases: &[(
+        Case::Is(PRIO_PROCESS),
+        Verdict::Ask(&Question {
+            argument: 1,
+            cases: &[(Case::Is(0), Verdict::Allow)],
+            otherwise: DENIED,
+        }),
+    )],
+    otherwise: DENIED,
 };
 
 /// What an owner needs to read a directory, in order to remove what is in it.
