@@ -2,10 +2,11 @@
 //! group counts that.
 //!
 //! It looks through a view of the jail's processes that is its own, mounted nowhere, in which no
-//! process can hide. Memory is counted as it is mapped: first what every process has, which is
-//! quick and counts twice what two processes share; only if that is more than they may have, the
-//! proportional share of each, which walks through its pages. What is in files, and what changes
-//! between two looks, escapes: this is best effort, and called so.
+//! process can hide. Memory is counted as it is mapped, with the tables that map it: first what every
+//! process has, which is quick and counts twice what two processes share; only if that is more than
+//! they may have, the proportional share of each, which walks through its pages. What is in files,
+//! what the kernel notes for each map, and what changes between two looks, escapes: this is best
+//! effort, and called so.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -54,7 +55,8 @@ impl Watch {
     /// Whether the processes of the jail have more memory than `most`, and how much: for those
     /// that are not above it, at the most.
     pub(super) fn memory(&self, most: Bytes) -> (bool, Bytes) {
-        let resident = self.sum(|pid| self.resident(pid).unwrap_or(0));
+        let resident =
+            self.sum(|pid| self.status(pid).map_or(0, |(memory, tables)| memory + tables));
         if resident <= most.0 {
             return (false, Bytes(resident));
         }
@@ -62,7 +64,8 @@ impl Watch {
         let share = |pid| {
             // A bot that maps its memory over and over is not looked at for ever.
             let share = if began.elapsed() < LOOKING { self.share(pid) } else { None };
-            share.or_else(|| self.resident(pid)).unwrap_or(0)
+            // Tables are a process's own. One page can be mapped so often that they take far more.
+            self.status(pid).map_or(0, |(memory, tables)| share.unwrap_or(memory) + tables)
         };
         let shares = self.sum(share);
         (shares > most.0, Bytes(shares))
@@ -123,18 +126,16 @@ impl Watch {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What a process has of memory, in bytes.
-    fn resident(&self, pid: libc::pid_t) -> Option<u64> {
-        let pages: u64 = self.read(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
-        Some(pages * rustix::param::page_size() as u64)
+    /// What a process has of memory, and what the kernel has in tables to map it, in bytes. One that
+    /// has ended has neither.
+    fn status(&self, pid: libc::pid_t) -> Option<(u64, u64)> {
+        let text = self.read(pid, "status")?;
+        Some((kibibytes(&text, "VmRSS:")?, kibibytes(&text, "VmPTE:")?))
     }
 
     /// What a process has, each page divided by the number of those who have it.
     fn share(&self, pid: libc::pid_t) -> Option<u64> {
-        let text = self.read(pid, "smaps_rollup")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-        let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-        Some(kibibytes << 10)
+        kibibytes(&self.read(pid, "smaps_rollup")?, "Pss:")
     }
 
     /// The processor time of children that a process waited for.
@@ -146,5 +147,25 @@ impl Watch {
         let ticks: i64 = ticks.sum::<Result<_, _>>().ok()?;
         let each = 1_000_000 / i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
         Some(Micros(ticks * each))
+    }
+}
+
+/// The amount in the line of `text` that begins with `name`, in bytes.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_found_by_name() {
+        let text = "Name:\tVmPTE:\nVmRSS:\t    1024 kB\nVmPTE:\t      44 kB\n";
+        assert_eq!(kibibytes(text, "VmRSS:"), Some(1 << 20));
+        assert_eq!(kibibytes(text, "VmPTE:"), Some(44 << 10));
+        assert_eq!(kibibytes("Name:\tx\n", "VmPTE:"), None);
     }
 }
