@@ -111,6 +111,11 @@ impl Children {
         self.live.iter().for_each(|pid| sys::signal_group(*pid, signal));
     }
 
+    /// Those that were started here and are not known to have ended.
+    pub(super) fn live(&self) -> &[libc::pid_t] {
+        &self.live
+    }
+
     /// Whether all have ended. Their numbers stay theirs.
     pub(super) fn are_dead(&self) -> bool {
         self.live.iter().all(|pid| sys::has_ended(*pid))

@@ -443,18 +443,20 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Lets what is dying in the group do so on any processor, and there come after everybody else.
-    pub(super) fn step_back(&self) {
+    /// Lets what is dying in the group do so on any processor, and there after everything else:
+    /// whether all of it does. Where there is no group there is nothing that could.
+    pub(super) fn step_back(&self) -> bool {
+        let mut is_idle = false;
         for path in &self.paths {
             // Only the new hierarchy has this file, with the processor's controller.
-            let _not_there = write(&path.join("cpu.idle"), b"1");
+            is_idle |= write(&path.join("cpu.idle"), b"1").is_ok();
         }
-        let Some(path) = self.paths.first() else { return };
+        let Some(path) = self.paths.first() else { return false };
         let threads = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
-        for thread in threads.iter().flatten().flat_map(|text| text.lines()) {
-            // One may be gone in the meantime.
-            thread.parse().into_iter().for_each(sys::step_back);
-        }
+        let threads = threads.iter().flatten().flat_map(|text| text.lines());
+        let threads = threads.filter_map(|thread| thread.parse().ok());
+        let all = threads.map(sys::step_back).fold(true, |all, one| all & one);
+        is_idle || all
     }
 }
 

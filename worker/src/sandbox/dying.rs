@@ -23,7 +23,7 @@ use super::walls::Cell;
 const EVERY: Duration = Duration::from_millis(20);
 
 /// After this time something must be wrong with the machine.
-const STRANGE: Duration = Duration::from_secs(300);
+pub(super) const STRANGE: Duration = Duration::from_secs(300);
 
 /// What a jail left.
 #[derive(Debug, Default)]
@@ -184,7 +184,9 @@ impl Grave {
                 self.told = true;
                 warn!(%error, seconds, "something of a match is still there; its slot waits");
             }
-            Err(_) => self.remains.cgroup.iter().for_each(Cgroup::step_back),
+            Err(_) => {
+                let _all = self.remains.cgroup.as_ref().is_some_and(Cgroup::step_back);
+            }
         }
         removed.is_err()
     }

@@ -1,6 +1,7 @@
 //! One seat of one match: everything that its bot has and runs.
 
 mod attribution;
+mod motion;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use super::process::{Exit, NoStart, Process, Stdin};
 use super::walls::{Cell, Walls};
 use super::wire::{Answer, Settlement, Task};
 use crate::fault::Fault;
+use motion::{Motion, SLOWNESS};
 
 /// What peaks of memory are told in.
 const MEGABYTE: u64 = 1_000_000;
@@ -40,20 +42,6 @@ enum Inside {
     Cell(Cell),
     /// A fence, or nothing, around processes of ours in a directory.
     Yard(Children, PathBuf, Option<Restraint>),
-}
-
-/// Whether what is in a jail runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Motion {
-    Running,
-    /// It was told to stop.
-    Stopping,
-    /// It stands.
-    Resting,
-    /// It was killed, and may be on its way out.
-    Dying,
-    /// It is gone, or dies in its own time.
-    Dead,
 }
 
 /// What closing a jail came to.
@@ -79,6 +67,8 @@ pub struct Jail {
     /// How many kills for memory were told.
     kills: u64,
     motion: Motion,
+    /// For how long it may still be slow to stop, in this match.
+    slowness_left: Duration,
     /// Whether it was killed since it would not stop, or its processes would not end.
     is_stuck: bool,
     /// Whether a program of the bot was started here: what is found since may be its doing.
@@ -232,6 +222,7 @@ impl Jail {
             ponder,
             kills: 0,
             motion: Motion::Running,
+            slowness_left: SLOWNESS,
             is_stuck: false,
             was_used: false,
             closed: false,
@@ -349,122 +340,6 @@ impl Jail {
         }
     }
 
-    /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: it
-    /// stands, and what it used is exact, after [`Jail::settle`] alone.
-    ///
-    /// # Errors
-    /// A fault if it cannot be told to.
-    pub fn rest(&mut self) -> Result<(), Fault> {
-        if self.ponder == Ponder::Allow || self.motion != Motion::Running {
-            return Ok(());
-        }
-        self.stop()
-    }
-
-    /// Lets a bot that rests go on.
-    ///
-    /// # Errors
-    /// A fault if it cannot.
-    pub fn wake(&mut self) -> Result<(), Fault> {
-        match (self.motion, &self.inside) {
-            (Motion::Running, _) | (Motion::Dying | Motion::Dead, Inside::Cell(_)) => Ok(()),
-            _ => self.thaw(),
-        }
-    }
-
-    /// Stops everything that runs here, and waits until it stands: whether it does.
-    ///
-    /// # Errors
-    /// As [`Jail::settle`].
-    pub fn freeze(&mut self) -> Result<bool, Fault> {
-        self.stop()?;
-        self.settle()
-    }
-
-    fn stop(&mut self) -> Result<(), Fault> {
-        self.motion = Motion::Stopping;
-        match (&self.cgroup, &self.inside) {
-            (Some(cgroup), _) if cgroup.freezes() => cgroup.freeze(),
-            (_, Inside::Cell(cell)) => cell.ask(&Task::Stop).map(drop),
-            (_, Inside::Yard(children, ..)) => {
-                children.signal(libc::SIGSTOP);
-                Ok(())
-            }
-        }
-    }
-
-    /// Waits until what was told to stop is seen to stand, and what was killed to be gone: then
-    /// nothing of the bot takes a turn from others. One that does not stop within its time is
-    /// killed, and false is what comes back. What then still dies does so after everybody else's
-    /// turn.
-    ///
-    /// # Errors
-    /// A fault if that cannot be found out.
-    pub fn settle(&mut self) -> Result<bool, Fault> {
-        let stands = match self.motion {
-            Motion::Stopping => wait_until(GRACE, || self.stands())?,
-            Motion::Dying => true,
-            Motion::Running | Motion::Resting | Motion::Dead => return Ok(true),
-        };
-        if stands && self.motion == Motion::Stopping {
-            self.motion = Motion::Resting;
-            return Ok(true);
-        }
-        if !stands {
-            self.is_stuck = true;
-            self.kill();
-        }
-        self.motion = Motion::Dead;
-        if !self.is_gone_within(SOON) {
-            self.cgroup.iter().for_each(Cgroup::step_back);
-            self.is_gone_within(GRACE);
-        }
-        Ok(stands)
-    }
-
-    /// Whether everything stands, as far as that can be seen.
-    fn stands(&self) -> Result<bool, Fault> {
-        match (&self.cgroup, &self.inside) {
-            (Some(cgroup), _) if cgroup.freezes() => Ok(cgroup.stands()),
-            (_, Inside::Cell(cell)) => cell.is(&Task::Look),
-            (_, Inside::Yard(..)) => Ok(true),
-        }
-    }
-
-    /// Whether it was killed since it would not stop, or since what it ran would not end.
-    pub fn is_stuck(&self) -> bool {
-        self.is_stuck
-    }
-
-    /// Waits for what was killed: whether it is gone.
-    fn is_gone_within(&self, limit: Duration) -> bool {
-        match &self.inside {
-            Inside::Cell(cell) => cell.is_gone_within(limit),
-            Inside::Yard(children, ..) => {
-                // Only the group knows the children of children, where they have no namespace.
-                let is_empty = || self.cgroup.as_ref().is_none_or(Cgroup::is_empty);
-                let is_gone = || children.are_dead() && is_empty();
-                wait_until(limit, || Ok(is_gone())).is_ok_and(|gone| gone)
-            }
-        }
-    }
-
-    /// Lets everything go on.
-    ///
-    /// # Errors
-    /// A fault if it cannot.
-    pub fn thaw(&mut self) -> Result<(), Fault> {
-        self.motion = Motion::Running;
-        match (&self.cgroup, &self.inside) {
-            (Some(cgroup), _) if cgroup.freezes() => cgroup.thaw(),
-            (_, Inside::Cell(cell)) => cell.ask(&Task::Continue).map(drop),
-            (_, Inside::Yard(children, ..)) => {
-                children.signal(libc::SIGCONT);
-                Ok(())
-            }
-        }
-    }
-
     /// Takes the exit of a process if it has ended.
     pub fn reap(&mut self, process: &mut Process) -> Option<Exit> {
         let (exit, used) = process.reap()?;
@@ -535,7 +410,7 @@ impl Jail {
         self.kill();
         let mut gone = self.is_gone_within(SOON);
         if !gone {
-            self.cgroup.iter().for_each(Cgroup::step_back);
+            self.step_back();
             gone = self.is_gone_within(PATIENCE);
         }
         // The dead change nothing any more.

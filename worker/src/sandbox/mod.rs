@@ -35,6 +35,7 @@ mod bare;
 mod canary;
 mod cgroup;
 mod covers;
+mod descendants;
 mod doctor;
 mod door;
 pub mod dying;

@@ -425,16 +425,20 @@ pub(super) fn go_first(yes: bool) -> io::Result<()> {
     }
 }
 
-/// Lets a thread run on any processor, after every other that wants to.
-pub(super) fn step_back(thread: libc::pid_t) {
+/// Lets a thread run on any processor, after every other that wants to: whether it does, or is gone.
+pub(super) fn step_back(thread: libc::pid_t) -> bool {
     let all = processors(&[]);
     // SAFETY: the values outlive the calls, an all-zero one of the plain structure is valid, and a
     // thread that is gone is an error which is of no interest.
-    unsafe {
+    let put = unsafe {
         let how: libc::sched_param = mem::zeroed();
-        libc::syscall(libc::SYS_sched_setscheduler, thread, libc::SCHED_IDLE, &raw const how);
+        let policy = libc::SCHED_IDLE;
+        let put = libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const how);
+        let put = check(put);
         libc::sched_setaffinity(thread, size_of_val(&all), &raw const all);
-    }
+        put
+    };
+    put.map_or_else(|error| error.raw_os_error() == Some(libc::ESRCH), |_| true)
 }
 
 /// Leaves the time namespace of the caller, to be entered by its children.

@@ -94,7 +94,7 @@ impl Walls {
             .fault("cannot set up a socket")?;
         let user = self.two_users.then_some(FIRST_USER + user);
         let mut cell =
-            Cell { socket, pidfd, written: None, door: None, user, _walls: Arc::clone(self) };
+            Cell { socket, pidfd, pid, written: None, door: None, user, _walls: Arc::clone(self) };
         group.enter(pid)?;
         cell.settle(settlement)?;
         Ok(cell)
@@ -198,6 +198,8 @@ impl Drop for Launcher {
 pub(super) struct Cell {
     socket: OwnedFd,
     pidfd: OwnedFd,
+    /// The number of the first process.
+    pid: libc::pid_t,
     /// What the bot writes in its working directory, where the worker keeps it.
     written: Option<OwnedFd>,
     /// Where the bot reaches the worker, if it may and nobody has taken it yet.
@@ -233,6 +235,11 @@ impl Cell {
     /// Takes the socket where the bot reaches the worker.
     pub(super) fn take_door(&mut self) -> Option<OwnedFd> {
         self.door.take()
+    }
+
+    /// The number of the first process, while that is there.
+    pub(super) fn pid(&self) -> libc::pid_t {
+        self.pid
     }
 
     /// Has a task done; none is the answer of a jail that was killed.

@@ -15,7 +15,7 @@ use arbiter_games::{
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::sandbox::{Jail, Terms, dying};
+use arbiter_worker::sandbox::{Jail, Stdin, Terms, dying};
 use arbiter_worker::seat::{Framing, MemorySeat, Seat, StdioSeat, Stop};
 
 use super::Test;
@@ -57,19 +57,48 @@ for line in sys.stdin:
 type Run = fn(&Lab);
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, Run); 4] = [
+    let tests: [(&str, Run); 5] = [
         ("a slot whose jail dies slowly recovers", recovers),
         ("a bot that will not stop forfeits, by either clock", will_not_stop),
         ("a rival is asked when the other is seen to stand", asks_in_turn),
         ("a forfeit of a bot that will not stop ends its match", loses_its_match),
+        ("what dies slowly comes after the bot that is asked next", dies_behind),
     ];
     tests.into_iter().map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
 }
 
-/// Processes that hear nothing until this is dropped.
-struct Held(PathBuf);
+/// The helper of the bot that was started last, once it is there.
+fn helper() -> u32 {
+    let started = Instant::now();
+    let named = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim_end() == HELPER
+    };
+    loop {
+        assert!(started.elapsed() < PATIENCE, "no helper");
+        if let Some(pid) = descendants(std::process::id()).into_iter().find(named) {
+            return pid;
+        }
+    }
+}
+
+/// A process of a bot that hears nothing until this is dropped.
+struct Held {
+    group: PathBuf,
+    pid: u32,
+}
 
 impl Held {
+    /// The same where one that hears nothing is seen not to stop: what signals stop only has to wait
+    /// for nothing but the kernel.
+    fn unstoppable(lab: &Lab) -> Option<Self> {
+        if lab.stops_by("signals") {
+            println!("  skipped: what is inside the freezer seems to stand here");
+            return None;
+        }
+        Self::helper(lab)
+    }
+
     /// Holds the helper of the bot that was started last, once it is there; nothing where the jails
     /// use the freezer themselves, or there is none.
     fn helper(lab: &Lab) -> Option<Self> {
@@ -78,16 +107,7 @@ impl Held {
             return None;
         }
         let started = Instant::now();
-        let pid = loop {
-            assert!(started.elapsed() < PATIENCE, "no helper");
-            let named = |pid: &u32| {
-                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                name.trim_end() == HELPER
-            };
-            if let Some(pid) = descendants(std::process::id()).into_iter().find(named) {
-                break pid;
-            }
-        };
+        let pid = helper();
         let group = Path::new(FREEZER).join(format!("held-{pid}"));
         fs::create_dir(&group).unwrap();
         fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
@@ -95,15 +115,15 @@ impl Held {
         while fs::read_to_string(group.join("freezer.state")).unwrap().trim() != "FROZEN" {
             assert!(started.elapsed() < PATIENCE, "it does not freeze");
         }
-        Some(Self(group))
+        Some(Self { group, pid })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        fs::write(self.0.join("freezer.state"), "THAWED").unwrap();
+        fs::write(self.group.join("freezer.state"), "THAWED").unwrap();
         let started = Instant::now();
-        while fs::remove_dir(&self.0).is_err() {
+        while fs::remove_dir(&self.group).is_err() {
             assert!(started.elapsed() < PATIENCE, "what was held does not die");
             thread::yield_now();
         }
@@ -124,7 +144,7 @@ fn argv() -> [String; 2] {
 fn recovers(lab: &Lab) {
     let before = lab.settled_census();
     let (_directory, mut jail) = jail(lab);
-    let process = start(&mut jail, &["python3", "bot.py"], arbiter_worker::sandbox::Stdin::Pipe);
+    let process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
     let Some(held) = Held::helper(lab) else { return };
     let closed = jail.close().unwrap();
     assert!(closed.lingers);
@@ -153,7 +173,7 @@ fn will_not_stop(lab: &Lab) {
         let (_directory, jail) = jail(lab);
         let (stop, _writer) = stop();
         let mut seat = StdioSeat::start(jail, &argv(), Framing::Line, clock, stop).unwrap();
-        let Some(held) = Held::helper(lab) else { return };
+        let Some(held) = Held::unstoppable(lab) else { return };
         let answer = seat.ask("?", LIMIT).unwrap();
         // By the wall clock it has answered; by the other its account was waited for.
         assert_eq!(answer.reply.is_ok(), clock == ClockKind::Wall, "{answer:?}");
@@ -247,7 +267,7 @@ fn loses_its_match(lab: &Lab) {
     let (stop, _writer) = stop();
     let kind = ClockKind::Wall;
     let seat = StdioSeat::start(jail, &argv(), Framing::Line, kind, stop).unwrap();
-    let Some(held) = Held::helper(lab) else { return };
+    let Some(held) = Held::unstoppable(lab) else { return };
     // It is thawed when the rival is asked, which is when the bot was seen not to stop.
     let held = std::cell::RefCell::new(Some(held));
     let (standings, forfeits) = play(seat, move || drop(held.borrow_mut().take()));
@@ -255,4 +275,21 @@ fn loses_its_match(lab: &Lab) {
     assert!(detail.starts_with("would not stop"), "{detail}");
     assert_eq!(standings[0].forfeit, Some(Forfeit::Gone));
     assert_eq!(standings[1].forfeit, None);
+}
+
+/// The class of a process whose turn comes after everything else, among the fields of its `stat`.
+const IDLE: &str = "5";
+
+fn dies_behind(lab: &Lab) {
+    let (_directory, mut jail) = jail(lab);
+    let process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
+    let Some(held) = Held::helper(lab) else { return };
+    jail.kill();
+    assert!(jail.settle().unwrap());
+    let text = fs::read_to_string(format!("/proc/{}/stat", held.pid)).unwrap();
+    // Behind its name the first field is the third of all; the class is the forty-first.
+    let fields = text.rsplit_once(") ").unwrap().1;
+    assert_eq!(fields.split(' ').nth(38), Some(IDLE), "{text}");
+    drop((held, process));
+    jail.close().unwrap();
 }

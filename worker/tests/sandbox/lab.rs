@@ -18,6 +18,7 @@ use arbiter_worker::sandbox::{
     Stdin, Terms,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 /// Long enough for any honest program on a busy machine.
@@ -143,13 +144,16 @@ impl Lab {
         self.host.report().state(guarantee) == State::Enforced
     }
 
-    /// Whether there is a freezer of the old kind that the jails do not use.
+    /// Whether there is a freezer of the old kind that we may use and the jails do not.
     pub(crate) fn has_a_freezer_to_spare(&self) -> bool {
+        let other = self.stops_by("control group v2") || self.stops_by("signals");
+        other && access("/sys/fs/cgroup/freezer", Access::WRITE_OK).is_ok()
+    }
+
+    /// Whether this is what jails are stopped by.
+    pub(crate) fn stops_by(&self, mechanism: &str) -> bool {
         let mut findings = self.host.report().findings.iter();
-        let other = findings.any(|finding| {
-            finding.guarantee == Guarantee::Freeze && finding.by == "control group v2"
-        });
-        other && Path::new("/sys/fs/cgroup/freezer/tasks").exists()
+        findings.any(|it| it.guarantee == Guarantee::Freeze && it.by == mechanism)
     }
 
     /// The attacks' program `name`, compiled if it is C, in a directory with what it needs.
