@@ -69,7 +69,8 @@ pub struct Jail {
     motion: Motion,
     /// For how long it may still be slow to stop, in this match.
     slowness_left: Duration,
-    /// Whether it was killed since it would not stop, or its processes would not end.
+    /// Whether it was killed since it would not stop, or its processes would not end, or its first
+    /// process did not answer in time.
     is_stuck: bool,
     /// Whether a program of the bot was started here: what is found since may be its doing.
     was_used: bool,
@@ -365,7 +366,7 @@ impl Jail {
         };
         // A jail that does not answer is beyond use, and is found dead when it is used.
         if !matches!(cleared, Ok(Some(Answer::Is(true)))) {
-            self.is_stuck |= matches!(cleared, Ok(Some(Answer::Is(false))));
+            self.is_stuck |= matches!(cleared, Ok(Some(Answer::Is(false)))) || self.is_silent();
             self.kill();
         }
         if process.exit().is_none() {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -93,8 +94,17 @@ impl Walls {
             .and_then(|()| sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)))
             .fault("cannot set up a socket")?;
         let user = self.two_users.then_some(FIRST_USER + user);
-        let mut cell =
-            Cell { socket, pidfd, pid, written: None, door: None, user, _walls: Arc::clone(self) };
+        let mut cell = Cell {
+            socket,
+            pidfd,
+            pid,
+            written: None,
+            door: None,
+            user,
+            was_used: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
+            _walls: Arc::clone(self),
+        };
         group.enter(pid)?;
         cell.settle(settlement)?;
         Ok(cell)
@@ -206,6 +216,11 @@ pub(super) struct Cell {
     door: Option<OwnedFd>,
     /// The user that the bot is to the machine, if not the worker's own.
     user: Option<u32>,
+    /// Whether a program of the bot was started here.
+    was_used: AtomicBool,
+    /// Whether the first process did not answer in time since then. It is asked nothing more: a late
+    /// answer would be taken for that to another task.
+    is_silent: AtomicBool,
     /// The launcher outlives its jails.
     _walls: Arc<Walls>,
 }
@@ -242,19 +257,45 @@ impl Cell {
         self.pid
     }
 
-    /// Has a task done; none is the answer of a jail that was killed.
+    /// Whether the first process did not answer in time after the bot had used the jail.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Has a task done; none is the answer of a jail that was killed, or that a bot has used and that
+    /// does not answer in time: the latter is killed.
+    ///
+    /// # Errors
+    /// A fault if a jail that no bot has used cannot be reached or does not answer.
     pub(super) fn ask(&self, task: &Task) -> Result<Option<Answer>, Fault> {
         self.ask_with(task, &[])
     }
 
     fn ask_with(&self, task: &Task, beside: &[BorrowedFd<'_>]) -> Result<Option<Answer>, Fault> {
+        if self.is_silent() {
+            return Ok(None);
+        }
         match wire::send(&self.socket, task, beside) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
-            Err(error) => return Err(Fault::new("cannot reach a jail", error)),
+            Err(error) => return self.without_answer("cannot reach a jail", error),
         }
-        let answer = wire::receive(&self.socket).fault("cannot hear a jail")?;
-        Ok(answer.map(|(answer, _)| answer))
+        match wire::receive(&self.socket) {
+            Ok(answer) => Ok(answer.map(|(answer, _)| answer)),
+            Err(error) => self.without_answer("cannot hear a jail", error),
+        }
+    }
+
+    /// What it comes to that the first process gave no answer: once a bot has used its jail, silence
+    /// is the bot's doing, which could otherwise make its match void whenever it likes.
+    fn without_answer(&self, what: &str, error: io::Error) -> Result<Option<Answer>, Fault> {
+        let is_late = error.kind() == io::ErrorKind::WouldBlock;
+        if !is_late || !self.was_used.load(Ordering::Relaxed) {
+            return Err(Fault::new(what, error));
+        }
+        self.is_silent.store(true, Ordering::Relaxed);
+        self.kill();
+        Ok(None)
     }
 
     /// Starts a program.
@@ -268,7 +309,10 @@ impl Cell {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(libc::E2BIG)))
             }
             Err(fault) => Err(StartError::Fault(fault)),
-            Ok(Some(Answer::Started(_))) => Process::told(notice, pipes).map_err(system),
+            Ok(Some(Answer::Started(_))) => {
+                self.was_used.store(true, Ordering::Relaxed);
+                Process::told(notice, pipes).map_err(system)
+            }
             Ok(Some(Answer::NotStarted(number))) => {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(number)))
             }

@@ -15,12 +15,12 @@ use arbiter_games::{
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::sandbox::{Jail, Stdin, Terms, dying};
+use arbiter_worker::sandbox::{Jail, NoStart, Stdin, Terms, dying};
 use arbiter_worker::seat::{Framing, MemorySeat, Seat, StdioSeat, Stop};
 
 use super::Test;
 use super::guarantees::{source, stop};
-use super::lab::{Lab, PATIENCE, descendants, start};
+use super::lab::{Lab, PATIENCE, command, descendants, parents, start};
 
 /// Where groups of the old freezer are made.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -57,12 +57,13 @@ for line in sys.stdin:
 type Run = fn(&Lab);
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, Run); 5] = [
+    let tests: [(&str, Run); 6] = [
         ("a slot whose jail dies slowly recovers", recovers),
         ("a bot that will not stop forfeits, by either clock", will_not_stop),
         ("a rival is asked when the other is seen to stand", asks_in_turn),
         ("a forfeit of a bot that will not stop ends its match", loses_its_match),
         ("what dies slowly comes after the bot that is asked next", dies_behind),
+        ("a jail that a bot silenced is its forfeit and no fault", silenced),
     ];
     tests.into_iter().map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
 }
@@ -292,4 +293,35 @@ fn dies_behind(lab: &Lab) {
     assert_eq!(fields.split(' ').nth(38), Some(IDLE), "{text}");
     drop((held, process));
     jail.close().unwrap();
+}
+
+/// The first process of a jail hears no bot, so what a bot could do to it by other means is done from
+/// outside: it is stopped.
+fn silenced(lab: &Lab) {
+    let before = lab.settled_census();
+    let (_directory, mut jail) = jail(lab);
+    let process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
+    let helper = helper();
+    let parents = parents();
+    let first = parents.get(&helper).and_then(|bot| parents.get(bot)).unwrap();
+    let status = fs::read_to_string(format!("/proc/{first}/status")).unwrap();
+    let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
+    if !inside.ends_with("\t1") || inside.split_whitespace().count() < 2 {
+        println!("  skipped: there are no walls here");
+        return;
+    }
+    let stopped = command("kill").args(["-STOP", &first.to_string()]).status().unwrap();
+    assert!(stopped.success());
+    // Only signals need the first process.
+    assert_eq!(jail.freeze().unwrap(), !lab.stops_by("signals"));
+    jail.thaw().unwrap();
+    match jail.start(&["true".to_owned()], Stdin::Null) {
+        Err(NoStart::Bot(why)) => assert!(why.contains("did not answer"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(jail.is_stuck());
+    assert!(jail.settle().is_ok());
+    drop(process);
+    jail.close().unwrap();
+    lab.assert_unharmed(&before);
 }

@@ -330,7 +330,7 @@ pub(crate) fn descendants(ancestor: u32) -> BTreeSet<u32> {
 }
 
 /// The parent of every process.
-fn parents() -> BTreeMap<u32, u32> {
+pub(crate) fn parents() -> BTreeMap<u32, u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok());
     let parent = |pid: u32| {

@@ -30,6 +30,9 @@ impl Jail {
                 let after = if self.was_used { ", after what it did before" } else { "" };
                 NoStart::Bot(format!("{program} could not be started{after}: {error}"))
             }
+            _ if self.is_stuck() => {
+                NoStart::Bot("its sandbox did not answer any more, after what it did before".into())
+            }
             _ if self.was_used => NoStart::Bot("its sandbox was killed before".to_owned()),
             _ => NoStart::Fault(Fault::new("cannot start a bot", "its sandbox is gone")),
         }

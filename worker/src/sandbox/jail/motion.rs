@@ -73,6 +73,7 @@ impl Jail {
             (_, Inside::Cell(cell)) => drop(cell.ask(&Task::Stop)?),
             (_, Inside::Yard(children, ..)) => children.signal(libc::SIGSTOP),
         }
+        self.kill_if_silent();
         Ok(())
     }
 
@@ -87,6 +88,7 @@ impl Jail {
             (_, Inside::Cell(cell)) => drop(cell.ask(&Task::Continue)?),
             (_, Inside::Yard(children, ..)) => children.signal(libc::SIGCONT),
         }
+        self.kill_if_silent();
         Ok(())
     }
 
@@ -97,12 +99,13 @@ impl Jail {
     /// # Errors
     /// A fault if that cannot be found out.
     pub fn settle(&mut self) -> Result<bool, Fault> {
+        self.kill_if_silent();
         match self.motion {
             Motion::Running | Motion::Resting | Motion::Dead => return Ok(true),
             Motion::Dying => {}
             Motion::Stopping => {
                 let stands = self.stands_in_time()?;
-                if stands {
+                if stands && !self.is_silent() {
                     self.motion = Motion::Resting;
                     return Ok(true);
                 }
@@ -112,7 +115,7 @@ impl Jail {
         }
         self.motion = Motion::Dead;
         self.make_way();
-        Ok(!self.is_stuck)
+        Ok(!self.is_stuck())
     }
 
     /// Waits until everything stands: whether it does in time. A bot that is slow to stop again and
@@ -164,9 +167,24 @@ impl Jail {
         }
     }
 
-    /// Whether it was killed since it would not stop, or since what it ran would not end.
+    /// Whether the first process of a jail that a bot has used did not answer in time.
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(&self.inside, Inside::Cell(cell) if cell.is_silent())
+    }
+
+    /// Kills everything if the first process did not answer in time. The bot has brought that about:
+    /// it forfeits, and no fault makes its match void.
+    fn kill_if_silent(&mut self) {
+        if self.is_silent() && !matches!(self.motion, Motion::Dying | Motion::Dead) {
+            self.is_stuck = true;
+            self.kill();
+        }
+    }
+
+    /// Whether it was killed since it would not stop, or since what it ran would not end, or since
+    /// its jail did not answer any more.
     pub fn is_stuck(&self) -> bool {
-        self.is_stuck
+        self.is_stuck || self.is_silent()
     }
 
     /// Waits for what was killed: whether it is gone.
