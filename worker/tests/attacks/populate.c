@@ -22,6 +22,9 @@ int main(void)
     refused("MADV_POPULATE_READ", madvise(memory, length, 22), EINVAL);
     refused("MADV_POPULATE_WRITE", madvise(memory, length, 23), EINVAL);
     refused("MADV_COLLAPSE", madvise(memory, length, 25), EINVAL);
+    refused("advice that there is not yet", madvise(memory, length, 26), EINVAL);
+    refused("MADV_GUARD_INSTALL", madvise(memory, length, 102), EINVAL);
+    refused("MADV_GUARD_REMOVE", madvise(memory, length, 103), EINVAL);
     refused("MADV_COLD", madvise(memory, length, 20), EINVAL);
     refused("MADV_PAGEOUT", madvise(memory, length, 21), EINVAL);
     refused("process_madvise", syscall(SYS_process_madvise, -1, 0, 0, 22, 0), EPERM);

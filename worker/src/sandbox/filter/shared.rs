@@ -64,15 +64,40 @@ pub(super) const MSYNC: Question = Question {
     otherwise: Verdict::Allow,
 };
 
-/// Buffers stay as long as they are, and the kernel runs no programs or protocols for a socket.
+/// A network has streams alone: what waits in sockets of datagrams has no bound of its own.
+pub(super) const STREAM: Question = Question {
+    argument: 1,
+    // Every other kind: datagrams are 2, raw sockets 3, packets in sequence 5.
+    cases: &[(Case::Has(0b1110), DENIED)],
+    otherwise: Verdict::Ask(&PLAIN_TCP),
+};
+
+/// Other protocols have streams too (`SCTP`, `MPTCP`), and buffers that nothing bounds.
+const PLAIN_TCP: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(0), Verdict::Allow),
+        (Case::Is(libc::IPPROTO_TCP.cast_unsigned()), Verdict::Allow),
+    ],
+    otherwise: Verdict::Refuse(libc::EPROTONOSUPPORT),
+};
+
+/// Buffers stay as long as they are, and the kernel runs no programs or protocols for a socket. Of the
+/// internet's options those are left that programs set and that keep nothing: keys, groups and filters
+/// take memory of the kernel that no limit counts.
 pub(super) const SETSOCKOPT: Question = Question {
     argument: 1,
     cases: &[
         (Case::Is(libc::SOL_SOCKET.cast_unsigned()), Verdict::Ask(&SOCKET_OPTION)),
         (Case::Is(libc::IPPROTO_TCP.cast_unsigned()), Verdict::Ask(&TCP_OPTION)),
+        (Case::Is(libc::IPPROTO_IP.cast_unsigned()), Verdict::Ask(&IP_OPTION)),
+        (Case::Is(libc::IPPROTO_IPV6.cast_unsigned()), Verdict::Ask(&IPV6_OPTION)),
     ],
-    otherwise: Verdict::Allow,
+    otherwise: NO_OPTION,
 };
+
+/// What is answered of an option that there is not.
+const NO_OPTION: Verdict = Verdict::Refuse(libc::ENOPROTOOPT);
 
 const SOCKET_OPTION: Question = Question {
     argument: 2,
@@ -91,8 +116,45 @@ const SOCKET_OPTION: Question = Question {
 
 const TCP_OPTION: Question = Question {
     argument: 2,
-    cases: &[(Case::Is(libc::TCP_ULP.cast_unsigned()), DENIED)],
-    otherwise: Verdict::Allow,
+    cases: &[
+        (Case::Is(libc::TCP_ULP.cast_unsigned()), DENIED),
+        (Case::Is(libc::TCP_NODELAY.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_MAXSEG.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_CORK.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_KEEPIDLE.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_KEEPINTVL.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_KEEPCNT.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_SYNCNT.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_LINGER2.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_DEFER_ACCEPT.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_WINDOW_CLAMP.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_QUICKACK.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_USER_TIMEOUT.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::TCP_NOTSENT_LOWAT.cast_unsigned()), Verdict::Allow),
+    ],
+    otherwise: NO_OPTION,
+};
+
+const IP_OPTION: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::IP_TOS.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IP_TTL.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IP_MTU_DISCOVER.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IP_BIND_ADDRESS_NO_PORT.cast_unsigned()), Verdict::Allow),
+    ],
+    otherwise: NO_OPTION,
+};
+
+const IPV6_OPTION: Question = Question {
+    argument: 2,
+    cases: &[
+        (Case::Is(libc::IPV6_V6ONLY.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IPV6_UNICAST_HOPS.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IPV6_TCLASS.cast_unsigned()), Verdict::Allow),
+        (Case::Is(libc::IPV6_MTU_DISCOVER.cast_unsigned()), Verdict::Allow),
+    ],
+    otherwise: NO_OPTION,
 };
 
 /// Numbers of a counter that the whole machine moves: what a socket, and its network namespace, are
