@@ -53,14 +53,39 @@ for line in sys.stdin:
         print(f'({ply // 7 * 2},{ply % 7 * 2})', flush=True)
 ";
 
+/// The same, while twenty processes walk through what they have mapped, inside the kernel.
+const WALKER: &str = "
+import mmap, os, sys
+with open('pages', 'wb') as file:
+    file.write(bytes(1 << 20))
+pages = open('pages', 'rb').fileno()
+for _ in range(20):
+    if os.fork() == 0:
+        maps = [mmap.mmap(pages, 1 << 20, prot=mmap.PROT_READ) for _ in range(64)]
+        sums = [sum(map[::4096]) for map in maps]
+        while True:
+            try:
+                open('/proc/self/smaps_rollup').read()
+            except OSError:
+                break
+for line in sys.stdin:
+    first = line[0]
+    if first == 'A': print('(7,7)(7,8)(8,8)', flush=True)
+    elif first == 'B': print('B', flush=True)
+    else:
+        ply = int(line.split()[0])
+        print(f'({ply // 7 * 2},{ply % 7 * 2})', flush=True)
+";
+
 /// What a test does.
 type Run = fn(&Lab);
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, Run); 6] = [
+    let tests: [(&str, Run); 7] = [
         ("a slot whose jail dies slowly recovers", recovers),
         ("a bot that will not stop forfeits, by either clock", will_not_stop),
-        ("a rival is asked when the other is seen to stand", asks_in_turn),
+        ("a rival is asked when the other is seen to stand", |lab| asks_in_turn(lab, SPINNER)),
+        ("a rival is asked when no call of the other goes on", |lab| asks_in_turn(lab, WALKER)),
         ("a forfeit of a bot that will not stop ends its match", loses_its_match),
         ("what dies slowly comes after the bot that is asked next", dies_behind),
         ("a jail that a bot silenced is its forfeit and no fault", silenced),
@@ -241,8 +266,8 @@ fn runners(pids: &[u32]) -> usize {
     states.filter(|runs| *runs).count()
 }
 
-fn asks_in_turn(lab: &Lab) {
-    let (_directory, source) = source(&[("bot.py", SPINNER)]);
+fn asks_in_turn(lab: &Lab, bot: &str) {
+    let (_directory, source) = source(&[("bot.py", bot)]);
     let before = descendants(std::process::id());
     let jail = lab.jail(&source, &Terms { cores: vec![0], ..Terms::default() });
     let (stop, _writer): (Arc<Stop>, _) = stop();
