@@ -280,7 +280,13 @@ impl Cell {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
             Err(error) => return self.without_answer("cannot reach a jail", error),
         }
-        match wire::receive(&self.socket) {
+        // A machine that stood still goes on for both sides at once: then the answer comes while it
+        // is waited for once more.
+        let answer = wire::receive(&self.socket).or_else(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => wire::receive(&self.socket),
+            _ => Err(error),
+        });
+        match answer {
             Ok(answer) => Ok(answer.map(|(answer, _)| answer)),
             Err(error) => self.without_answer("cannot hear a jail", error),
         }
