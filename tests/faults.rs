@@ -14,27 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use support::machine::groups;
 use support::{Bots, arbiter, files};
 
 /// Long enough for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Control groups of the process `worker` below `folder`.
-fn groups(folder: &Path, worker: u32) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if entry.file_name().to_string_lossy().starts_with(&format!("arbiter-{worker}-")) {
-            found.push(path);
-        } else {
-            found.extend(groups(&path, worker));
-        }
-    }
-    found
-}
 
 /// A control group within one of a match's, which can then not be removed: as if a process that died
 /// slowly were in it.

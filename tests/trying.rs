@@ -17,6 +17,7 @@ use std::process::{Command, Output, Stdio};
 use browser::{Answer, Browser, rows};
 use rustix::process::Signal;
 use serde_json::Value;
+use support::machine::descendants;
 use support::service::{Service, wait_until};
 use support::{Bots, arbiter, files, run, succeed};
 
@@ -126,26 +127,6 @@ fn values<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> + use<
 /// A text as forms carry it.
 fn encoded(text: &str) -> String {
     text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
-}
-
-/// All processes below one.
-fn descendants(parent: i32) -> Vec<i32> {
-    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let number: i32 = entry.unwrap().file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        Some((number, parent))
-    });
-    let all: Vec<(i32, i32)> = all.collect();
-    let mut found = vec![parent];
-    let mut index = 0;
-    while index < found.len() {
-        let children = all.iter().filter(|(_, parent)| *parent == found[index]);
-        let children: Vec<_> = children.map(|(number, _)| *number).collect();
-        found.extend(children);
-        index += 1;
-    }
-    found.split_off(1)
 }
 
 /// What must hold of a match that was played: its result is shown, and its record verifies.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
+pub(crate) mod machine;
 pub(crate) mod presets;
 pub(crate) mod service;
 pub(crate) mod shown;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Pid;
@@ -11,11 +12,12 @@ use tempfile::TempDir;
 use super::service::{Service, done, free_address, wait_until};
 use super::{Bots, arbiter};
 
-/// A running `arbiter up`, without walls for its bots. Dropped, it is asked to end, and so ends its
-/// database and its bots as well.
+/// A running `arbiter up`. Dropped, it is asked to end, and so ends its database and its bots as
+/// well.
 pub(crate) struct Up {
     running: Service,
-    grpc: SocketAddr,
+    /// Where workers and clients call.
+    pub(crate) grpc: SocketAddr,
     /// Where its pages are.
     pub(crate) http: SocketAddr,
     /// What plays in it.
@@ -24,26 +26,35 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Starts it with so many slots.
+    /// Starts it with so many slots, without walls for its bots.
     pub(crate) fn start(slots: u32) -> Self {
-        Self::run(arbiter(), slots)
+        Self::run(arbiter(), slots, "off")
     }
 
-    /// The same with one slot, and at most so many open files.
+    /// Starts it with one slot, with this sandbox and this directory for temporary files. What it
+    /// frees goes back to the system at once, so that its memory shows what it keeps.
+    pub(crate) fn start_in(sandbox: &str, temporary: &Path) -> Self {
+        let mut command = arbiter();
+        command.env("TMPDIR", temporary).env("MALLOC_ARENA_MAX", "1");
+        command.env("MALLOC_TRIM_THRESHOLD_", "65536").env("MALLOC_MMAP_THRESHOLD_", "65536");
+        Self::run(command, 1, sandbox)
+    }
+
+    /// Starts it with one slot, without walls for its bots, and with at most so many open files.
     pub(crate) fn start_with_files(files: u32) -> Self {
         let program = arbiter();
         let mut command = Command::new("sh");
         command.current_dir(program.get_current_dir().unwrap());
         command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
         command.arg(program.get_program());
-        Self::run(command, 1)
+        Self::run(command, 1, "off")
     }
 
-    fn run(mut command: Command, slots: u32) -> Self {
+    fn run(mut command: Command, slots: u32, sandbox: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let grpc = free_address();
         command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
-        command.args(["--slots", &slots.to_string(), "--sandbox", "off", "--data"]);
+        command.args(["--slots", &slots.to_string(), "--sandbox", sandbox, "--data"]);
         command.arg(directory.path().join("data"));
         let mut running = Service::start(&mut command, &directory.path().join("log"));
         running.hear("serving at");
@@ -130,6 +141,16 @@ impl Up {
         let mut processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
         let last = processes.next_back().expect("it says which process its worker is");
         Pid::from_raw(last.try_into().unwrap()).unwrap()
+    }
+
+    /// The process of its coordinator, which is its own.
+    pub(crate) fn coordinator(&self) -> Pid {
+        Pid::from_raw(self.running.pid()).unwrap()
+    }
+
+    /// Everything that it and its worker have logged.
+    pub(crate) fn log(&self) -> String {
+        self.running.said()
     }
 
     /// Kills it without a warning.

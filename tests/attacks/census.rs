@@ -1,0 +1,188 @@
+//! What an attack could leave behind, and what it could make a service keep in memory.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use crate::support::machine::{descendants, groups};
+
+/// How long it may take until nothing is left, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at the machine.
+const LOOK: Duration = Duration::from_millis(20);
+/// The number of equal looks after which the machine is at rest.
+const REST: u32 = 25;
+/// How much more memory a worker may have than before, in KiB, where a tenth of it is less. It has 4
+/// MiB, and had 0.2 MiB more at most.
+const WORKER_SLACK: u64 = 1 << 10;
+/// The same of a coordinator. It has 7 MiB. What its allocator keeps between pieces that are in use
+/// differs after each upload of an archive: it had 1.7 MiB more at most.
+const COORDINATOR_SLACK: u64 = 4 << 10;
+/// The files of Postgres in the data directory: it adds to them with every submission.
+const POSTGRES: &str = "postgres";
+
+/// Everything that belongs to a worker at one moment.
+#[derive(Debug)]
+pub(crate) struct Census {
+    /// The processes below it, by their names.
+    processes: Vec<String>,
+    groups: Vec<PathBuf>,
+    /// The number of mounts that the worker and each process below it see.
+    mounts: Vec<usize>,
+    /// What is in its temporary directory, and in the data directory beside the database.
+    files: Vec<PathBuf>,
+    /// The number of open files of the worker.
+    descriptors: usize,
+}
+
+/// Two counts of the same are equal, even if the things have other names: jails come and go.
+impl PartialEq for Census {
+    fn eq(&self, other: &Self) -> bool {
+        self.processes == other.processes
+            && self.groups.len() == other.groups.len()
+            && self.mounts == other.mounts
+            && self.files.len() == other.files.len()
+            && self.descriptors == other.descriptors
+    }
+}
+
+impl Census {
+    /// Counts what the worker has now, in these directories.
+    fn take(worker: Pid, places: &[PathBuf]) -> Self {
+        let worker = worker.as_raw_nonzero().get();
+        let folder = Path::new("/sys/fs/cgroup");
+        let groups = groups(folder, worker.unsigned_abs());
+        let members = groups.iter().filter_map(|group| {
+            let listed = fs::read_to_string(group.join("cgroup.procs")).ok()?;
+            Some(listed.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        });
+        // A process whose parents are gone is no descendant, but it is in its group.
+        let mut pids: Vec<_> = members.flatten().chain(descendants(worker)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let mut mounts: Vec<_> = pids.iter().map(|pid| mounts(*pid)).collect();
+        mounts.push(self::mounts(worker));
+        mounts.sort_unstable();
+        let mut processes: Vec<_> = pids.iter().map(|pid| name(*pid)).collect();
+        processes.sort_unstable();
+        let files = places.iter().flat_map(|place| below(place)).collect();
+        let descriptors = fs::read_dir(format!("/proc/{worker}/fd")).map_or(0, Iterator::count);
+        Self { processes, groups, mounts, files, descriptors }
+    }
+
+    /// Counts when nothing comes or goes any more: a jail that was used is replaced in its own
+    /// time.
+    pub(crate) fn at_rest(worker: Pid, places: &[PathBuf]) -> Self {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = Self::take(worker, places);
+        let mut equal = 0;
+        while equal < REST {
+            assert!(Instant::now() < deadline, "the worker does not come to rest: {last:#?}");
+            thread::sleep(LOOK);
+            let now = Self::take(worker, places);
+            equal = if now == last { equal + 1 } else { 0 };
+            last = now;
+        }
+        last
+    }
+
+    /// Waits until the worker has again what it had then: what the kernel takes down it takes down
+    /// in its own time.
+    pub(crate) fn expect(&self, attack: &str, worker: Pid, places: &[PathBuf]) {
+        wait_for(attack, || {
+            let now = Self::take(worker, places);
+            if now == *self { Ok(()) } else { Err(format!("left: {now:#?}\nbefore: {self:#?}")) }
+        });
+    }
+}
+
+/// The name of a process; a dead one's until its parent has asked for its end.
+fn name(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// The number of mounts that a process sees.
+fn mounts(pid: i32) -> usize {
+    let listed = fs::read_to_string(format!("/proc/{pid}/mountinfo"));
+    listed.unwrap_or_default().lines().count()
+}
+
+/// Everything below a directory, but for the files of Postgres. Links are not followed.
+fn below(place: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut rest = vec![place.to_owned()];
+    while let Some(folder) = rest.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory && entry.file_name() != POSTGRES {
+                rest.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// The memory that processes have to themselves, in KiB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) worker: u64,
+    pub(crate) coordinator: u64,
+}
+
+impl Memory {
+    pub(crate) fn of(worker: Pid, coordinator: Pid) -> Self {
+        Self { worker: anonymous(worker), coordinator: anonymous(coordinator) }
+    }
+
+    /// The most of both.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            worker: self.worker.max(other.worker),
+            coordinator: self.coordinator.max(other.coordinator),
+        }
+    }
+
+    /// Waits until these processes have no more memory than then, and a tenth.
+    pub(crate) fn expect(self, attack: &str, worker: Pid, coordinator: Pid) -> Self {
+        let mut now = self;
+        wait_for(attack, || {
+            now = Self::of(worker, coordinator);
+            let worker = self.worker + WORKER_SLACK.max(self.worker / 10);
+            let coordinator = self.coordinator + COORDINATOR_SLACK.max(self.coordinator / 10);
+            if now.worker <= worker && now.coordinator <= coordinator {
+                return Ok(());
+            }
+            Err(format!("more than a tenth more memory: {now}, before {self}"))
+        });
+        now
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {} KiB, coordinator {} KiB", self.worker, self.coordinator)
+    }
+}
+
+/// The memory of a process that no file stands behind, in KiB.
+fn anonymous(pid: Pid) -> u64 {
+    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Waits until a look finds nothing wrong; names the attack and the last finding if that takes too
+/// long.
+fn wait_for(attack: &str, mut look: impl FnMut() -> Result<(), String>) {
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(finding) = look() {
+        assert!(Instant::now() < deadline, "after {attack}: {finding}");
+        thread::sleep(LOOK);
+    }
+}

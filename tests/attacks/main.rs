@@ -1,0 +1,201 @@
+//! Attacks on a running `arbiter up`, one after the other: hostile programs, builds and archives
+//! are submitted, and tried by its worker in the strictest sandbox that the machine has. After each
+//! an honest match is played, nothing is left on the machine, and worker and coordinator have no
+//! more memory than before.
+//!
+//! `ARBITER_ATTACKS=all` runs every program of `worker/tests/attacks`, which takes some minutes
+//! more.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod attack;
+#[expect(dead_code, reason = "the tests of pages use more of it")]
+#[path = "../web/browser.rs"]
+mod browser;
+mod census;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use attack::{Attack, Submission, Targets};
+use browser::{Browser, Part, csrf, text};
+use census::{Census, Memory};
+use rustix::process::Pid;
+use serde_json::Value;
+use support::service::{Service, wait_until};
+use support::up::Up;
+use support::{Bots, files, run};
+use tempfile::TempDir;
+
+/// The games that attacks are submitted to, with short matches. Attacks that never end take the
+/// time for a start and a move; the honest bots, which are programs in C, need next to none of it.
+const GAMES: [(&str, &str); 3] = [
+    ("gomoku", "move_limit = \"2s\""),
+    ("blackjack", "hands = 2\nmove_limit = \"5s\""),
+    ("tricks", "tables = 2\nmove_limit = \"2s\""),
+];
+
+/// The policy of the strictest sandbox that can be had here, and the level that it gives; none if
+/// there are no walls, without which an attack may fill the disk of this machine.
+fn strictest_sandbox() -> Option<(&'static str, String)> {
+    let printed = run(&["doctor", "--json"]).stdout;
+    let row: Value = serde_json::from_slice(printed.split(|byte| *byte == b'\n').next()?).unwrap();
+    let level = row["state"].as_str().unwrap();
+    match level.chars().next()? {
+        'A' => Some(("strict", level.to_owned())),
+        'B' => Some(("namespaces", level.to_owned())),
+        _ => None,
+    }
+}
+
+/// A running `arbiter up`, with a tournament of each game.
+struct Site {
+    up: Up,
+    worker: Pid,
+    /// Where its temporary files and its data are.
+    places: [PathBuf; 2],
+    temporary: TempDir,
+    /// What is submitted to it.
+    bots: Bots,
+    player: String,
+    browser: Browser,
+    submissions: u32,
+}
+
+impl Site {
+    fn open(sandbox: &str) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let up = Up::start_in(sandbox, temporary.path());
+        let house = up.bots.rascal("house", "honest", 0, "");
+        for (game, params) in GAMES {
+            up.create(&format!(
+                "name = \"{game}\"\ngame = \"{game}\"\n[params]\n{params}\n[clock]\n\
+                 startup = \"2s\"\n[submissions]\nper_hour = 0\n[house]\nbots = [{house:?}]\n"
+            ));
+        }
+        let bots = Bots::new();
+        bots.rascal("honest", "honest", 0, "");
+        let player = up.token("player --name eve");
+        let mut browser = Browser::new(up.http);
+        browser.log_in(&player);
+        let places = [temporary.path().to_owned(), up.directory.path().join("data")];
+        let worker = up.worker();
+        Self { up, worker, places, temporary, bots, player, browser, submissions: 0 }
+    }
+
+    /// Submits a directory and waits for the end of its trial.
+    fn submit(&self, game: &str, directory: &Path, log: &str) -> Value {
+        let mut command = self.up.command(&format!("submit {game}"));
+        command.arg(directory).arg("--json").env("ARBITER_TOKEN", &self.player);
+        let mut submit = Service::start(&mut command, &self.bots.path().join(log));
+        let code = submit.wait();
+        let said = submit.said();
+        let mut told = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let told = told.next_back().unwrap_or_else(|| panic!("{log}: no verdict in {said}"));
+        let due = if told["state"] == "entered" { Some(0) } else { Some(1) };
+        assert_eq!(code, due, "{log}: {told}");
+        told
+    }
+
+    /// Uploads an archive and waits for the end of its trial: what its page says.
+    fn upload(&self, archive: &[u8]) -> String {
+        let page = "/t/gomoku/submit";
+        let parts = [
+            Part::text("csrf", &csrf(&self.browser.page(page))),
+            Part::text("bot", "attack"),
+            Part::file("bundle", "attack.zip", archive),
+        ];
+        let answer = self.browser.upload(page, &parts, &[]);
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        let address = &answer.headers["location"];
+        wait_until("the trial is over", || self.browser.page(address).contains("data-over"));
+        text(&self.browser.page(address))
+    }
+
+    /// Makes an attack and waits until its trial has ended: what is told of it.
+    fn make(&mut self, attack: &Attack) -> String {
+        self.submissions += 1;
+        let log = format!("{}-{}", self.submissions, attack.name);
+        let directory = self.bots.path().join(format!("attack{}", self.submissions));
+        let targets = Targets {
+            secret: self.up.directory.path().join("data/admin.token"),
+            worker: self.worker.as_raw_nonzero().get(),
+            port: self.up.grpc.port(),
+        };
+        match attack.submission(directory, &targets) {
+            Submission::Archive(archive) => {
+                let page = self.upload(&archive);
+                assert!(page.contains("It failed its trial"), "{}: {page}", attack.name);
+                "refused".to_owned()
+            }
+            Submission::Directory(game, directory) => {
+                let told = self.submit(game, &directory, &log);
+                let evidence = told["evidence"].to_string();
+                let is_breach = evidence.contains("breach:") && attack.name != attack::ALONE;
+                assert!(!is_breach, "{}: {evidence}", attack.name);
+                told["verdict"].as_str().unwrap_or("passed").to_owned()
+            }
+        }
+    }
+
+    /// Has a new version of an honest bot built and tried, in two matches: it must pass. There is
+    /// one slot, so that slot is free and plays.
+    fn play_honestly(&mut self, attack: &str) {
+        self.submissions += 1;
+        let directory = self.bots.path().join("honest");
+        fs::write(directory.join("version"), self.submissions.to_string()).unwrap();
+        let log = format!("{}-honest", self.submissions);
+        let told = self.submit("gomoku", &directory, &log);
+        assert_eq!(told["state"], "entered", "after {attack}: {told}");
+        assert_eq!(told["figures"]["matches"], 2, "after {attack}: {told}");
+        let fault =
+            self.up.log().lines().find(|line| line.contains("is played again")).map(str::to_owned);
+        assert_eq!(fault, None, "a fault with {attack}");
+        assert_eq!(self.up.worker(), self.worker, "{attack} ended the worker");
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::of(self.worker, self.up.coordinator())
+    }
+
+    /// Ends it: no temporary file is left.
+    fn close(self) {
+        self.up.close();
+        let left = files(self.temporary.path());
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn attacks_leave_nothing_behind() {
+    let Some((sandbox, level)) = strictest_sandbox() else {
+        println!("left out: there are no namespaces here for the walls of a sandbox");
+        return;
+    };
+    println!("sandbox: {sandbox}, level {level}");
+    let started = Instant::now();
+    let mut site = Site::open(sandbox);
+    let (attacks, first) = attack::chosen();
+    let mut memory = site.memory();
+    for attack in &first {
+        site.make(attack);
+        site.play_honestly(&attack.name);
+        memory = memory.max(site.memory());
+    }
+    let census = Census::at_rest(site.worker, &site.places);
+    println!("before: {memory}, {census:#?}");
+    for attack in &attacks {
+        println!("{:?} {}:", started.elapsed(), attack.name);
+        let verdict = site.make(attack);
+        println!("  {verdict}");
+        site.play_honestly(&attack.name);
+        census.expect(&attack.name, site.worker, &site.places);
+        let now = memory.expect(&attack.name, site.worker, site.up.coordinator());
+        println!("  {now}");
+    }
+    println!("{} attacks in {:?}", attacks.len(), started.elapsed());
+    site.close();
+}
