@@ -71,6 +71,77 @@ impl Question {
     }
 }
 
+/// The statement of [`answers`]: the points and clock forfeits of each seat of each match, what seats,
+/// boards and opponents explain of them, the sums of each lot, and their moments over a worker's lots.
+const ANSWERS: &str = "
+    WITH span AS (
+        SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
+        WHERE this.id = $1 AND e.id <= this.id AND e.id > (
+            SELECT coalesce(max(last.id), 0) FROM editions last
+            WHERE last.tournament = this.tournament AND last.state = 'complete'
+              AND last.id < this.id)
+    ), played AS MATERIALIZED (
+        SELECT l.worker, l.edition, l.number AS lot, r.number, s.seat, n.version, m.board,
+            cardinality(m.seats) AS size,
+            coalesce(r.forfeits[s.seat] = 1, false)::int::float8 AS late,
+            r.scores[1 + (s.seat - 1) * cardinality(r.scores) / cardinality(m.seats)] AS score
+        FROM span
+        JOIN lots l ON l.edition = span.id
+        CROSS JOIN LATERAL (
+            SELECT number, scores, forfeits FROM results
+            WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count
+            OFFSET 0
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT seats, board FROM matches
+            WHERE edition = l.edition AND number = r.number AND files_from IS NULL OFFSET 0
+        ) AS m
+        CROSS JOIN LATERAL generate_series(1, cardinality(m.seats)) AS s (seat)
+        JOIN entrants n ON n.edition = l.edition AND n.entrant = m.seats[s.seat]
+        WHERE l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
+          AND NOT EXISTS (
+            SELECT FROM voids v WHERE v.edition = l.edition AND v.number = r.number)
+    ), best AS (
+        SELECT *, max(score) OVER (PARTITION BY edition, number) AS most FROM played
+    ), won AS MATERIALIZED (
+        SELECT *, CASE WHEN score < most THEN 0.0::float8 ELSE 1.0::float8
+            / count(*) FILTER (WHERE score = most) OVER (PARTITION BY edition, number)
+            END AS points
+        FROM best
+    ), lane AS (
+        SELECT seat, board, size, avg(points) AS points FROM won GROUP BY seat, board, size
+    ), bot AS (
+        SELECT version, avg(points - 1.0 / size) AS strength FROM won GROUP BY version
+    ), share AS MATERIALIZED (
+        SELECT won.worker, won.edition, won.lot, won.seat, won.version, won.late,
+            won.points - lane.points AS of_seat,
+            won.points - lane.points + (
+                sum(bot.strength) OVER (PARTITION BY won.edition, won.number) - bot.strength
+            ) / greatest(won.size - 1, 1) AS of_bot
+        FROM won
+        JOIN bot ON bot.version = won.version
+        JOIN lane ON lane.seat = won.seat AND lane.size = won.size
+            AND lane.board IS NOT DISTINCT FROM won.board
+    ), sums AS (
+        SELECT 'wins' AS kind, version AS subject, worker, edition, lot,
+            count(*)::float8 AS n, sum(of_bot) AS x
+        FROM share GROUP BY version, worker, edition, lot
+        UNION ALL
+        SELECT 'clock', version, worker, edition, lot, count(*), sum(late)
+        FROM share GROUP BY version, worker, edition, lot
+        UNION ALL
+        SELECT 'seat', seat, worker, edition, lot, count(*), sum(of_seat)
+        FROM share GROUP BY seat, worker, edition, lot
+        UNION ALL
+        SELECT 'all clocks', 0, worker, edition, lot, count(*), sum(late)
+        FROM share GROUP BY worker, edition, lot
+    )
+    SELECT kind, subject, worker, count(*)::float8 AS lots, sum(n) AS count,
+        sum(n * n) AS count_squares, sum(x) AS total, sum(x * x) AS total_squares,
+        sum(n * x) AS products, max(n) AS most_count, min(x) AS least, max(x) AS greatest
+    FROM sums GROUP BY kind, subject, worker
+    ORDER BY kind, subject, worker";
+
 /// What each worker's lots say to each question, of the lots that were played for an edition or for
 /// those that it replaced since the last complete one. Matches that begin with files from others are
 /// left out, since bots that learn differ from hour to hour; void matches are left out, too.
@@ -86,75 +157,7 @@ pub async fn answers(
     edition: EditionId,
 ) -> Result<Vec<Answer<WorkerId, Question>>, Error> {
     // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.
-    let statement = "
-        WITH span AS (
-            SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
-            WHERE this.id = $1 AND e.id <= this.id AND e.id > (
-                SELECT coalesce(max(last.id), 0) FROM editions last
-                WHERE last.tournament = this.tournament AND last.state = 'complete'
-                  AND last.id < this.id)
-        ), played AS MATERIALIZED (
-            SELECT l.worker, l.edition, l.number AS lot, r.number, s.seat, n.version, m.board,
-                cardinality(m.seats) AS size,
-                coalesce(r.forfeits[s.seat] = 1, false)::int::float8 AS late,
-                r.scores[1 + (s.seat - 1) * cardinality(r.scores) / cardinality(m.seats)] AS score
-            FROM span
-            JOIN lots l ON l.edition = span.id
-            CROSS JOIN LATERAL (
-                SELECT number, scores, forfeits FROM results
-                WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count
-                OFFSET 0
-            ) AS r
-            CROSS JOIN LATERAL (
-                SELECT seats, board FROM matches
-                WHERE edition = l.edition AND number = r.number AND files_from IS NULL OFFSET 0
-            ) AS m
-            CROSS JOIN LATERAL generate_series(1, cardinality(m.seats)) AS s (seat)
-            JOIN entrants n ON n.edition = l.edition AND n.entrant = m.seats[s.seat]
-            WHERE l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
-              AND NOT EXISTS (
-                SELECT FROM voids v WHERE v.edition = l.edition AND v.number = r.number)
-        ), best AS (
-            SELECT *, max(score) OVER (PARTITION BY edition, number) AS most FROM played
-        ), won AS MATERIALIZED (
-            SELECT *, CASE WHEN score < most THEN 0.0::float8 ELSE 1.0::float8
-                / count(*) FILTER (WHERE score = most) OVER (PARTITION BY edition, number)
-                END AS points
-            FROM best
-        ), lane AS (
-            SELECT seat, board, size, avg(points) AS points FROM won GROUP BY seat, board, size
-        ), bot AS (
-            SELECT version, avg(points - 1.0 / size) AS strength FROM won GROUP BY version
-        ), share AS MATERIALIZED (
-            SELECT won.worker, won.edition, won.lot, won.seat, won.version, won.late,
-                won.points - lane.points AS of_seat,
-                won.points - lane.points + (
-                    sum(bot.strength) OVER (PARTITION BY won.edition, won.number) - bot.strength
-                ) / greatest(won.size - 1, 1) AS of_bot
-            FROM won
-            JOIN bot ON bot.version = won.version
-            JOIN lane ON lane.seat = won.seat AND lane.size = won.size
-                AND lane.board IS NOT DISTINCT FROM won.board
-        ), sums AS (
-            SELECT 'wins' AS kind, version AS subject, worker, edition, lot,
-                count(*)::float8 AS n, sum(of_bot) AS x
-            FROM share GROUP BY version, worker, edition, lot
-            UNION ALL
-            SELECT 'clock', version, worker, edition, lot, count(*), sum(late)
-            FROM share GROUP BY version, worker, edition, lot
-            UNION ALL
-            SELECT 'seat', seat, worker, edition, lot, count(*), sum(of_seat)
-            FROM share GROUP BY seat, worker, edition, lot
-            UNION ALL
-            SELECT 'all clocks', 0, worker, edition, lot, count(*), sum(late)
-            FROM share GROUP BY worker, edition, lot
-        )
-        SELECT kind, subject, worker, count(*)::float8 AS lots, sum(n) AS count,
-            sum(n * n) AS count_squares, sum(x) AS total, sum(x * x) AS total_squares,
-            sum(n * x) AS products, max(n) AS most_count, min(x) AS least, max(x) AS greatest
-        FROM sums GROUP BY kind, subject, worker
-        ORDER BY kind, subject, worker";
-    let rows = sqlx::query(statement).bind(edition.0).fetch_all(db).await?;
+    let rows = sqlx::query(ANSWERS).bind(edition.0).fetch_all(db).await?;
     rows.iter().map(answer).collect()
 }
 
