@@ -194,6 +194,12 @@ async fn a_workers_name_belongs_to_its_token() {
              --name, or free the name with `arbiter token revoke {owner}`"
         )
     );
+    // Nor does it take a name that looks like it.
+    assert_eq!(refused(&client, "Honest").await.code(), Code::FailedPrecondition);
+    for name in ["", "honest ", "an honest", "hon\u{200b}est", "h\u{f6}nest", &"x".repeat(129)] {
+        assert_eq!(refused(&client, name).await.code(), Code::InvalidArgument, "{name:?}");
+    }
+    assert_eq!(number(&server, "SELECT count(*) FROM workers").await, 1);
     let build = "SELECT count(*) FROM workers WHERE name = 'honest' AND session = 1";
     assert_eq!(number(&server, build).await, 1, "nothing of it was changed");
     // Any number of workers with one token, and a worker again, also while it is still there.

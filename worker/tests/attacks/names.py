@@ -6,6 +6,10 @@ for name in (b"\n", b"a\nb", b"\xff\xfe", b"-rf", b"x" * 255, b"; reboot", b"\x1
     with open(name, "wb") as file:
         file.write(b"x")
 os.mkdir(b"\xff")
-os.chmod(b"\xff", 0)
-os.chmod("a\nb", 0)
+for name in (b"\xff", b"a\nb"):
+    try:
+        os.chmod(name, 0)
+    except PermissionError:
+        # A bot that is the worker's user changes no modes by path.
+        pass
 done()

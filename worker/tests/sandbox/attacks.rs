@@ -57,6 +57,10 @@ const NEED_WALLS: [&str; 16] = [
 /// Programs whose memory is in no map, where only control groups count it.
 const NEED_GROUPS: [&str; 2] = ["buffers_pipes.py", "buffers_unix.py"];
 
+/// Programs that change the mode of a file by its path, which is refused to bots that are the worker's
+/// own user.
+const NEED_MODES: [&str; 1] = ["again_locked.py"];
+
 /// Programs that start as many processes as they may.
 const NEED_A_COUNT: [&str; 2] = ["fork_count.py", "zombies.py"];
 
@@ -148,6 +152,8 @@ fn missing(lab: &Lab, name: &str, end: &str, opening: Opening) -> Option<&'stati
     let counts_memory = lab.holds(Guarantee::Memory);
     if !has_walls && (opening == Opening::Door || NEED_WALLS.contains(&name)) {
         Some("there are no walls here")
+    } else if NEED_MODES.contains(&name) && !has_walls && !rustix::process::geteuid().is_root() {
+        Some("bots are the worker's user here")
     } else if NEED_A_COUNT.contains(&name) && !lab.holds(Guarantee::Processes) {
         Some("processes are not counted here")
     } else if NEED_GROUPS.contains(&name) && !counts_memory {
