@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Bots, arbiter, files, json, run, succeed};
 
 /// The shipped bots of a game.
@@ -71,7 +71,10 @@ fn the_same_seed_gives_the_same_transcripts() {
         call.extend(settings);
         let transcripts = |seed: &str, jobs: &str| -> Vec<Value> {
             let lines = json(&[&call[..], &["--seed", seed, "--jobs", jobs]].concat());
-            lines.iter().map(|line| line["transcript"].clone()).collect()
+            // What went wrong, if something did, explains a difference.
+            let told =
+                |line: &Value| json!([line["transcript"], line["forfeits"], line["details"]]);
+            lines.iter().map(told).collect()
         };
         let first = transcripts("one", "1");
         assert_eq!(first, transcripts("one", "3"), "{game}: also with three matches at a time");
