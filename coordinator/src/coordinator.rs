@@ -278,7 +278,7 @@ impl Coordinator {
 async fn lead(shared: Shared, awake: Instant) {
     let Shared { changes, dispatcher, suspensions, .. } = &shared;
     let (handout, store) = (Arc::clone(&shared.handout), shared.store.clone());
-    let auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock);
+    let mut auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock);
     let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
     let opener = Opener::new(shared.queue.clone(), shared.clock);
     let metrics = shared.queue.metrics();

@@ -30,12 +30,13 @@ use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
 use arbiter_ranking::residual;
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
+use tokio::time::Instant;
 
 use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::Played;
-use crate::db::{self, editions, matches, suspensions, tournaments, worker_figures};
+use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
 use crate::queue::{Clock, Due};
 use crate::store::{Store, StoreError};
 use crate::suspension::{self, Suspended};
@@ -50,6 +51,10 @@ use recount::{Finding, Planned};
 
 /// How often it is looked whether something is to be recounted.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often what is known of all workers is looked at, if nothing new is known here.
+const REVIEW: Duration = Duration::from_secs(5);
+/// About so many matches of an edition are compared, which takes seconds.
+const MOST_COMPARED: i64 = 50_000;
 /// So often a record that cannot be read is tried again.
 const MOST_FAULTS: i16 = 20;
 
@@ -120,6 +125,8 @@ pub(crate) struct Auditor {
     store: Option<Store>,
     handout: Arc<Handout>,
     clock: Clock,
+    /// When it was looked last whether workers are to be suspended.
+    reviewed_at: Option<Instant>,
 }
 
 impl Auditor {
@@ -130,11 +137,11 @@ impl Auditor {
         handout: Arc<Handout>,
         clock: Clock,
     ) -> Self {
-        Self { pool, store, handout, clock }
+        Self { pool, store, handout, clock, reviewed_at: None }
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
-    pub(crate) async fn run(&self, mut done: impl FnMut(Result<AuditRound, Error>)) {
+    pub(crate) async fn run(&mut self, mut done: impl FnMut(Result<AuditRound, Error>)) {
         loop {
             let round = self.round().await;
             let idle = round.as_ref().map_or(true, |round| round.recounted == 0);
@@ -149,7 +156,7 @@ impl Auditor {
     ///
     /// # Errors
     /// If the database fails.
-    pub(crate) async fn round(&self) -> Result<AuditRound, Error> {
+    pub(crate) async fn round(&mut self) -> Result<AuditRound, Error> {
         let mut round = AuditRound::default();
         for waiting in match_audits::waiting_recounts(&self.pool).await? {
             match self.recount(waiting.id).await {
@@ -163,23 +170,46 @@ impl Auditor {
                 Err(error) => self.put_off(waiting, &error, &mut round).await?,
             }
         }
-        self.check_residuals().await?;
-        round.suspended = suspension::review(&self.pool, (self.clock)()).await?;
+        let compared = self.check_residuals().await?;
+        // Other coordinators may have been told of second plays: that is looked for now and then.
+        if round.recounted > 0
+            || compared
+            || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)
+        {
+            round.suspended = suspension::review(&self.pool, (self.clock)()).await?;
+            self.reviewed_at = Some(Instant::now());
+        }
         Ok(round)
     }
 
-    /// Compares what workers reported of an edition that has just become complete.
-    async fn check_residuals(&self) -> Result<(), Error> {
-        let Some(edition) = worker_figures::unchecked(&self.pool).await? else { return Ok(()) };
+    /// Compares what workers reported of an edition that has just become complete: whether there was
+    /// one.
+    async fn check_residuals(&self) -> Result<bool, Error> {
+        let Some(edition) = worker_figures::unchecked(&self.pool).await? else {
+            return Ok(false);
+        };
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         db::be_patient(&mut *db).await?;
+        // Usual sessions look up rows one after the other, by plans that are kept: over a whole edition
+        // that takes hours.
+        takeover::prepare(&mut *db).await?;
         let suspended = suspensions::all(&mut *db).await?;
         let untrusted = suspended.into_iter().map(|found| found.worker).collect();
-        let answers = worker_figures::answers(&mut *db, edition).await?;
+        let salt = match tournaments::of_edition(&mut *db, edition).await {
+            Ok(tournament) => {
+                let drawn = tournament.seed.derive("audit/residual").0;
+                i64::from_be_bytes(std::array::from_fn(|index| drawn[index]))
+            }
+            // It was dropped: any lots will do.
+            Err(Error::RowNotFound) => 0,
+            Err(error) => return Err(error),
+        };
+        let answers = worker_figures::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, suspension::IMPROBABLE);
         worker_figures::keep_residuals(&mut *db, edition, &residuals, (self.clock)()).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        Ok(true)
     }
 
     /// Stores what a recount came to.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use arbiter_proto::ids::{EditionId, TournamentId, VersionId, WorkerId};
 use arbiter_ranking::residual::{Answer, Moments, Residual};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
 /// What a worker reported, of what was not taken over.
@@ -87,6 +87,7 @@ const ANSWERS: &str = "
             r.scores[1 + (s.seat - 1) * cardinality(r.scores) / cardinality(m.seats)] AS score
         FROM span
         JOIN lots l ON l.edition = span.id
+            AND (hashint8extended(l.number, $2) & 9223372036854775807) % $3 = 0
         CROSS JOIN LATERAL (
             SELECT number, scores, forfeits FROM results
             WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count
@@ -146,6 +147,10 @@ const ANSWERS: &str = "
 /// those that it replaced since the last complete one. Matches that begin with files from others are
 /// left out, since bots that learn differ from hour to hour; void matches are left out, too.
 ///
+/// Of many matches a sample of lots is read, about `most` matches of the edition: what is to be found
+/// is found in these, and more would keep the database from work that is waited for. `salt` draws
+/// them, so that no worker knows which they are.
+///
 /// A bot wins 1 / w where w bots share the greatest first number of the score. From that are taken
 /// the mean of its seat on its board, and what is to be expected from the others at the table by
 /// their own means: opponents and seats then add nothing to the difference between lots.
@@ -153,11 +158,19 @@ const ANSWERS: &str = "
 /// # Errors
 /// If the database fails.
 pub async fn answers(
-    db: impl PgExecutor<'_>,
+    db: &mut PgConnection,
     edition: EditionId,
+    salt: i64,
+    most: i64,
 ) -> Result<Vec<Answer<WorkerId, Question>>, Error> {
+    // The matches that were played for this edition: those of lots that were not taken over.
+    let played = "
+        SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT taken";
+    let played: i64 = sqlx::query_scalar(played).bind(edition.0).fetch_one(&mut *db).await?;
+    let one_in = (played / most).max(1);
     // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.
-    let rows = sqlx::query(ANSWERS).bind(edition.0).fetch_all(db).await?;
+    let query = sqlx::query(ANSWERS).bind(edition.0).bind(salt).bind(one_in);
+    let rows = query.fetch_all(db).await?;
     rows.iter().map(answer).collect()
 }
 
@@ -197,7 +210,7 @@ pub async fn unchecked(db: impl PgExecutor<'_>) -> Result<Option<EditionId>, Err
 /// # Errors
 /// If the database fails.
 pub async fn keep_residuals(
-    db: &mut sqlx::PgConnection,
+    db: &mut PgConnection,
     edition: EditionId,
     residuals: &BTreeMap<WorkerId, Residual<Question>>,
     now: OffsetDateTime,
