@@ -263,6 +263,31 @@ fn equal_to_history(site: &Site, figures: &Figures) {
     assert_eq!(figures.of(submit), site.count("SELECT count(*) FROM versions"));
 }
 
+/// No bot and no owner is named, and nothing else that there may be any number of; a worker is named
+/// where audits of its reports are counted, and nowhere else.
+fn names_no_bot_and_no_owner(figures: &Figures, worker: &Figures) {
+    let names = |figures: &Figures, name: &str| -> Vec<String> {
+        let quoted = format!("\"{name}\"");
+        figures.0.keys().filter(|series| series.contains(&quoted)).cloned().collect()
+    };
+    for name in ["ada", "tim", "eve", "newcomer", "loser"] {
+        for figures in [figures, worker] {
+            assert_eq!(names(figures, name), [""; 0]);
+        }
+    }
+    assert_eq!(names(worker, "cellar"), [""; 0]);
+    let of_worker = names(figures, "cellar");
+    let is_audit = |series: &&String| {
+        ["arbiter_match_audits{", "arbiter_workers_residual_p{"]
+            .iter()
+            .any(|name| series.starts_with(name))
+    };
+    assert!(
+        !of_worker.is_empty() && of_worker.iter().all(|series| is_audit(&series)),
+        "{of_worker:?}"
+    );
+}
+
 #[test]
 fn figures_are_what_sql_counts() {
     let mut site = Site::open(None);
@@ -311,28 +336,7 @@ fn figures_are_what_sql_counts() {
     let ended = worker.by("arbiter_worker_jobs_total", "end");
     assert_eq!(ended["reported"], worker.of("arbiter_worker_verdicts_total{fate=\"accepted\"}"));
 
-    // No bot and no owner is named, and nothing else that there may be any number of; a worker is named
-    // where audits of its reports are counted, and nowhere else.
-    let names = |figures: &Figures, name: &str| -> Vec<String> {
-        let quoted = format!("\"{name}\"");
-        figures.0.keys().filter(|series| series.contains(&quoted)).cloned().collect()
-    };
-    for name in ["ada", "tim", "eve", "newcomer", "loser"] {
-        for figures in [&figures, &worker] {
-            assert_eq!(names(figures, name), [""; 0]);
-        }
-    }
-    assert_eq!(names(&worker, "cellar"), [""; 0]);
-    let of_worker = names(&figures, "cellar");
-    let is_audit = |series: &&String| {
-        ["arbiter_match_audits{", "arbiter_workers_residual_p{"]
-            .iter()
-            .any(|name| series.starts_with(name))
-    };
-    assert!(
-        !of_worker.is_empty() && of_worker.iter().all(|series| is_audit(&series)),
-        "{of_worker:?}"
-    );
+    names_no_bot_and_no_owner(&figures, &worker);
     let well = |address| ["/healthz", "/readyz"].map(|path| Browser::new(address).get(path).status);
     assert_eq!((well(site.metrics), well(site.worker_metrics)), ([200; 2], [200; 2]));
 

@@ -53,7 +53,7 @@ use recount::{Finding, Planned};
 const LOOK: Duration = Duration::from_millis(500);
 /// How often what is known of all workers is looked at, if nothing new is known here.
 const REVIEW: Duration = Duration::from_secs(5);
-/// About so many matches of an edition are compared, which takes seconds.
+/// How many matches of an edition are compared, about: that takes seconds.
 const MOST_COMPARED: i64 = 50_000;
 /// So often a record that cannot be read is tried again.
 const MOST_FAULTS: i16 = 20;
@@ -171,7 +171,8 @@ impl Auditor {
             }
         }
         let compared = self.check_residuals().await?;
-        // Other coordinators may have been told of second plays: that is looked for now and then.
+        // Second plays may have been reported to another coordinator, so it also looks every few
+        // seconds.
         if round.recounted > 0
             || compared
             || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)

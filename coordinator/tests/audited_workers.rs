@@ -1,6 +1,6 @@
 //! What the coordinator finds out about workers by their results: a worker that differs from the
-//! others is suspended, and no other one; results of replaced editions are audited as well; second
-//! plays go to workers that nobody can have bribed with the first one's token.
+//! others is suspended, and no other one; results of replaced editions are audited as well; a second
+//! play goes to a worker of another token.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -195,7 +195,7 @@ async fn a_second_play_goes_to_another_token_if_there_is_one() {
     };
     add(0).await;
     assert_eq!(claimed(&database, twins[0]).await, 0, "it played the match itself");
-    assert_eq!(claimed(&database, twins[1]).await, 1, "nobody else is there");
+    assert_eq!(claimed(&database, twins[1]).await, 1, "no other token is there");
     let ann = database.worker("ann").await;
     let session = workers::connect(&database.pool, ann, 1, START).await.unwrap();
     add(1).await;

@@ -10,9 +10,9 @@
 //! A message is announced by its length. Before it is taken in, its bytes are reserved from the
 //! [`Budgets`] of its kind of caller, and given back when the next message of the stream begins, or
 //! whenever the service is done with it ([`Reservation`]). So the memory of all messages together
-//! has a bound. One address, or one token, has a share of it, so that the messages which
-//! one caller announces leave room for those of others. A message that arrives too slowly is refused, since its reservation
-//! keeps others waiting.
+//! has a bound. One address, or one token, has a share of it, so that the messages which one caller
+//! announces leave room for those of others. A message that arrives too slowly is refused, since its
+//! reservation keeps others waiting.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -331,7 +331,7 @@ impl Memory {
         drop(self.reservation.take());
         let (budget, waits) = self.budgets.of(role, length);
         let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        // Large reports wait for each other, whoever sends them.
+        // Large reports wait for each other, also those of different workers.
         let shares = if length > SMALL_REPORT { &[] } else { &self.shares[..] };
         let all: Vec<_> = shares.iter().chain([budget]).map(Arc::clone).collect();
         let at_once = all.iter().map(|one| Arc::clone(one).try_acquire_many_owned(units));
