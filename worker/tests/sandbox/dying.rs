@@ -38,12 +38,9 @@ subprocess.Popen(['sleep', '1000'])
 for line in sys.stdin: print('ok', flush=True)
 ";
 
-/// Plays gomoku as badly as may be, while forty processes spin.
-const SPINNER: &str = "
-import os, sys
-for _ in range(40):
-    if os.fork() == 0:
-        while True: pass
+/// Plays gomoku as badly as may be, behind what starts its other processes.
+const PLAY: &str = "
+import sys
 for line in sys.stdin:
     first = line[0]
     if first == 'A': print('(7,7)(7,8)(8,8)', flush=True)
@@ -53,9 +50,17 @@ for line in sys.stdin:
         print(f'({ply // 7 * 2},{ply % 7 * 2})', flush=True)
 ";
 
-/// The same, while twenty processes walk through what they have mapped, inside the kernel.
+/// Forty processes that spin.
+const SPINNER: &str = "
+import os
+for _ in range(40):
+    if os.fork() == 0:
+        while True: pass
+";
+
+/// Twenty processes that walk through what they have mapped, inside the kernel.
 const WALKER: &str = "
-import mmap, os, sys
+import mmap, os
 with open('pages', 'wb') as file:
     file.write(bytes(1 << 20))
 pages = open('pages', 'rb').fileno()
@@ -68,13 +73,6 @@ for _ in range(20):
                 open('/proc/self/smaps_rollup').read()
             except OSError:
                 break
-for line in sys.stdin:
-    first = line[0]
-    if first == 'A': print('(7,7)(7,8)(8,8)', flush=True)
-    elif first == 'B': print('B', flush=True)
-    else:
-        ply = int(line.split()[0])
-        print(f'({ply // 7 * 2},{ply % 7 * 2})', flush=True)
 ";
 
 /// What a test does.
@@ -226,7 +224,7 @@ impl Witness for Forfeits {
     }
 }
 
-/// What a bot of [`SPINNER`]'s strength answers.
+/// What a bot of the strength of [`PLAY`] answers.
 fn gomoku(words: &str) -> String {
     match words.as_bytes()[0] {
         b'A' => "(7,7)(7,8)(8,8)".to_owned(),
@@ -266,8 +264,8 @@ fn runners(pids: &[u32]) -> usize {
     states.filter(|runs| *runs).count()
 }
 
-fn asks_in_turn(lab: &Lab, bot: &str) {
-    let (_directory, source) = source(&[("bot.py", bot)]);
+fn asks_in_turn(lab: &Lab, helpers: &str) {
+    let (_directory, source) = source(&[("bot.py", &format!("{helpers}{PLAY}"))]);
     let before = descendants(std::process::id());
     let jail = lab.jail(&source, &Terms { cores: vec![0], ..Terms::default() });
     let (stop, _writer): (Arc<Stop>, _) = stop();
@@ -284,10 +282,7 @@ fn asks_in_turn(lab: &Lab, bot: &str) {
 }
 
 fn loses_its_match(lab: &Lab) {
-    let helped = SPINNER.replace(
-        "for _ in range(40):\n    if os.fork() == 0:\n        while True: pass\n",
-        "import subprocess\nsubprocess.Popen(['sleep', '1000'])\n",
-    );
+    let helped = format!("import subprocess\nsubprocess.Popen(['sleep', '1000'])\n{PLAY}");
     let (_directory, source) = source(&[("bot.py", &helped)]);
     let jail = lab.jail(&source, &Terms::default());
     let (stop, _writer) = stop();
