@@ -28,14 +28,14 @@ const WAITING: i32 = 16;
 const UNREAD: usize = 64 * 1024;
 
 /// What bounds the bytes on their way in a jail's network: of each connection in either direction,
-/// at the least, at first and at the most; and how many connections may wait for a server that the
-/// bot starts, besides one. What waits there is in no control group: 16 KiB for each descriptor that
-/// a bot may have are less than its memory.
-const BOUNDS: [(&str, &str); 3] = [
-    ("ipv4/tcp_rmem", "4096 8192 8192"),
-    ("ipv4/tcp_wmem", "4096 16384 16384"),
-    ("core/somaxconn", "0"),
-];
+/// at the least, at first and at the most. What waits there is in no control group: 16 KiB for each
+/// descriptor that a bot may have are less than its memory.
+const BOUNDS: [(&str, &str); 2] =
+    [("ipv4/tcp_rmem", "4096 8192 8192"), ("ipv4/tcp_wmem", "4096 16384 16384")];
+
+/// How many connections, besides one, may wait for a server that the bot starts: they have no
+/// descriptor. Older kernels (Linux 6.1 is one) let only the machine's own network have this bound.
+const BACKLOG: (&str, &str) = ("core/somaxconn", "0");
 
 /// Whether a jail has a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +68,32 @@ impl Door {
     }
 }
 
-/// Makes the door from within a new network namespace, with all rights over it, while the machine's
-/// own `/proc` is still to be seen.
+/// Bounds what may wait in a new network namespace, with all rights over it, while the machine's own
+/// `/proc` is still to be seen; and says whether the kernel bounds how many connections wait for a
+/// server. Where it does not, a bot that has a door must not have one.
+pub(super) fn bound_network() -> io::Result<bool> {
+    for setting in BOUNDS {
+        set(setting).map_err(|error| cannot_set(setting, &error))?;
+    }
+    match set(BACKLOG) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(cannot_set(BACKLOG, &error)),
+    }
+}
+
+fn set((name, most): (&str, &str)) -> io::Result<()> {
+    fs::write(format!("/proc/sys/net/{name}"), most)
+}
+
+fn cannot_set((name, _): (&str, &str), error: &io::Error) -> io::Error {
+    io::Error::other(format!("cannot bound a network's buffers by {name}: {error}"))
+}
+
+/// Makes the door from within a network that is bounded.
 pub(super) fn make() -> io::Result<TcpListener> {
     sys::raise_loopback()?;
-    let listener = listen(PORT)?;
-    for (name, bound) in BOUNDS {
-        fs::write(format!("/proc/sys/net/{name}"), bound).map_err(|error| {
-            io::Error::other(format!("cannot bound a network's buffers by {name}: {error}"))
-        })?;
-    }
-    Ok(listener)
+    listen(PORT)
 }
 
 fn listen(port: u16) -> io::Result<TcpListener> {

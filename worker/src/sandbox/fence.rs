@@ -72,6 +72,7 @@ impl Fence {
             memory: true,
             namespaces: true,
             network: true,
+            backlog: true,
             users: user.is_none(),
         };
         let filter = filter::program(lacks);

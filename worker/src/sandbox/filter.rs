@@ -300,6 +300,8 @@ pub(super) struct Lacks {
     pub(super) namespaces: bool,
     /// There is nobody in the bot's network to talk to.
     pub(super) network: bool,
+    /// Any number of connections may wait in the bot's network for a server.
+    pub(super) backlog: bool,
     /// Bots are the worker's own user.
     pub(super) users: bool,
 }
@@ -343,6 +345,9 @@ fn rules(lacks: Lacks) -> BTreeMap<u32, Verdict> {
         // The network is the machine's, and Landlock before version 9 lets any bot connect to a
         // socket in the file system.
         rules.insert(number(&libc::SYS_socket), Verdict::Refuse(libc::EAFNOSUPPORT));
+    }
+    if lacks.backlog {
+        rules.insert(number(&libc::SYS_listen), DENIED);
     }
     if lacks.users {
         for call in REACHES.iter().chain(REACHES_HERE) {
@@ -440,8 +445,14 @@ mod tests {
         run(&program(Lacks::default()), MACHINE, u32::try_from(call).unwrap(), arguments)
     }
 
-    const ALL: Lacks =
-        Lacks { freezer: true, memory: true, namespaces: true, network: true, users: true };
+    const ALL: Lacks = Lacks {
+        freezer: true,
+        memory: true,
+        namespaces: true,
+        network: true,
+        backlog: true,
+        users: true,
+    };
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
     const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
@@ -555,6 +566,16 @@ mod tests {
         let naming = [libc::SYS_bind, libc::SYS_listen];
         assert_eq!(naming.map(|number| call(number, [3, 0x7000, 12, 0, 0, 0])), [EPERM; 2]);
         assert_eq!(naming.map(|number| verdict(number, [3, 0x7000, 12, 0, 0, 0])), [ALLOW; 2]);
+    }
+
+    #[test]
+    fn without_a_bound_for_waiting_connections_no_bot_has_a_server() {
+        let lacks = Lacks { backlog: true, ..Lacks::default() };
+        let call = |call: c_long| {
+            run(&program(lacks), MACHINE, u32::try_from(call).unwrap(), [3, 1, 0, 0, 0, 0])
+        };
+        assert_eq!(call(libc::SYS_listen), EPERM);
+        assert_eq!([libc::SYS_bind, libc::SYS_connect].map(call), [ALLOW; 2]);
     }
 
     #[test]

@@ -95,8 +95,16 @@ struct Init {
     guard: Option<Guard>,
     /// Whether everything was stopped by signals.
     stopped: bool,
-    /// Whether the walls stand.
-    settled: bool,
+    /// What was prepared, until the walls are built.
+    prepared: Option<io::Result<Prepared>>,
+}
+
+/// What every jail has, whatever is built in it.
+struct Prepared {
+    /// What it could not have.
+    without: Option<String>,
+    /// Whether the kernel bounds how many connections wait for a server in its network.
+    bounds_backlog: io::Result<bool>,
 }
 
 /// Runs the first process of a jail, which hears the worker through `socket`.
@@ -121,7 +129,7 @@ impl Init {
             watch: None,
             guard: None,
             stopped: false,
-            settled: false,
+            prepared: None,
         })
     }
 
@@ -153,8 +161,14 @@ impl Init {
 
     fn perform(&mut self, task: Task, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let answer = match task {
-            Task::Settle(settlement) if !self.settled => return self.settle(&settlement),
-            Task::Settle(_) => Answer::Failed("settled already".to_owned()),
+            Task::Prepare { two_users } => {
+                self.prepared = Some(prepare(two_users));
+                return Ok(());
+            }
+            Task::Settle(settlement) => match self.prepared.take() {
+                Some(prepared) => return self.settle(&settlement, prepared),
+                None => Answer::Failed("settled already".to_owned()),
+            },
             Task::Start { argv } => self.start(&argv, descriptors),
             Task::Attack(plan) => self.attack(&plan, descriptors),
             Task::Measure => Answer::Used(self.used().0),
@@ -176,8 +190,12 @@ impl Init {
     }
 
     /// Builds the walls; afterwards this process, too, is behind them.
-    fn settle(&mut self, settlement: &Settlement) -> io::Result<()> {
-        let settled = self.build(settlement);
+    fn settle(
+        &mut self,
+        settlement: &Settlement,
+        prepared: io::Result<Prepared>,
+    ) -> io::Result<()> {
+        let settled = prepared.and_then(|prepared| self.build(settlement, prepared));
         let (answer, handed) = match settled {
             Ok((None, handed)) => (Answer::Done, handed),
             Ok((Some(without), handed)) => (Answer::Without(without), handed),
@@ -191,14 +209,16 @@ impl Init {
         limit(Resource::Nofile, settlement.limits.descriptors)
     }
 
-    fn build(&mut self, settlement: &Settlement) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
+    fn build(
+        &mut self,
+        settlement: &Settlement,
+        prepared: Prepared,
+    ) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
         let Settlement { program, limits, cores, two_users, lacks, keeps_files, has_door } =
             settlement;
-        let builder = if *two_users { BUILDER } else { BOT };
-        rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
-        rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
         let door = has_door.then(door::make).transpose()?.map(OwnedFd::from);
-        let furniture = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
+        let lacks = Lacks { backlog: *has_door && !prepared.bounds_backlog?, ..*lacks };
+        let written = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root::WORK)?;
         if !cores.is_empty() {
@@ -210,13 +230,12 @@ impl Init {
         }
         self.guard = lacks.memory.then(|| Guard::new(limits.memory));
         self.watch = (lacks.memory || lacks.freezer).then(Watch::open).and_then(Result::ok);
-        restrict(limits, *two_users, *lacks)?;
-        drop_rights(*two_users, *lacks)?;
-        filter::install(*lacks)?;
+        restrict(limits, *two_users, lacks)?;
+        drop_rights(*two_users, lacks)?;
+        filter::install(lacks)?;
         self.environment = environment(limits);
         self.user = two_users.then_some(BOT);
-        self.settled = true;
-        Ok((furniture.without, furniture.written.into_iter().chain(door).collect()))
+        Ok((prepared.without, written.into_iter().chain(door).collect()))
     }
 
     /// Starts a program with the streams given: input unless it has none, output, error, and
@@ -377,6 +396,15 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
     let stack = Rlimit { current: Some(USUAL_STACK), maximum: Some(LARGEST_STACK) };
     rustix::process::setrlimit(Resource::Stack, stack)?;
     Ok(())
+}
+
+/// Builds what is the same for every jail: it has waited for nothing when one is needed.
+fn prepare(two_users: bool) -> io::Result<Prepared> {
+    let builder = if two_users { BUILDER } else { BOT };
+    rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
+    rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
+    let bounds_backlog = door::bound_network();
+    Ok(Prepared { without: root::mount_proc()?, bounds_backlog })
 }
 
 /// Lowers a limit for good; what is lower already stays.

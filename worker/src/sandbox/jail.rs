@@ -199,6 +199,8 @@ impl Jail {
                 memory: !cgroup.limits_memory(),
                 namespaces: false,
                 network: network == Network::None,
+                // The jail's first process finds that out.
+                backlog: false,
                 users: false,
             },
             keeps_files: kept.is_some(),

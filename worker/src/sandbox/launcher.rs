@@ -6,8 +6,8 @@
 //! jails begin with, where nothing of the machine is to be seen but what bots see.
 //!
 //! Making namespaces takes longer than all the rest of a jail, so the launcher keeps some ready:
-//! first processes that have their namespaces and wait for their first task. It replaces each as
-//! soon as it was handed over.
+//! first processes that have their namespaces and their `/proc`, and wait for what is to be built in
+//! them. It replaces each as soon as it was handed over.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -21,7 +21,7 @@ use rustix::thread::{Gid, Uid};
 use rustix::time::ClockId;
 
 use super::sys::{self, Fork};
-use super::wire::{self, Order, Report};
+use super::wire::{self, Order, Report, Task};
 use super::{init, root};
 
 /// The name by which this program is called as the launcher.
@@ -223,6 +223,7 @@ fn fork(user: u32) -> io::Result<Jail> {
             for file in ["uid_map", "gid_map"] {
                 std::fs::write(format!("/proc/{pid}/{file}"), &map)?;
             }
+            wire::send(&socket, &Task::Prepare { two_users: user != 0 }, &[])?;
             Ok(Jail { pid, user, pidfd, socket })
         }
     }

@@ -164,24 +164,15 @@ fn seal(path: &Path, all: bool) -> io::Result<()> {
     sys::seal(&text, all).step("cannot make a mount read-only")
 }
 
-/// The bot's own part of the root, mounted by the first process of a jail.
-#[derive(Debug)]
-pub(super) struct Furniture {
-    /// What the bot wrote in its working directory, if that was asked for.
-    pub(super) written: Option<OwnedFd>,
-    /// What could not be had.
-    pub(super) without: Option<String>,
-}
-
-/// Furnishes a jail with the program `program` of the store, for the user `owner`.
+/// Furnishes a jail with the program `program` of the store, for the user `owner`; the directory of
+/// what the bot will have written, if that is asked for.
 pub(super) fn furnish(
     program: Option<&str>,
     limits: &Limits,
     owner: u32,
     keeps_files: bool,
-) -> io::Result<Furniture> {
+) -> io::Result<Option<OwnedFd>> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-
     let options = format!("mode=755,size={},nr_inodes={}", limits.disk.0, limits.files + OWN_FILES);
     let options = CString::new(options).expect("no zero byte");
     rustix::mount::mount("box", BOX, "tmpfs", flags, options.as_c_str())
@@ -213,12 +204,12 @@ pub(super) fn furnish(
     for covered in [BOX, STORE] {
         rustix::mount::mount_bind(EMPTY, covered).step(covered)?;
     }
-    let without = mount_proc()?;
-    Ok(Furniture { written: keeps_files.then_some(work), without })
+    Ok(keeps_files.then_some(work))
 }
 
-/// Mounts the jail's own `/proc`, or hides the machine's where that may not be.
-fn mount_proc() -> io::Result<Option<String>> {
+/// Mounts the jail's own `/proc`, or hides the machine's where that may not be; what could not be
+/// had.
+pub(super) fn mount_proc() -> io::Result<Option<String>> {
     // User namespaces within the jail are closed twice, by a limit and by the filter; the limit
     // can be written here only, where the old /proc is still to be seen.
     let closed = fs::write("/proc/sys/user/max_user_namespaces", "0");

@@ -63,7 +63,13 @@ pub(super) enum Report {
 /// What the worker asks of a jail's first process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// Build the walls. Comes first, and once.
+    /// Build what is the same for every jail. The launcher says so, first and once, and hears no
+    /// answer.
+    Prepare {
+        /// Whether the bot will be another user than the jail's first process.
+        two_users: bool,
+    },
+    /// Build the walls. Comes next, and once.
     Settle(Box<Settlement>),
     /// Start a program with the pipes beside this message.
     Start {

@@ -22,7 +22,11 @@ total = 0
 held = [socket.socket() for _ in range(20)]
 for server in held:
     server.bind(("127.0.0.1", 0))
-    server.listen(1000)
+    try:
+        server.listen(1000)
+    except PermissionError as error:
+        say(error)
+        break
     total += knock(server)
 say(total, "bytes")
 if total > 5_000_000:
