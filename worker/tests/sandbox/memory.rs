@@ -10,7 +10,7 @@ use arbiter_worker::sandbox::{Bytes, Guarantee, Limits, Source, Terms};
 use arbiter_worker::seat::{Answer, ExecSeat, Framing, Seat, StdioSeat, Stop};
 
 use super::Test;
-use super::lab::Lab;
+use super::lab::{Lab, slower};
 
 /// Long enough for any answer on a busy machine.
 const PATIENCE: Micros = Micros::from_millis(30_000);
@@ -100,12 +100,10 @@ fn stdio(lab: &Lab) {
             assert_eq!(seat.ask("well", PATIENCE).unwrap().reply.unwrap(), b"ok");
             let detail = evidence(seat.ask(word, PATIENCE).unwrap());
             // A child's death is told as one where it alone was killed, be it before or after its
-            // parent left.
+            // parent left. So is that of a bot whose end is not seen in time, on a slow processor.
             let alone = detail.starts_with(EVIDENCE);
-            assert!(
-                alone || word == "child" && detail.contains("a process of it was "),
-                "{detail}"
-            );
+            let may_be_part = word == "child" || slower() > 1;
+            assert!(alone || may_be_part && detail.contains("a process of it was "), "{detail}");
             let after = seat.ask("well", PATIENCE).unwrap().reply.unwrap_err();
             assert_eq!(after.forfeit, Forfeit::Gone, "nothing of it plays on: {after:?}");
         });
