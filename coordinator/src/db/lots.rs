@@ -253,8 +253,9 @@ impl ClaimSize {
         /// The row of the edition is locked, against cancelling in the middle, or passed over while
         /// somebody cancels it: leasing for others must not wait. The lots that come next are
         /// locked, unless somebody else has them, and found again by their place: one that was
-        /// moved by another statement at this very moment is left for the next claim. The first
-        /// lot goes to the first holder, and so on.
+        /// moved by another statement at this very moment is left for the next claim. In the order
+        /// of their places they go to the holders, which a binary search of the places tells: one
+        /// after the other, a great claim would take longer to look for holders than to write.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
@@ -270,8 +271,8 @@ impl ClaimSize {
                     )
                     UPDATE lots AS l
                     SET state = 'leased', attempt = l.attempt + 1, deadline = $2,
-                        worker = ($3::int[])[array_position(
-                            ARRAY(SELECT ctid FROM next), l.ctid)]
+                        worker = ($3::int[])[width_bucket(
+                            l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
                     WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
                     RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width,
                         l.expected, l.worker"
@@ -295,8 +296,8 @@ impl ClaimSize {
 }
 
 /// Leases the pending lots of a running edition with the longest expected play, until `deadline`:
-/// the longest to the first of `holders`, at most one to each of them. A lot that is leased to none
-/// in particular may be reported by any worker.
+/// at most one to each of `holders`, the first of them first. A lot that is leased to none in
+/// particular may be reported by any worker.
 ///
 /// # Errors
 /// If the database fails.
@@ -413,8 +414,8 @@ fn lease(row: &PgRow) -> Result<Lease, Error> {
 pub const COUNTED: usize = 4096;
 
 /// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns them.
-/// Two that count at the same time get different lots. In a transaction, whose other statements wait for nobody longer than a moment
-/// either.
+/// Two that count at the same time get different lots. In a transaction, whose other statements
+/// wait for nobody longer than a moment either.
 ///
 /// # Errors
 /// If the database fails, or somebody else holds one of them ([`db::is_held`](crate::db::is_held)).

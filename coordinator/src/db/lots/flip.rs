@@ -54,9 +54,8 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
           AND l.state IS NOT DISTINCT FROM 'leased'
           AND (l.worker IS NULL OR l.worker = u.worker)
           AND l.first = u.first AND l.count = u.count AND l.width = u.width
-          AND NOT EXISTS (
-              SELECT FROM suspensions s
-              WHERE s.worker = u.worker AND s.reinstated_at IS NULL)
+          AND u.worker <> ALL (ARRAY(
+              SELECT worker FROM suspensions WHERE reinstated_at IS NULL))
         RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
     let Columns { editions, numbers, attempts } = Columns::of(claims.iter().map(|c| c.lease));
     let flipped = sqlx::query(statement)
