@@ -17,7 +17,7 @@
 //! more by another worker (`match_audit/shadow.rs`).
 //!
 //! When an edition is complete, the results of each worker are compared with those of the others
-//! (`ranking/residual.rs`).
+//! (`ranking/residual.rs`): once nothing is played, or some minutes later.
 //!
 //! No result is ever changed here. What a suspended worker reported counts until an organiser
 //! declares it void.
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
-use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, WorkerId};
 use arbiter_ranking::residual;
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
@@ -35,7 +35,6 @@ use tokio::time::Instant;
 use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
-use crate::db::results::Played;
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
 use crate::queue::{Clock, Due};
 use crate::store::{Store, StoreError};
@@ -48,6 +47,7 @@ pub mod selection;
 pub mod shadow;
 
 use recount::{Finding, Planned};
+use selection::Selection;
 
 /// How often it is looked whether something is to be recounted.
 const LOOK: Duration = Duration::from_millis(500);
@@ -55,35 +55,46 @@ const LOOK: Duration = Duration::from_millis(500);
 const REVIEW: Duration = Duration::from_secs(5);
 /// How many matches of an edition are compared, about: that takes seconds.
 const MOST_COMPARED: i64 = 50_000;
+/// How long that may be put off for what is played: it takes a processor from it.
+const GIVES_WAY: time::Duration = time::Duration::minutes(10);
 /// So often a record that cannot be read is tried again.
 const MOST_FAULTS: i16 = 20;
 
-/// Has some of the matches looked at that are being counted, in the transaction that counts them;
-/// `reported_by` says which worker reported a match and when, unless it was taken over.
+/// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
+///
+/// # Errors
+/// If the database fails.
+pub(crate) async fn selection(
+    db: &mut PgConnection,
+    edition: EditionId,
+) -> Result<Option<Selection>, Error> {
+    let tournament = match tournaments::of_edition(db, edition).await {
+        // It was dropped.
+        Err(Error::RowNotFound) => return Ok(None),
+        found => found?,
+    };
+    // What cannot be read was written by a later version, whose leader looks after it.
+    let audit = Audit::stored(&tournament.settings).ok();
+    let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
+    Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
+}
+
+/// Has those matches looked at that were chosen, in the transaction that counts them; `reported_by`
+/// says which worker reported a match and when, unless it was taken over.
 ///
 /// # Errors
 /// If the database fails.
 pub(crate) async fn order(
     db: &mut PgConnection,
     edition: EditionId,
-    counted: &[Played],
-    reported_by: impl Fn(&Played) -> Option<(WorkerId, OffsetDateTime)>,
+    selection: Selection,
+    reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
 ) -> Result<(), Error> {
-    let tournament = match tournaments::of_edition(&mut *db, edition).await {
-        // It was dropped.
-        Err(Error::RowNotFound) => return Ok(()),
-        found => found?,
-    };
-    // What cannot be read was written by a later version, whose leader looks after it.
-    let Ok(audit) = Audit::stored(&tournament.settings) else { return Ok(()) };
-    let chosen: Vec<_> = selection::choose(tournament.seed, audit, edition, counted)
-        .into_iter()
-        .filter_map(|(index, kind)| {
-            let played = &counted[index];
-            let (worker, reported_at) = reported_by(played)?;
-            Some(Chosen { number: played.number, kind, worker, reported_at })
-        })
-        .collect();
+    let chosen = selection.end().into_iter().filter_map(|(number, kind)| {
+        let (worker, reported_at) = reported_by(number)?;
+        Some(Chosen { number, kind, worker, reported_at })
+    });
+    let chosen: Vec<_> = chosen.collect();
     if chosen.is_empty() {
         return Ok(());
     }
@@ -183,10 +194,11 @@ impl Auditor {
         Ok(round)
     }
 
-    /// Compares what workers reported of an edition that has just become complete: whether there was
-    /// one.
+    /// Compares what workers reported of an edition that has become complete: whether there was one
+    /// for which it is time.
     async fn check_residuals(&self) -> Result<bool, Error> {
-        let Some(edition) = worker_figures::unchecked(&self.pool).await? else {
+        let waited = (self.clock)() - GIVES_WAY;
+        let Some(edition) = worker_figures::unchecked(&self.pool, waited).await? else {
             return Ok(false);
         };
         let mut transaction = self.pool.begin().await?;

@@ -27,7 +27,7 @@
 use std::sync::Arc;
 
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
+use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
 use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
@@ -483,16 +483,22 @@ async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Resul
     counted.sort_unstable_by_key(|lot| lot.first);
     let (firsts, pasts) = joined(&counted);
     let mut tallies = Tallies::new(game);
-    let results = results::of_ranges(&mut *db, edition, &firsts, &pasts).await?;
-    for played in &results {
+    let mut selection = match_audit::selection(&mut *db, edition).await?;
+    let see = |played: &Played| {
         tallies.add(&played.outcome());
-    }
-    let reported_by = |played: &Played| {
-        let behind = counted.partition_point(|lot| lot.first <= played.number.0);
-        let lot = counted[..behind].last()?;
-        lot.worker.map(WorkerId).zip(lot.reported_at)
+        if let Some(selection) = &mut selection {
+            selection.see(played);
+        }
     };
-    match_audit::order(&mut *db, edition, &results, reported_by).await?;
+    results::each_of_ranges(&mut *db, edition, &firsts, &pasts, see).await?;
+    if let Some(selection) = selection {
+        let reported_by = |number: MatchNumber| {
+            let behind = counted.partition_point(|lot| lot.first <= number.0);
+            let lot = counted[..behind].last()?;
+            lot.worker.map(WorkerId).zip(lot.reported_at)
+        };
+        match_audit::order(&mut *db, edition, selection, reported_by).await?;
+    }
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
     let matches = tallies.matches();
     editions::count(&mut *db, edition, matches).await?;

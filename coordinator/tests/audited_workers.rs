@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
-use arbiter_coordinator::db::{shadows, workers};
+use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Upkeep, Verdict};
+use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
 use support::{Database, START, duels, report};
 use time::OffsetDateTime;
@@ -166,6 +167,30 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let recounted = "
         SELECT count(*) FROM match_audits WHERE kind = 'recount' AND number IN (0, 7, 14)";
     assert_eq!(database.number(recounted).await, 3);
+}
+
+/// To compare all results of an edition takes a processor from what is played.
+#[tokio::test]
+async fn workers_are_compared_when_nothing_is_played_or_some_time_later() {
+    let database = Database::new().await;
+    let complete = database.running(4, 1).await;
+    let other = database.tournament("other", GameName::Gomoku).await;
+    let played = editions::create(&database.pool, other, 1, false, START).await.unwrap();
+    let begin = "UPDATE editions SET state = 'running' WHERE id = $1";
+    sqlx::query(begin).bind(played.0).execute(&database.pool).await.unwrap();
+    let end = async |edition: EditionId, state: &str| {
+        let end = "UPDATE editions SET state = $2::edition_state, ended_at = $3 WHERE id = $1";
+        let end = sqlx::query(end).bind(edition.0).bind(state).bind(START);
+        end.execute(&database.pool).await.unwrap();
+    };
+    let compared = async |waited: OffsetDateTime| {
+        worker_figures::unchecked(&database.pool, waited).await.unwrap()
+    };
+    end(complete, "complete").await;
+    assert_eq!(compared(START).await, None);
+    assert_eq!(compared(START + Duration::from_secs(1)).await, Some(complete));
+    end(played, "cancelled").await;
+    assert_eq!(compared(START).await, Some(complete));
 }
 
 async fn claimed(database: &Database, worker: WorkerId) -> usize {

@@ -122,16 +122,17 @@ impl Played {
     }
 }
 
-/// The results of the matches `firsts[i] … pasts[i] - 1`, for each i.
+/// Goes through the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn of_ranges(
+pub async fn each_of_ranges(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     firsts: &[i64],
     pasts: &[i64],
-) -> Result<Vec<Played>, Error> {
+    mut see: impl FnMut(&Played),
+) -> Result<(), Error> {
     // The ranges lead, one look into the index for each.
     let statement = "
         SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
@@ -143,7 +144,12 @@ pub async fn of_ranges(
         CROSS JOIN LATERAL (
             SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
         ) AS m";
-    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts);
+    let mut rows = query.fetch(db);
+    while let Some(played) = rows.next().await {
+        see(&played?);
+    }
+    Ok(())
 }
 
 /// The results of an edition after the match `after`, in order: at most 10 000 of them.

@@ -191,17 +191,24 @@ fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
     Ok(Answer { worker: WorkerId(row.try_get("worker")?), question, moments })
 }
 
-/// A complete edition whose residuals are not reckoned yet, the newest first.
+/// A complete edition whose residuals are not reckoned yet, the newest first. While an edition is
+/// played, only one that has been complete since before `waited`.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn unchecked(db: impl PgExecutor<'_>) -> Result<Option<EditionId>, Error> {
+pub async fn unchecked(
+    db: impl PgExecutor<'_>,
+    waited: OffsetDateTime,
+) -> Result<Option<EditionId>, Error> {
     let statement = "
         SELECT e.id FROM editions e
         WHERE e.state = 'complete'
           AND NOT EXISTS (SELECT FROM residual_checks c WHERE c.edition = e.id)
+          AND (e.ended_at < $1
+               OR NOT EXISTS (SELECT FROM editions o WHERE o.state = 'running'))
         ORDER BY e.id DESC LIMIT 1";
-    let found: Option<i32> = sqlx::query_scalar(statement).fetch_optional(db).await?;
+    let query = sqlx::query_scalar(statement).bind(waited);
+    let found: Option<i32> = query.fetch_optional(db).await?;
     Ok(found.map(EditionId))
 }
 

@@ -4,8 +4,10 @@
 //! match alone, so that no worker can know it beforehand and anybody can check it once the seed is
 //! published. What is recounted besides follows from the result.
 
+use std::collections::BTreeSet;
+
 use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, MatchId};
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 
 use crate::db::match_audits::AuditKind;
 use crate::db::results::Played;
@@ -18,33 +20,63 @@ const WHOLE: u64 = 10_000;
 
 /// Whether a match is among this share of all matches of its tournament.
 pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bool {
+    if share.is_none() {
+        return false;
+    }
     let drawn = seed.derive(&format!("audit/{}/{id}", kind.word())).0;
     let drawn = u64::from_be_bytes(std::array::from_fn(|index| drawn[index]));
     // 2^64 is no multiple of the whole: that favours some matches by less than one in 10^15.
     drawn % WHOLE < u64::from(share.of_ten_thousand())
 }
 
-/// The matches of an edition that are to be looked at, of some that are counted together.
-pub fn choose(
+/// Chooses matches of an edition that are to be looked at, of some that are counted together.
+#[derive(Debug)]
+pub struct Selection {
     seed: Seed,
     audit: Audit,
     edition: EditionId,
-    counted: &[Played],
-) -> Vec<(usize, AuditKind)> {
-    let mut chosen = Vec::new();
-    let odd = Odd::of(counted);
-    for (index, played) in counted.iter().enumerate() {
-        let id = MatchId { edition, number: played.number };
+    seen: usize,
+    greatest: Extreme,
+    least: Extreme,
+    chosen: BTreeSet<(MatchNumber, AuditKind)>,
+}
+
+impl Selection {
+    /// Of matches of this edition, by the seed of its tournament.
+    pub fn new(seed: Seed, audit: Audit, edition: EditionId) -> Self {
+        let (greatest, least) = (Extreme::default(), Extreme::default());
+        Self { seed, audit, edition, seen: 0, greatest, least, chosen: BTreeSet::new() }
+    }
+
+    /// Looks at a match that is counted.
+    pub fn see(&mut self, played: &Played) {
+        let Self { seed, audit, edition, .. } = *self;
+        let number = played.number;
+        let id = MatchId { edition, number };
         let drawn = |kind, share| is_in_share(seed, kind, id, share);
-        let suspect = is_irregular(played) || odd.is(index);
-        if !audit.replay.is_none() && (suspect || drawn(AuditKind::Recount, audit.replay)) {
-            chosen.push((index, AuditKind::Recount));
+        if !audit.replay.is_none() {
+            if is_irregular(played) || drawn(AuditKind::Recount, audit.replay) {
+                self.chosen.insert((number, AuditKind::Recount));
+            }
+            self.seen += 1;
+            self.greatest.see(number, played.scores.iter().copied().max());
+            // The greatest of the negated, where the one number without a negative is the next.
+            let negated = played.scores.iter().map(|number| number.saturating_neg());
+            self.least.see(number, negated.max());
         }
         if drawn(AuditKind::Shadow, audit.shadow) {
-            chosen.push((index, AuditKind::Shadow));
+            self.chosen.insert((number, AuditKind::Shadow));
         }
     }
-    chosen
+
+    /// What is to be looked at.
+    pub fn end(mut self) -> BTreeSet<(MatchNumber, AuditKind)> {
+        if self.seen >= FEWEST {
+            let odd = [self.greatest.alone, self.least.alone].into_iter().flatten();
+            self.chosen.extend(odd.map(|number| (number, AuditKind::Recount)));
+        }
+        self.chosen
+    }
 }
 
 /// Whether a bot forfeited or answered badly.
@@ -53,44 +85,27 @@ fn is_irregular(played: &Played) -> bool {
         || played.bad_answers.iter().flatten().any(|count| *count > 0)
 }
 
-/// The matches whose scores stand alone: of many results counted together the only one with the
-/// greatest number in a score, and the only one with the least.
+/// Of many matches the one whose score stands alone: no other one has so great a number in it.
 #[derive(Debug, Default)]
-struct Odd {
-    greatest: Option<usize>,
-    least: Option<usize>,
+struct Extreme {
+    most: Option<i64>,
+    alone: Option<MatchNumber>,
 }
 
-impl Odd {
-    fn of(counted: &[Played]) -> Self {
-        if counted.len() < FEWEST {
-            return Self::default();
+impl Extreme {
+    fn see(&mut self, number: MatchNumber, greatest: Option<i64>) {
+        if greatest > self.most {
+            (self.most, self.alone) = (greatest, Some(number));
+        } else if greatest == self.most {
+            self.alone = None;
         }
-        let alone = |extreme: fn(&Played) -> Option<i64>| {
-            let ends: Vec<_> = counted.iter().map(extreme).collect();
-            let most = ends.iter().max().copied().flatten();
-            let mut with = (0..).zip(&ends).filter(|(_, end)| most.is_some() && **end == most);
-            match (with.next(), with.next()) {
-                (Some((index, _)), None) => Some(index),
-                _ => None,
-            }
-        };
-        Self {
-            greatest: alone(|played| played.scores.iter().copied().max()),
-            // The greatest of the negated, where the one number without a negative is the next.
-            least: alone(|played| played.scores.iter().map(|number| number.saturating_neg()).max()),
-        }
-    }
-
-    fn is(&self, index: usize) -> bool {
-        self.greatest == Some(index) || self.least == Some(index)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use arbiter_games::Forfeit;
-    use arbiter_proto::ids::{Entrant, MatchNumber};
+    use arbiter_proto::ids::Entrant;
 
     use super::*;
     use crate::db::matches::Seats;
@@ -134,6 +149,14 @@ mod tests {
         assert!(found.iter().all(|number| more.contains(number)));
     }
 
+    fn choose(seed: Seed, audit: Audit, counted: &[Played]) -> Vec<(i64, AuditKind)> {
+        let mut selection = Selection::new(seed, audit, EDITION);
+        for played in counted {
+            selection.see(played);
+        }
+        selection.end().into_iter().map(|(number, kind)| (number.0, kind)).collect()
+    }
+
     #[test]
     fn what_is_irregular_is_recounted_unless_nothing_is() {
         let mut counted: Vec<_> = (0..3).map(|number| played(number, [2, 0])).collect();
@@ -142,9 +165,9 @@ mod tests {
         let few = Audit { replay: "0.01%".parse().unwrap(), shadow: Share::percent(0) };
         let seed = Seed::of_text("spring");
         let recounts = [(1, AuditKind::Recount), (2, AuditKind::Recount)];
-        assert_eq!(choose(seed, few, EDITION, &counted), recounts);
-        assert_eq!(choose(seed, audit(0, 0), EDITION, &counted), []);
-        let all = choose(seed, audit(100, 100), EDITION, &counted);
+        assert_eq!(choose(seed, few, &counted), recounts);
+        assert_eq!(choose(seed, audit(0, 0), &counted), []);
+        let all = choose(seed, audit(100, 100), &counted);
         assert_eq!(all.len(), 6);
     }
 
@@ -153,14 +176,14 @@ mod tests {
         let seed = Seed::of_text("spring");
         let few = Audit { replay: "0.01%".parse().unwrap(), shadow: Share::percent(0) };
         let mut counted: Vec<_> = (0..20).map(|number| played(number, [5, -5])).collect();
-        assert_eq!(choose(seed, few, EDITION, &counted), []);
+        assert_eq!(choose(seed, few, &counted), []);
         counted[3].scores = vec![900, -5];
         counted[8].scores = vec![5, i64::MIN];
         let odd = [(3, AuditKind::Recount), (8, AuditKind::Recount)];
-        assert_eq!(choose(seed, few, EDITION, &counted), odd);
+        assert_eq!(choose(seed, few, &counted), odd);
         // Two with the same score are no oddity, and neither is one of a few.
         counted[4].scores = vec![900, -5];
-        assert_eq!(choose(seed, few, EDITION, &counted), odd[1..]);
-        assert_eq!(choose(seed, few, EDITION, &counted[..10]), []);
+        assert_eq!(choose(seed, few, &counted), odd[1..]);
+        assert_eq!(choose(seed, few, &counted[..10]), []);
     }
 }
