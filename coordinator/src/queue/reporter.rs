@@ -77,9 +77,9 @@ impl Reporter {
     /// # Errors
     /// If it is not: then the report is to be repeated.
     pub async fn report(&self, report: Report) -> Result<Verdict, ReportError> {
+        let place = self.jobs.reserve().await.map_err(|_| ReportError::Stopped)?;
         let (tell, told) = oneshot::channel();
-        let sent = self.jobs.send(Job { report, tell }).await;
-        sent.map_err(|_| ReportError::Stopped)?;
+        place.send(Job { report, tell });
         told.await.map_err(|_| ReportError::Stopped)?
     }
 }

@@ -324,26 +324,32 @@ struct Memory {
 }
 
 impl Memory {
-    /// Begins to reserve the bytes of a message: the caller's shares first, so that only those who
-    /// may have it wait for what all have together.
-    fn reserve(&self, role: Option<Role>, length: usize) -> Result<Reserving, Status> {
+    /// Reserves the bytes of a message: the caller's shares first, so that only those who may have
+    /// it wait for what all have together. What has to be waited for is returned.
+    fn reserve(&self, role: Option<Role>, length: usize) -> Result<Option<Reserving>, Status> {
         // What was reserved for the message before is free, unless the service is not done with it.
         drop(self.reservation.take());
         let (budget, waits) = self.budgets.of(role, length);
         let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
         // Large reports wait for each other, also those of different workers.
         let shares = if length > SMALL_REPORT { &[] } else { &self.shares[..] };
-        let all: Vec<_> = shares.iter().chain([budget]).map(Arc::clone).collect();
-        let at_once = all.iter().map(|one| Arc::clone(one).try_acquire_many_owned(units));
+        let all = shares.iter().chain([budget]).map(Arc::clone);
+        let at_once = all.clone().map(|one| one.try_acquire_many_owned(units));
         match at_once.collect::<Result<Permits, _>>() {
-            Ok(permits) => Ok(Box::pin(std::future::ready(Some(permits)))),
-            Err(_) if waits => Ok(Box::pin(async move {
-                let mut permits = Vec::new();
-                for one in all {
-                    permits.push(one.acquire_many_owned(units).await.ok()?);
-                }
-                Some(permits)
-            })),
+            Ok(permits) => {
+                self.reservation.set(permits);
+                Ok(None)
+            }
+            Err(_) if waits => {
+                let all: Vec<_> = all.collect();
+                Ok(Some(Box::pin(async move {
+                    let mut permits = Vec::new();
+                    for one in all {
+                        permits.push(one.acquire_many_owned(units).await.ok()?);
+                    }
+                    Some(permits)
+                })))
+            }
             Err(_) => Err(Status::resource_exhausted(
                 "too many send messages at this moment; try again in some seconds",
             )),
@@ -358,10 +364,9 @@ struct LimitedBody {
     memory: Memory,
     /// What has come and was not passed on.
     rest: Bytes,
-    /// What has come of the announcement of a message: whether it is compressed, and its length.
-    head: Vec<u8>,
-    /// What is still to come of the message.
+    /// What is still to be passed on of the message, with its announcement.
     left: usize,
+    /// What the message waits for.
     reserving: Option<Reserving>,
     /// When the message began, or the call; nothing between the messages of a stream.
     since: Option<Instant>,
@@ -380,7 +385,6 @@ impl LimitedBody {
             rule,
             memory,
             rest: Bytes::new(),
-            head: Vec::with_capacity(HEAD),
             left: 0,
             reserving: None,
             since: Some(Instant::now()),
@@ -389,17 +393,27 @@ impl LimitedBody {
         }
     }
 
-    /// Takes in what has come of an announcement; the length of the message, once it is known.
-    fn announced(&mut self) -> Option<usize> {
-        let missing = HEAD - self.head.len();
-        let part = self.rest.split_to(missing.min(self.rest.len()));
-        self.head.extend_from_slice(&part);
-        let length: [u8; 4] = self.head.get(1..HEAD)?.try_into().ok()?;
+    /// The length of the message that has begun to come, once it is known.
+    fn announced(&self) -> Option<usize> {
+        let length: [u8; 4] = self.rest.get(1..HEAD)?.try_into().ok()?;
         Some(usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX))
     }
 
-    /// Begins to reserve the bytes of a message.
-    fn reserve(&mut self, length: usize) -> Result<Reserving, Status> {
+    /// Adds to what has come. Announcements come in one piece, nearly always.
+    fn add(&mut self, data: Bytes) {
+        self.arrived += data.len() as u64;
+        self.timer = None;
+        let is_whole = self.rest.is_empty();
+        self.rest = if is_whole { data } else { [&self.rest[..], &data[..]].concat().into() };
+    }
+
+    /// A message begins to be passed on.
+    fn begin(&mut self) {
+        (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
+    }
+
+    /// Reserves the bytes of a message, or returns what it waits for.
+    fn reserve(&self, length: usize) -> Result<Option<Reserving>, Status> {
         let largest = self.rule.largest;
         if length > largest {
             let (length, largest) = (Amount(length as u64), Amount(largest as u64));
@@ -440,35 +454,26 @@ impl LimitedBody {
                 if let Some(permits) = permits {
                     self.memory.reservation.set(permits);
                 }
-                (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
-                let head = std::mem::take(&mut self.head);
-                if self.left == 0 && self.rule.rests {
-                    self.since = None;
-                }
-                return Poll::Ready(Some(Ok(Frame::data(head.into()))));
+                self.begin();
             }
-            if !self.rest.is_empty() {
-                if self.left > 0 {
-                    return Poll::Ready(Some(Ok(self.contents())));
-                }
-                if let Some(length) = self.announced() {
-                    self.left = length;
-                    match self.reserve(length) {
-                        Ok(reserving) => self.reserving = Some(reserving),
-                        Err(status) => return Poll::Ready(Some(Err(status))),
-                    }
-                } else if self.since.is_none() {
-                    self.since = Some(Instant::now());
+            if self.left > 0 && !self.rest.is_empty() {
+                return Poll::Ready(Some(Ok(self.contents())));
+            }
+            if let Some(length) = self.announced() {
+                self.left = HEAD.saturating_add(length);
+                match self.reserve(length) {
+                    Ok(None) => self.begin(),
+                    Ok(waits) => self.reserving = waits,
+                    Err(status) => return Poll::Ready(Some(Err(status))),
                 }
                 continue;
             }
+            if !self.rest.is_empty() && self.since.is_none() {
+                self.since = Some(Instant::now());
+            }
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => {
-                        self.arrived += data.len() as u64;
-                        self.timer = None;
-                        self.rest = data;
-                    }
+                    Ok(data) => self.add(data),
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 Poll::Ready(Some(Err(error))) => {

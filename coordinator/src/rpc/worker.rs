@@ -10,7 +10,6 @@
 //! way when the stream broke runs out and is leased again.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -176,6 +175,9 @@ struct Tasks {
     asking: JoinSet<Option<(Task, Instant)>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
+    /// Waiting for what ends the session from outside: a task of its own, since it seldom wakes and
+    /// each message wakes the session.
+    ending: JoinSet<End>,
 }
 
 /// Why a session ends.
@@ -248,12 +250,9 @@ impl Session {
         let (worker, database) = (self.worker.0, self.database.clone());
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
         let mut checks = tokio::time::interval(lease / CHECKS);
-        let (mut left, mut over) =
-            (pin!(self.outbound.closed()), pin!(self.shared.changes.ended()));
-        let mut out = pin!(self.shared.suspensions.wait(self.worker));
+        tasks.ending.spawn(ended(Arc::clone(&self.shared), self.worker, self.outbound.clone()));
         while done.is_ok() {
             done = tokio::select! {
-                reason = &mut out => Err(suspended(&reason).into()),
                 _ = checks.tick() => self.check().await,
                 message = inbound.message() => match message {
                     Ok(Some(message)) => self.heard(message, &mut tasks).await,
@@ -274,10 +273,7 @@ impl Session {
                     Ok(Err(status)) => Err(status.into()),
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
-                () = &mut left => Err(End::Left),
-                () = &mut over => {
-                    Err(Status::unavailable("the coordinator stops").into())
-                }
+                Some(end) = tasks.ending.join_next() => Err(end.unwrap_or(End::Left)),
             };
         }
         self.take_back_all(tasks.asking).await;
@@ -360,12 +356,8 @@ impl Session {
         tasks: &mut Tasks,
     ) -> Result<(), End> {
         let lease = work.lot.lease;
-        let message = async {
-            let check = self.shared.handout.check_of(&work).await?;
-            Ok::<_, HandoutError>((check, self.shared.handout.lot(work, lease_ms).await?))
-        };
-        match message.await {
-            Ok((check, lot)) => {
+        match self.shared.handout.lot(work, lease_ms).await {
+            Ok((lot, check)) => {
                 tracing::debug!(%lease, "handed out");
                 self.keep_check(lease, check);
                 self.begin(&[lease]);
@@ -439,11 +431,12 @@ impl Session {
         // It is free for other reports when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
-        self.end(&[lease]);
-        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
+        self.shared.playing.end(self.stream(), &[lease]);
+        let shared = Arc::clone(&self.shared);
+        let storing = shared.store(self.worker, lease, report, check.as_ref(), came);
         let store = async move {
             let _memory = memory;
-            shared.store(worker, lease, report, check, came).await
+            storing.await
         };
         tasks.reporting.spawn(store.in_current_span());
         Ok(())
@@ -453,7 +446,7 @@ impl Session {
     async fn judged(&self, verdict: Verdict) -> Result<(), End> {
         // It may have been renewed since it was reported.
         if let Ok(lease) = lease(verdict.lease) {
-            self.end(&[lease]);
+            self.shared.playing.end(self.stream(), &[lease]);
         }
         self.say(Answer::Verdict(verdict)).await
     }
@@ -491,6 +484,19 @@ impl Session {
         }
         self.shared.dispatcher.news();
         Ok(())
+    }
+}
+
+/// Waits until a session is to end, whatever its worker says.
+async fn ended(
+    shared: Arc<Shared>,
+    worker: WorkerId,
+    outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
+) -> End {
+    tokio::select! {
+        reason = shared.suspensions.wait(worker) => suspended(&reason).into(),
+        () = outbound.closed() => End::Left,
+        () = shared.changes.ended() => Status::unavailable("the coordinator stops").into(),
     }
 }
 

@@ -78,19 +78,26 @@ impl Handout {
         Self { pool, editions: Mutex::default() }
     }
 
-    /// The message that hands out a lot whose lease holds for so many milliseconds from now.
+    /// The message that hands out a lot whose lease holds for so many milliseconds from now, and
+    /// what its report is checked against.
     ///
     /// # Errors
     /// If the database fails, or what it has makes no sense.
-    pub async fn lot(&self, work: Work, lease_ms: i64) -> Result<v1::Lot, HandoutError> {
+    pub async fn lot(
+        &self,
+        work: Work,
+        lease_ms: i64,
+    ) -> Result<(v1::Lot, LotCheck), HandoutError> {
         let Work { lot, matches } = work;
         let id = lot.lease.lot;
         let constants = self.constants(edition_of(lot.lease)).await?;
         let nonsense = |what| HandoutError::Nonsense { lot: id, what };
+        let planned = matches.iter().map(|due| &due.planned);
+        let check = constants.checker.lot(planned);
         let matches = matches.into_iter().map(|due| constants.one(due).map_err(nonsense));
         let mut span = Span::follow("lot leased", constants.trace.as_ref());
         span.set("lot", lot.lease.to_string());
-        Ok(v1::Lot {
+        let message = v1::Lot {
             lease: Some(lot.lease.into()),
             game: constants.game.clone(),
             settings: constants.settings.clone(),
@@ -98,26 +105,17 @@ impl Handout {
             lease_ms,
             expected_ms: lot.expected_ms.into(),
             trace: span.carried(),
-        })
+        };
+        // What is missing for a match is told by its message better than by its check.
+        Ok((message, check.map_err(nonsense)?))
     }
 
-    /// What the report of a lot is checked against.
+    /// What the report of a lot is checked against that was handed out elsewhere, of so many matches
+    /// from the first one on; nothing if there are none, or their tournament was dropped.
     ///
     /// # Errors
     /// If the database fails, or what it has makes no sense.
-    pub async fn check_of(&self, work: &Work) -> Result<LotCheck, HandoutError> {
-        let id = work.lot.lease.lot;
-        let constants = self.constants(edition_of(work.lot.lease)).await?;
-        let matches = work.matches.iter().map(|due| &due.planned);
-        constants.checker.lot(matches).map_err(|what| HandoutError::Nonsense { lot: id, what })
-    }
-
-    /// The same for a lot that was handed out elsewhere, of so many matches from the first one on;
-    /// nothing if there are none, or their tournament was dropped.
-    ///
-    /// # Errors
-    /// If the database fails, or what it has makes no sense.
-    pub async fn check_read(
+    pub async fn check_of(
         &self,
         id: LotId,
         first: MatchNumber,

@@ -82,7 +82,8 @@ pub enum Implausible {
 #[derive(Clone, Debug)]
 pub struct LotCheck {
     first: MatchNumber,
-    matches: Vec<Arc<Rules>>,
+    /// The rules of its matches in order: for how many matches in a row which.
+    rules: Vec<(usize, Arc<Rules>)>,
 }
 
 impl Checker {
@@ -128,27 +129,31 @@ impl Checker {
         &self,
         matches: impl Iterator<Item = &'a Match>,
     ) -> Result<LotCheck, String> {
-        let mut check = LotCheck { first: MatchNumber(0), matches: Vec::new() };
+        let mut check = LotCheck { first: MatchNumber(0), rules: Vec::new() };
         for planned in matches {
-            if check.matches.is_empty() {
+            if check.rules.is_empty() {
                 check.first = planned.number;
             }
-            check.matches.push(self.one(planned)?);
+            let seats = planned.seats.0.len();
+            if let Some(Value::Object(own)) = &planned.params {
+                let own = self.read(planned.board, own.clone())?;
+                check.rules.push((1, Rules::new(own, seats)));
+                continue;
+            }
+            let rules = self.without_own_params(planned.board, seats)?;
+            match check.rules.last_mut() {
+                Some((count, last)) if Arc::ptr_eq(last, rules) => *count += 1,
+                _ => check.rules.push((1, Arc::clone(rules))),
+            }
         }
         Ok(check)
     }
 
-    fn one(&self, planned: &Match) -> Result<Arc<Rules>, String> {
-        let seats = planned.seats.0.len();
-        let Some(Value::Object(own)) = &planned.params else {
-            let known = self
-                .alike
-                .iter()
-                .find(|(board, rules)| *board == planned.board && rules.seats == seats);
-            let known = known.ok_or_else(|| format!("match with {seats} seats"))?;
-            return Ok(Arc::clone(&known.1));
-        };
-        Ok(Rules::new(self.read(planned.board, own.clone())?, seats))
+    /// The rules of matches on a board that have no parameters of their own.
+    fn without_own_params(&self, board: Option<i16>, seats: usize) -> Result<&Arc<Rules>, String> {
+        let fits = |known: &&(Option<i16>, Arc<Rules>)| known.0 == board && known.1.seats == seats;
+        let known = self.alike.iter().find(fits);
+        known.map(|(_, rules)| rules).ok_or_else(|| format!("match with {seats} seats"))
     }
 }
 
@@ -160,13 +165,15 @@ impl LotCheck {
     /// If it cannot be a report of this lot.
     pub fn check(&self, report: &Report) -> Result<(), Implausible> {
         let numbers = (self.first.0..).map(MatchNumber);
-        for ((result, rules), number) in report.results.iter().zip(&self.matches).zip(numbers) {
+        let rules = self.rules.iter().flat_map(|(count, rules)| std::iter::repeat_n(rules, *count));
+        for ((result, rules), number) in report.results.iter().zip(rules).zip(numbers) {
             if result.number != number {
                 return Err(Implausible::Match(result.number));
             }
             rules.check(result).map_err(|cause| Implausible::Scores { number, cause })?;
         }
-        let (found, due) = (report.results.len(), self.matches.len());
+        let due = self.rules.iter().map(|(count, _)| count).sum();
+        let found = report.results.len();
         if found == due { Ok(()) } else { Err(Implausible::Count { found, due }) }
     }
 }

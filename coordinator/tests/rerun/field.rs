@@ -154,7 +154,7 @@ impl Field {
         for lot in lots {
             let edition = lot.lease.lot.edition;
             let work = work(self.queue.pool(), *lot).await;
-            let lot = self.handout.lot(work, 60_000).await.unwrap();
+            let (lot, _) = self.handout.lot(work, 60_000).await.unwrap();
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };

@@ -20,7 +20,7 @@ async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
-    handout.lot(dispatcher.next().await.unwrap().into_work().unwrap(), 60_000).await.unwrap()
+    handout.lot(dispatcher.next().await.unwrap().into_work().unwrap(), 60_000).await.unwrap().0
 }
 
 async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {

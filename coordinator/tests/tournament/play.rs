@@ -86,7 +86,7 @@ impl Troupe {
             match self.dice.below(8) {
                 0 => {}
                 1 => back.push(work.lot.lease),
-                _ => self.kept.push(played(&self.handout.lot(work, 60_000).await.unwrap())),
+                _ => self.kept.push(played(&self.handout.lot(work, 60_000).await.unwrap().0)),
             }
         }
         self.queue.give_back(None, &back).await.unwrap();

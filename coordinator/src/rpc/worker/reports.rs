@@ -1,5 +1,8 @@
 //! What becomes of a worker's greeting and of its reports, whichever stream they come over.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, WorkerId};
 use arbiter_proto::trace::{Span, TraceParent};
@@ -15,8 +18,11 @@ use crate::db::{self, suspensions, traces, workers};
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::HandoutError;
-use crate::tournament::score_check::LotCheck;
+use crate::tournament::score_check::{Implausible, LotCheck};
 use crate::tournament::{report, trial};
+
+/// Storing a report.
+type Storing = Pin<Box<dyn Future<Output = Result<Verdict, Status>> + Send>>;
 
 impl Shared {
     /// Takes note of a worker that says hello with this token, whose name is its own.
@@ -38,46 +44,56 @@ impl Shared {
         )))
     }
 
-    /// Stores what a worker reports under a lease, whatever that is of.
-    pub(super) async fn store(
-        &self,
+    /// Begins to store what a worker reports under a lease, whatever that is of. There is a future
+    /// of this for every report, so it holds no more than it needs for its kind.
+    pub(super) fn store(
+        self: Arc<Self>,
         worker: WorkerId,
         lease: Lease,
         mut report: v1::Report,
-        check: Option<LotCheck>,
+        check: Option<&LotCheck>,
         came: Instant,
-    ) -> Result<Verdict, Status> {
-        // There is one future of this for every report, so what seldom happens is not part of it.
+    ) -> Storing {
+        let parent = TraceParent::carried(&report.trace);
         if let Some(tried) = report.trial.take() {
-            let span = Span::follow("trial stored", TraceParent::carried(&report.trace).as_ref());
-            Box::pin(self.end_trial(worker, lease, tried, came, span)).await
-        } else if lease.shadow().is_some() {
-            Box::pin(self.end_shadow(worker, lease, report, came)).await
-        } else {
-            self.end_lot(worker, lease, report, check, came).await
+            let span = Span::follow("trial stored", parent.as_ref());
+            return Box::pin(async move { self.end_trial(worker, lease, tried, came, span).await });
         }
+        if lease.shadow().is_some() {
+            return Box::pin(async move { self.end_shadow(worker, lease, report, came).await });
+        }
+        let span = Span::follow("report stored", parent.as_ref());
+        let read = report::read(worker, report, self.now())
+            .map_err(|error| format!("its report means nothing: {error}"))
+            .and_then(|report| match check {
+                Some(check) => {
+                    check.check(&report).map(|()| report).map_err(|error| untrue(&error))
+                }
+                None => Ok(report),
+            });
+        let is_checked = check.is_some();
+        Box::pin(async move {
+            match read {
+                Ok(report) => self.end_lot(report, is_checked, came, span).await,
+                Err(reason) => Box::pin(self.malformed(worker, lease, reason, came)).await,
+            }
+        })
     }
 
     /// Stores what the matches of a lot came to.
     async fn end_lot(
         &self,
-        worker: WorkerId,
-        lease: Lease,
-        report: v1::Report,
-        check: Option<LotCheck>,
+        report: Report,
+        is_checked: bool,
         came: Instant,
+        mut span: Span,
     ) -> Result<Verdict, Status> {
-        let parent = TraceParent::carried(&report.trace);
-        let mut span = Span::follow("report stored", parent.as_ref());
+        let (worker, lease) = (report.worker, report.lease);
         let malformed = |reason| Box::pin(self.malformed(worker, lease, reason, came));
-        let report = match report::read(worker, report, self.now()) {
-            Ok(report) => report,
-            Err(error) => return malformed(format!("its report means nothing: {error}")).await,
-        };
-        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
-        if let Some(reason) = self.implausible(&report, check).await? {
+        if !is_checked && let Some(reason) = Box::pin(self.implausible(&report)).await? {
             return malformed(reason).await;
         }
+        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
         let stored = match self.reporter.report(report).await {
             Ok(queue::Verdict::Malformed) => {
                 return malformed("its report does not tell of its matches".to_owned()).await;
@@ -99,31 +115,18 @@ impl Shared {
         Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
     }
 
-    /// Why a report cannot be that of its lot, if it cannot: what it is checked against is read if
-    /// it is not at hand.
-    async fn implausible(
-        &self,
-        report: &Report,
-        check: Option<LotCheck>,
-    ) -> Result<Option<String>, Status> {
-        let check = match (check, report.results.first()) {
-            (Some(check), _) => check,
-            (None, Some(first)) => {
-                let count = i32::try_from(report.results.len()).unwrap_or(i32::MAX);
-                let read = self.handout.check_read(report.lease.lot, first.number, count).await;
-                match read {
-                    Ok(Some(check)) => check,
-                    // There is no such lot any more: the queue says that it is late.
-                    Ok(None) => return Ok(None),
-                    Err(HandoutError::Database { cause, .. }) => return Err(database(cause)),
-                    Err(error) => return Ok(Some(format!("its report is of no use: {error}"))),
-                }
-            }
-            // The queue says what is wrong with it.
-            (None, None) => return Ok(None),
-        };
-        let refused = check.check(report).err();
-        Ok(refused.map(|error| format!("its report cannot be true: {error}")))
+    /// Why a report cannot be that of its lot, which was handed out elsewhere, if it cannot.
+    async fn implausible(&self, report: &Report) -> Result<Option<String>, Status> {
+        // The queue says what is wrong with one that tells of nothing.
+        let Some(first) = report.results.first() else { return Ok(None) };
+        let count = i32::try_from(report.results.len()).unwrap_or(i32::MAX);
+        match self.handout.check_of(report.lease.lot, first.number, count).await {
+            Ok(Some(check)) => Ok(check.check(report).err().map(|error| untrue(&error))),
+            // There is no such lot any more: the queue says that it is late.
+            Ok(None) => Ok(None),
+            Err(HandoutError::Database { cause, .. }) => Err(database(cause)),
+            Err(error) => Ok(Some(format!("its report is of no use: {error}"))),
+        }
     }
 
     /// Stores what a trial came to.
@@ -185,6 +188,11 @@ impl Shared {
         self.dispatcher.news();
         Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })
     }
+}
+
+/// What is wrong with a report that cannot be that of its lot.
+fn untrue(error: &Implausible) -> String {
+    format!("its report cannot be true: {error}")
 }
 
 /// What a suspended worker is told: how its reports are judged is for organisers to see.
