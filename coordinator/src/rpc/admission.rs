@@ -469,7 +469,7 @@ impl LimitedBody {
                 continue;
             }
             if !self.rest.is_empty() && self.since.is_none() {
-                self.since = Some(Instant::now());
+                (self.since, self.arrived) = (Some(Instant::now()), 0);
             }
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {

@@ -250,7 +250,8 @@ impl Session {
         let (worker, database) = (self.worker.0, self.database.clone());
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
         let mut checks = tokio::time::interval(lease / CHECKS);
-        tasks.ending.spawn(ended(Arc::clone(&self.shared), self.worker, self.outbound.clone()));
+        let ended = ended(Arc::clone(&self.shared), self.worker, self.outbound.clone());
+        tasks.ending.spawn(ended.in_current_span());
         while done.is_ok() {
             done = tokio::select! {
                 _ = checks.tick() => self.check().await,

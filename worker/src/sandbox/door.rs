@@ -9,8 +9,8 @@
 //! With the sandbox off the door is a port of the machine's own loopback. A fence gives no network
 //! at all, so there is no door in it.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use rustix::net::sockopt;
@@ -69,31 +69,35 @@ impl Door {
 }
 
 /// Bounds what may wait in a new network namespace, with all rights over it, while the machine's own
-/// `/proc` is still to be seen; and says whether the kernel bounds how many connections wait for a
-/// server. Where it does not, a bot that has a door must not have one.
-pub(super) fn bound_network() -> io::Result<bool> {
-    for setting in BOUNDS {
-        set(setting).map_err(|error| cannot_set(setting, &error))?;
+/// `/proc` is still to be seen; and opens the bound of connections that wait for a server, for
+/// [`make`]. Where the kernel has none, a bot that has a door must not have a server.
+pub(super) fn bound_network() -> io::Result<Option<File>> {
+    let setting = |name: &str| File::options().write(true).open(format!("/proc/sys/net/{name}"));
+    for (name, most) in BOUNDS {
+        let set = setting(name).and_then(|mut file| file.write_all(most.as_bytes()));
+        set.map_err(|error| cannot_set(name, &error))?;
     }
-    match set(BACKLOG) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(cannot_set(BACKLOG, &error)),
+    match setting(BACKLOG.0) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(cannot_set(BACKLOG.0, &error)),
     }
 }
 
-fn set((name, most): (&str, &str)) -> io::Result<()> {
-    fs::write(format!("/proc/sys/net/{name}"), most)
-}
-
-fn cannot_set((name, _): (&str, &str), error: &io::Error) -> io::Error {
+fn cannot_set(name: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!("cannot bound a network's buffers by {name}: {error}"))
 }
 
-/// Makes the door from within a network that is bounded.
-pub(super) fn make() -> io::Result<TcpListener> {
+/// Makes the door from within a network that is bounded, and then closes `backlog`, which would
+/// bound the door as well.
+pub(super) fn make(backlog: Option<File>) -> io::Result<TcpListener> {
     sys::raise_loopback()?;
-    listen(PORT)
+    let listener = listen(PORT)?;
+    if let Some(mut backlog) = backlog {
+        let set = backlog.write_all(BACKLOG.1.as_bytes());
+        set.map_err(|error| cannot_set(BACKLOG.0, &error))?;
+    }
+    Ok(listener)
 }
 
 fn listen(port: u16) -> io::Result<TcpListener> {

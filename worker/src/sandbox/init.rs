@@ -103,8 +103,8 @@ struct Init {
 struct Prepared {
     /// What it could not have.
     without: Option<String>,
-    /// Whether the kernel bounds how many connections wait for a server in its network.
-    bounds_backlog: io::Result<bool>,
+    /// What bounds how many connections wait for a server in its network, if the kernel does.
+    backlog: io::Result<Option<File>>,
 }
 
 /// Runs the first process of a jail, which hears the worker through `socket`.
@@ -216,8 +216,12 @@ impl Init {
     ) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
         let Settlement { program, limits, cores, two_users, lacks, keeps_files, has_door } =
             settlement;
-        let door = has_door.then(door::make).transpose()?.map(OwnedFd::from);
-        let lacks = Lacks { backlog: *has_door && !prepared.bounds_backlog?, ..*lacks };
+        let (mut door, mut lacks) = (None, *lacks);
+        if *has_door {
+            let backlog = prepared.backlog?;
+            lacks.backlog = backlog.is_none();
+            door = Some(OwnedFd::from(door::make(backlog)?));
+        }
         let written = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root::WORK)?;
@@ -398,13 +402,13 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
     Ok(())
 }
 
-/// Builds what is the same for every jail: it has waited for nothing when one is needed.
+/// Builds what is the same for every jail, so that nothing waits for it when one is needed.
 fn prepare(two_users: bool) -> io::Result<Prepared> {
     let builder = if two_users { BUILDER } else { BOT };
     rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
     rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
-    let bounds_backlog = door::bound_network();
-    Ok(Prepared { without: root::mount_proc()?, bounds_backlog })
+    let backlog = door::bound_network();
+    Ok(Prepared { without: root::mount_proc()?, backlog })
 }
 
 /// Lowers a limit for good; what is lower already stays.

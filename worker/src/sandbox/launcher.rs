@@ -160,7 +160,7 @@ fn begin_time() -> io::Result<()> {
     std::fs::write("/proc/self/timens_offsets", offsets)
 }
 
-/// A jail that waits for its first task.
+/// A jail that waits for what is to be built in it.
 struct Jail {
     pid: i32,
     user: u32,
