@@ -52,7 +52,7 @@ for line in sys.stdin: print('ok', flush=True)
 /// A promise, and the function that tries it.
 type Promise = (&'static str, fn(&Lab));
 
-const PROMISES: [Promise; 14] = [
+const PROMISES: [Promise; 15] = [
     ("a bot rests while it owes nothing", rests),
     ("a bot may think on if that is allowed", thinks_on),
     ("one execution after the other in one jail", executes),
@@ -61,6 +61,7 @@ const PROMISES: [Promise; 14] = [
     ("files with holes come back with holes", keeps_holes),
     ("files are fresh otherwise", forgets_files),
     ("a bot that sends descriptors without end keeps no jail from being built", hands_over),
+    ("a door has room for sixteen connections at once", door_has_room),
     ("limits are those of the terms", obeys_terms),
     ("a jail runs on its own processors", stays_on_its_cores),
     ("a bot's clocks do not tell how long the machine is up", hides_uptime),
@@ -253,6 +254,28 @@ fn hands_over(lab: &Lab) {
         jail.close().unwrap();
     }
     other.close().unwrap();
+}
+
+/// A bot that opens all its connections at once, before its worker looks.
+const CALLER: &str = "
+import socket, time
+began = time.monotonic()
+held = [socket.create_connection(('127.0.0.1', 8080)) for _ in range(16)]
+print('soon' if time.monotonic() - began < 0.9 else 'late', flush=True)
+";
+
+/// A connection that finds no place is tried again after a second, of the bot's time.
+fn door_has_room(lab: &Lab) {
+    if !lab.holds(Guarantee::Disk) {
+        println!("  skipped: there are no walls here");
+        return;
+    }
+    let (_directory, source) = source(&[("bot.py", CALLER)]);
+    let home = Home::fresh(&source).unwrap();
+    let (mut jail, _door) = Jail::open_with_door(&lab.host, home, &Terms::default()).unwrap();
+    let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
+    assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "soon");
+    jail.close().unwrap();
 }
 
 fn forgets_files(lab: &Lab) {
