@@ -210,10 +210,7 @@ impl Auditor {
         let suspended = suspensions::all(&mut *db).await?;
         let untrusted = suspended.into_iter().map(|found| found.worker).collect();
         let salt = match tournaments::of_edition(&mut *db, edition).await {
-            Ok(tournament) => {
-                let drawn = tournament.seed.derive("audit/residual").0;
-                i64::from_be_bytes(std::array::from_fn(|index| drawn[index]))
-            }
+            Ok(tournament) => tournament.seed.derive_number("audit/residual").cast_signed(),
             // It was dropped: any lots will do.
             Err(Error::RowNotFound) => 0,
             Err(error) => return Err(error),

@@ -77,6 +77,14 @@ impl Seed {
         Self(*blake3::keyed_hash(&self.0, key.as_bytes()).as_bytes())
     }
 
+    /// A number that `key` names, every bit of it as random as the seed: the first eight bytes of the
+    /// derived seed, the most important first.
+    #[must_use]
+    pub fn derive_number(self, key: &str) -> u64 {
+        let derived = self.derive(key).0;
+        u64::from_be_bytes(core::array::from_fn(|index| derived[index]))
+    }
+
     /// The dice of one stream of this seed. Streams are independent of one another.
     pub fn dice(self, stream: u64) -> Dice {
         let mut rng = ChaCha20Rng::from_seed(self.0);

@@ -5,8 +5,6 @@
 //! others, so their matches stay what they were. Plans have millions of matches: names are hashed
 //! once a plan, and a match only mixes their hashes.
 
-use core::array;
-
 use arbiter_games::Seed;
 
 /// A number that stands for a bot's name in a tournament. Nobody who does not have the seed knows
@@ -15,11 +13,9 @@ use arbiter_games::Seed;
 pub struct NameKey(pub u64);
 
 impl NameKey {
-    /// The number of a name: the first eight bytes of what the seed derives from `bot/NAME`, the
-    /// most important first.
+    /// The number of a name: what the seed derives from `bot/NAME`.
     pub fn of(seed: Seed, name: &str) -> Self {
-        let derived = seed.derive(&format!("bot/{name}")).0;
-        Self(u64::from_be_bytes(array::from_fn(|index| derived[index])))
+        Self(seed.derive_number(&format!("bot/{name}")))
     }
 
     /// The numbers of bots that have no names yet: they are called 1, 2, 3 and so on.
