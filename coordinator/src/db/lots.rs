@@ -414,8 +414,8 @@ fn lease(row: &PgRow) -> Result<Lease, Error> {
 pub const COUNTED: usize = 4096;
 
 /// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns them.
-/// Two that count at the same time get different lots. In a transaction, whose other statements
-/// wait for nobody longer than a moment either.
+/// Two that count at the same time get different lots. Call it within a transaction: its later
+/// statements, too, wait only a moment for locks.
 ///
 /// # Errors
 /// If the database fails, or somebody else holds one of them ([`db::is_held`](crate::db::is_held)).

@@ -175,8 +175,8 @@ struct Tasks {
     asking: JoinSet<Option<(Task, Instant)>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
-    /// Waiting for what ends the session from outside: a task of its own, since it seldom wakes and
-    /// each message wakes the session.
+    /// Waiting for what ends the session from outside. It has its own task, so that the messages,
+    /// which wake the session often, need not ask for it each time.
     ending: JoinSet<End>,
 }
 

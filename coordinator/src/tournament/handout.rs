@@ -78,8 +78,8 @@ impl Handout {
         Self { pool, editions: Mutex::default() }
     }
 
-    /// The message that hands out a lot whose lease holds for so many milliseconds from now, and
-    /// what its report is checked against.
+    /// The message that hands out a lot, and the check for its report. The lease ends `lease_ms`
+    /// milliseconds from now.
     ///
     /// # Errors
     /// If the database fails, or what it has makes no sense.
@@ -110,8 +110,9 @@ impl Handout {
         Ok((message, check.map_err(nonsense)?))
     }
 
-    /// What the report of a lot is checked against that was handed out elsewhere, of so many matches
-    /// from the first one on; nothing if there are none, or their tournament was dropped.
+    /// The check for the report of a lot that another coordinator handed out, or this one before it
+    /// was restarted. The lot has `count` matches from `first` on. `None` if there are no such
+    /// matches, or their tournament was dropped.
     ///
     /// # Errors
     /// If the database fails, or what it has makes no sense.

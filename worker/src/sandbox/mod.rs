@@ -16,10 +16,10 @@
 //! The launcher is this same program with one thread, in a user and a mount namespace of its own;
 //! it forks the first process of each jail into new namespaces of every kind. That one mounts its
 //! `/proc` and waits until it is needed. Then it is moved into its control groups; it mounts the
-//! bot's own part of the root, gives up its rights, puts itself behind the filter of system calls, and from then
-//! on starts programs and reaps what ends. The worker tells it what to do through a socket; the
-//! socket's end is its own end, and its end is the end of everything in its process namespace. So
-//! a jail cannot outlive its worker, whatever kills that.
+//! bot's own part of the root, gives up its rights, puts itself behind the filter of system calls,
+//! and from then on starts programs and reaps what ends. The worker tells it what to do through a
+//! socket; the socket's end is its own end, and its end is the end of everything in its process
+//! namespace. So a jail cannot outlive its worker, whatever kills that.
 //!
 //! Where there are no walls to be had a *fence* of Landlock rules and the filter is put around
 //! programs that are children of the worker's. With the sandbox off there is neither.
