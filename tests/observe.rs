@@ -278,7 +278,8 @@ fn names_no_bot_and_no_owner(figures: &Figures, worker: &Figures) {
     assert_eq!(names(worker, "cellar"), [""; 0]);
     let of_worker = names(figures, "cellar");
     let is_audit = |series: &&String| {
-        ["arbiter_match_audits{", "arbiter_workers_residual_p{"]
+        ["match_audits{", "workers_residual_p{", "workers_false_time_losses{"]
+            .map(|name| format!("arbiter_{name}"))
             .iter()
             .any(|name| series.starts_with(name))
     };

@@ -62,6 +62,7 @@ struct Site {
     tokens: BTreeMap<&'static str, String>,
     server: String,
     http: SocketAddr,
+    metrics: SocketAddr,
     organiser: String,
     directory: TempDir,
 }
@@ -70,15 +71,16 @@ impl Site {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::start(Durability::Fleeting);
-        let (grpc, http) = (free_address(), free_address());
+        let [grpc, http, metrics] = std::array::from_fn(|_| free_address());
         let mut command = database.coordinator(grpc);
         command.args(["--http", &http.to_string(), "--lease", "15s"]);
+        command.args(["--metrics", &metrics.to_string()]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
         coordinator.hear("serving");
         let organiser = database.token("admin");
         let server = format!("http://{grpc}");
         let (workers, tokens) = (Vec::new(), BTreeMap::new());
-        Self { database, coordinator, workers, tokens, server, http, organiser, directory }
+        Self { database, coordinator, workers, tokens, server, http, metrics, organiser, directory }
     }
 
     /// Starts a worker that knows the coordinator by this address; each name has its token.
@@ -144,6 +146,14 @@ impl Site {
         self.tell(&["ranking", "open", "--format", "csv"])
     }
 
+    /// How many of a worker's matches show a false loss by the clock, as Prometheus is told.
+    fn false_time_losses(&self, worker: &str) -> usize {
+        let figures = Browser::new(self.metrics).page("/metrics");
+        let series = format!("arbiter_workers_false_time_losses{{worker=\"{worker}\"}} ");
+        let value = figures.lines().find_map(|line| line.strip_prefix(&series));
+        value.unwrap_or_else(|| panic!("no {series}in {figures}")).parse().unwrap()
+    }
+
     /// A page as the organiser sees it.
     fn page(&self, path: &str) -> String {
         let mut browser = Browser::new(self.http);
@@ -200,6 +210,9 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
         assert_eq!(found["recounts_disagreed"], 0, "{found}");
     }
     let page = site.page("/workers?t=open");
+    let false_time_losses = site.false_time_losses(LIAR);
+    assert_eq!(false_time_losses > 0, page.contains("and was in time the second time"), "{page}");
+    assert_eq!(["cellar", "garage"].map(|honest| site.false_time_losses(honest)), [0; 2]);
 
     let void = ["tournament", "void", "open", "--worker", LIAR];
     let preview = site.tell(&void);
@@ -230,8 +243,9 @@ fn a_worker_that_lies_changes_nothing_and_is_named() {
 
     // Without records there is nothing to recount; but others play the same matches again.
     let all = "[audit]\nreplay = \"100%\"\nshadow = \"100%\"\n";
-    let (board, page) = hostile_board(proxy::swap_scores_and_hide, all);
+    let (board, page) = hostile_board(proxy::invent_time_losses, all);
     assert_eq!(board, honest);
     assert!(page.contains("attic is suspended"), "{page}");
     assert!(page.contains("came to something else when 2 other workers"), "{page}");
+    assert!(page.contains("lost by the clock, and was in time the second time"), "{page}");
 }

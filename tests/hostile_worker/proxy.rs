@@ -10,7 +10,7 @@ use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use arbiter_proto::v1::{
-    BundlePiece, CoordinatorMessage, FetchBundleRequest, MatchResult, WorkerMessage,
+    BundlePiece, CoordinatorMessage, FetchBundleRequest, Forfeit, MatchResult, WorkerMessage,
 };
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -143,8 +143,13 @@ pub(crate) fn swap_scores(result: &mut MatchResult) -> bool {
     true
 }
 
-/// The same, but that the record is left out, so that nothing can be recounted.
-pub(crate) fn swap_scores_and_hide(result: &mut MatchResult) -> bool {
+/// The same, but that the record is left out, so that nothing can be recounted, and that seat 1 is
+/// said to have lost by the clock.
+pub(crate) fn invent_time_losses(result: &mut MatchResult) -> bool {
     result.record.clear();
-    swap_scores(result)
+    let swapped = swap_scores(result);
+    if swapped {
+        result.seats[0].set_forfeit(Forfeit::Clock);
+    }
+    swapped
 }

@@ -203,6 +203,10 @@ pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>, Error>
     sqlx::query_as(statement).fetch_all(db).await
 }
 
+/// What the reason of a shadow match ends with if a bot lost by the clock and was in time the second
+/// time, after the number of its seat.
+pub const FALSE_TIME_LOSS: &str = "lost by the clock, and was in time the second time";
+
 /// How many matches of a worker were looked at in a way, and how that stands.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Count {
@@ -215,6 +219,8 @@ pub struct Count {
     pub state: AuditState,
     /// How many.
     pub matches: i64,
+    /// In how many of them a bot lost by the clock and was in time the second time.
+    pub false_time_losses: i64,
 }
 
 /// Counts what was looked at, in one tournament or in all.
@@ -226,11 +232,15 @@ pub async fn counts(
     tournament: Option<TournamentId>,
 ) -> Result<Vec<Count>, Error> {
     let statement = "
-        SELECT a.worker, a.kind, a.state, count(*) AS matches
+        SELECT a.worker, a.kind, a.state, count(*) AS matches,
+            count(*) FILTER (
+                WHERE a.kind = 'shadow' AND a.state = 'disagreed' AND a.reason LIKE '%' || $2
+            ) AS false_time_losses
         FROM editions e JOIN match_audits a ON a.edition = e.id
         WHERE $1::int IS NULL OR e.tournament = $1
         GROUP BY a.worker, a.kind, a.state ORDER BY a.worker, a.kind, a.state";
-    sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(tournament.map(|id| id.0)).bind(FALSE_TIME_LOSS);
+    query.fetch_all(db).await
 }
 
 /// A difference that was found.

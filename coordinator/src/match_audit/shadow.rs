@@ -20,7 +20,7 @@ use time::OffsetDateTime;
 
 use super::recount::Finding;
 use super::{AuditError, compare, planned};
-use crate::db::match_audits::AuditState;
+use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::results::{Forfeits, MatchResult};
 use crate::db::shadows::{self, Played};
@@ -35,25 +35,26 @@ const PARTNERS: usize = 2;
 
 /// How a second play differs from the first, if it does: in words, the most telling first.
 pub(crate) fn difference(first: &PlayedMatch, second: &MatchResult) -> Option<String> {
-    if first.transcript[..] == second.transcript[..] && first.scores == second.scores {
-        return None;
-    }
-    let clock = |forfeit: Option<Forfeit>| forfeit == Some(Forfeit::Clock);
-    let seats = 0..first.seats.0.len();
-    let late = seats.filter(|seat| {
-        let again = second.forfeits.get(*seat).copied().flatten();
-        clock(first.forfeit(*seat)) && !clock(again)
-    });
+    let again = |seat: usize| second.forfeits.get(seat).copied().flatten();
+    let bad_again = |seat: usize| second.bad_answers.get(seat).copied().unwrap_or(0);
+    let seats = || 0..first.seats.0.len();
+    let clock = Some(Forfeit::Clock);
+    let late = seats().filter(|seat| first.forfeit(*seat) == clock && again(*seat) != clock);
     let late: Vec<_> = late.map(|seat| (seat + 1).to_string()).collect();
     if !late.is_empty() {
-        let seats = late.join(", ");
-        return Some(format!("seat {seats} lost by the clock, and was in time the second time"));
+        return Some(format!("seat {} {FALSE_TIME_LOSS}", late.join(", ")));
     }
     if first.scores != second.scores {
         let (first, second) = (&first.scores, &second.scores);
         return Some(format!("scores {first:?}, and {second:?} the second time"));
     }
-    Some("the transcripts differ".to_owned())
+    if let Some(seat) = seats().find(|seat| first.forfeit(*seat) != again(*seat)) {
+        return Some(format!("seat {} forfeited in another way the second time", seat + 1));
+    }
+    if let Some(seat) = seats().find(|seat| first.bad_answers(*seat) != bad_again(*seat)) {
+        return Some(format!("seat {} gave other bad answers the second time", seat + 1));
+    }
+    (first.transcript[..] != second.transcript[..]).then(|| "the transcripts differ".to_owned())
 }
 
 /// Compares the second play of a match with the first one, and says what becomes of its report. A
@@ -217,7 +218,11 @@ fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> 
 
 #[cfg(test)]
 mod tests {
+    use arbiter_games::Seed;
+    use arbiter_proto::ids::{Entrant, MatchNumber};
+
     use super::*;
+    use crate::db::matches::Seats;
 
     const ANN: WorkerId = WorkerId(1);
     const BEN: WorkerId = WorkerId(2);
@@ -304,5 +309,44 @@ mod tests {
             one.tokens = [Some(TokenId(1)); 2];
         }
         assert_eq!(blamed(&compared), [EVE]);
+    }
+
+    #[test]
+    fn two_plays_are_compared_in_all_that_is_reported() {
+        let first = PlayedMatch {
+            number: MatchNumber(0),
+            deal: 0,
+            seats: Seats(vec![Entrant(0), Entrant(1)]),
+            params: None,
+            scores: vec![2, 0],
+            forfeits: Forfeits(vec![None, Some(Forfeit::Clock)]),
+            bad_answers: Some(vec![0, 1]),
+            transcript: Seed::of_text("what was said").0.to_vec(),
+            wall_ms: 1,
+            level: "A".to_owned(),
+            source_edition: None,
+            source_number: None,
+        };
+        let same = MatchResult {
+            number: MatchNumber(0),
+            wall_ms: 900,
+            scores: vec![2, 0],
+            transcript: Seed::of_text("what was said").0,
+            forfeits: vec![None, Some(Forfeit::Clock)],
+            bad_answers: vec![0, 1],
+        };
+        assert_eq!(difference(&first, &same), None);
+        let differs = |second: MatchResult, how: &str| {
+            let found = difference(&first, &second).unwrap();
+            assert!(found.contains(how), "{found}");
+        };
+        let in_time = MatchResult { forfeits: Vec::new(), ..same.clone() };
+        differs(in_time, &format!("seat 2 {FALSE_TIME_LOSS}"));
+        let also_gone = vec![Some(Forfeit::Gone), Some(Forfeit::Clock)];
+        differs(MatchResult { forfeits: also_gone, ..same.clone() }, "seat 1 forfeited");
+        differs(MatchResult { scores: vec![0, 2], ..same.clone() }, "scores [2, 0], and [0, 2]");
+        differs(MatchResult { bad_answers: Vec::new(), ..same.clone() }, "seat 2 gave other bad");
+        let transcript = Seed::of_text("something else").0;
+        differs(MatchResult { transcript, ..same }, "the transcripts differ");
     }
 }

@@ -245,6 +245,7 @@ struct Figures {
     faults: Family<Kind, Counter>,
     trials: Family<State, Gauge>,
     audits: Family<Audited, Gauge>,
+    false_time_losses: Family<OfWorker, Gauge>,
     residuals: Family<OfWorker, Gauge<f64, AtomicU64>>,
     suspended: Gauge,
     workers: Gauge,
@@ -282,13 +283,16 @@ impl Figures {
                     drop(self.audits.get_or_create(&of));
                 }
             }
+            let of_worker = OfWorker { worker: worker.clone() };
+            let false_time_losses = self.false_time_losses.get_or_create(&of_worker).clone();
             for count in counts.iter().filter(|count| count.worker == known.id) {
                 let (kind, state) = (count.kind.word(), count.state.word());
                 let of = Audited { worker: worker.clone(), kind, state };
                 self.audits.get_or_create(&of).set(count.matches);
+                false_time_losses.inc_by(count.false_time_losses);
             }
             if let Some((_, p)) = residuals.iter().find(|(id, _)| *id == known.id) {
-                self.residuals.get_or_create(&OfWorker { worker }).set(*p);
+                self.residuals.get_or_create(&of_worker).set(*p);
             }
         }
         let suspended = suspensions::all(&mut *db).await?.len();
@@ -333,6 +337,9 @@ impl Figures {
         registry.register("trials", text, self.trials.clone());
         let text = "Matches checked a second time, by the worker that reported them";
         registry.register("match_audits", text, self.audits.clone());
+        let text = "Matches in which a bot lost by the clock and was in time when another worker \
+                    played them again";
+        registry.register("workers_false_time_losses", text, self.false_time_losses.clone());
         let text = "Probability of the results of a worker, if it is honest";
         registry.register("workers_residual_p", text, self.residuals.clone());
         let text = "Workers that are suspended";
