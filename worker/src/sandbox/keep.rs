@@ -39,8 +39,8 @@ const PIECE: usize = 16 * PAGE;
 /// No more of what is not kept is named.
 const NAMED: usize = 10;
 
-/// What was there and is not kept: what is neither a file nor a directory, cannot be read, is too
-/// deep, or more than may be.
+/// What was there and is not kept: what is neither a file nor a directory, cannot be read, changes
+/// while it is read, is too deep, or more than may be.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     /// Some of it, sorted.
@@ -56,7 +56,12 @@ pub(super) fn bring_back(
     user: Option<u32>,
     limits: &Limits,
 ) -> Result<(), Fault> {
-    put(from, to, user, limits).fault("cannot bring back a bot's files")
+    match put(from, to, user, limits) {
+        // A bot leaves no more than fits: the worker that reported this made it up, and a fault would
+        // speak against the bot.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
+        put => put.fault("cannot bring back a bot's files"),
+    }
 }
 
 fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Result<()> {
@@ -152,12 +157,18 @@ impl Taking<'_> {
     /// Copies what can be read; what the bot locked itself out of is not kept.
     fn copy(&mut self, from: impl AsFd, below: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(from) = rustix::fs::openat(from, ".", flags, Mode::empty()) else {
+        let opened = rustix::fs::openat(from, ".", flags, Mode::empty());
+        let Ok((from, entries)) =
+            opened.and_then(|from| Dir::read_from(&from).map(|entries| (from, entries)))
+        else {
             self.leave_out(below);
             return Ok(());
         };
-        for entry in Dir::read_from(&from)? {
-            let entry = entry?;
+        for entry in entries {
+            let Ok(entry) = entry else {
+                self.leave_out(below);
+                return Ok(());
+            };
             let bytes = entry.file_name().to_bytes();
             if matches!(bytes, b"." | b"..") {
                 continue;
@@ -168,7 +179,11 @@ impl Taking<'_> {
                 self.leave_out(&path);
                 continue;
             }
-            let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            let Ok(found) = found else {
+                self.leave_out(&path);
+                continue;
+            };
             let open = |flags: OFlags| {
                 // A FIFO, if one were there, would make us wait for who writes to it.
                 let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -180,14 +195,7 @@ impl Taking<'_> {
                         self.leave_out(&path);
                         continue;
                     };
-                    fs::create_dir(&target)?;
-                    self.files -= 1;
-                    self.copy(&inner, &path, &target, depth - 1)?;
-                    let own = self.original(&path).is_some_and(|own| own.is_dir());
-                    if own && fs::read_dir(&target)?.next().is_none() {
-                        fs::remove_dir(&target)?;
-                        self.files += 1;
-                    }
+                    self.directory(&inner, &path, &target, depth - 1)?;
                 }
                 FileType::RegularFile => {
                     let file = open(OFlags::RDONLY).map(File::from).map_err(io::Error::from);
@@ -216,6 +224,27 @@ impl Taking<'_> {
         }
     }
 
+    fn directory(
+        &mut self,
+        from: impl AsFd,
+        path: &Path,
+        target: &Path,
+        depth: usize,
+    ) -> io::Result<()> {
+        if made(fs::create_dir(target))?.is_none() {
+            self.leave_out(path);
+            return Ok(());
+        }
+        self.files -= 1;
+        self.copy(from, path, target, depth)?;
+        let own = self.original(path).is_some_and(|own| own.is_dir());
+        if own && fs::read_dir(target)?.next().is_none() {
+            fs::remove_dir(target)?;
+            self.files += 1;
+        }
+        Ok(())
+    }
+
     fn file(&mut self, mut file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
         // A file with holes may be longer than all that fits.
         if file.metadata()?.len() > self.bytes {
@@ -226,7 +255,10 @@ impl Taking<'_> {
             return Ok(());
         }
         file.rewind()?;
-        let kept = File::create(target)?;
+        let Some(kept) = made(File::create_new(target))? else {
+            self.leave_out(path);
+            return Ok(());
+        };
         let length = copy(&mut (&file).take(self.bytes + 1), &kept)?;
         // It takes whole pages when it comes back, whatever it is full of.
         let Some(left) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
@@ -246,6 +278,15 @@ impl Taking<'_> {
             Source::Directory(own) => Some(own.join(path)),
             Source::File(own) => (own.file_name() == Some(path.as_os_str())).then(|| own.clone()),
         }
+    }
+}
+
+/// What was made, unless something of its name is there already: where a bot's process lives on (at
+/// level C it may) and renames what is read, a name comes twice.
+fn made<T>(made: io::Result<T>) -> io::Result<Option<T>> {
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        made => made.map(Some),
     }
 }
 
@@ -276,5 +317,42 @@ fn is_same(path: &Path, file: &File) -> io::Result<bool> {
         }
         own.consume(length);
         other.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Renames, removes and makes files and directories until it is told to stop.
+    fn stir(directory: &Path, stop: &AtomicBool) {
+        let name = |number: usize| directory.join(format!("{number}"));
+        for round in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+            let (one, other) = (name(round % 40), name((round * 7 + 3) % 60));
+            drop(fs::rename(&one, &other));
+            drop(fs::remove_file(name(round * 11 % 60)));
+            drop(fs::remove_dir(name(round * 13 % 60)));
+            drop(fs::create_dir_all(name(round * 17 % 40).join("inner")));
+            drop(fs::write(name(round * 19 % 40), b"left"));
+        }
+    }
+
+    /// Where a process of the bot lives on, it cannot void a match by what it does to its files.
+    #[test]
+    fn files_that_change_while_they_are_kept_are_no_fault() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        let opened = OwnedFd::from(File::open(&from).unwrap());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| stir(&from, &stop));
+            let taken =
+                (0..60).try_for_each(|_| take_out(&opened, &to, &Limits::OFFICIAL, None).map(drop));
+            stop.store(true, Ordering::Relaxed);
+            taken.unwrap();
+        });
     }
 }
