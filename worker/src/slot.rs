@@ -311,16 +311,14 @@ impl Slot {
         let keeps = settings.state.keeps();
         let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
         let entrants = planned.seats.iter().enumerate().map(|(index, sitting)| {
-            let Sitting { name, files, .. } = sitting;
             let bot = order.supplies.contestant(sitting)?;
             let state = if keeps {
-                fs::create_dir(left(index)).fault("cannot make a directory for a bot's files")?;
-                unpack_left(files, &left(index)).fault("cannot bring back a bot's files")?;
+                bring_back(sitting, &left(index))?;
                 State::Kept(left(index))
             } else {
                 State::Fresh
             };
-            Ok(Entrant { bot, name: name.clone(), state })
+            Ok(Entrant { bot, name: sitting.name.clone(), state })
         });
         let record = scratch.path().join("record.jsonl");
         let played = Match {
@@ -385,6 +383,22 @@ impl<'a> Stages<'a> {
         // The one before ends first.
         self.now = Span::NONE;
         self.now = Span::follow(name, self.trial.context().as_ref());
+    }
+}
+
+/// Unpacks the files that a bot left into `directory`, which is new.
+fn bring_back(sitting: &Sitting, directory: &Path) -> Result<(), Fault> {
+    let make = || fs::create_dir(directory).fault("cannot make a directory for a bot's files");
+    make()?;
+    match unpack_left(&sitting.files, directory) {
+        // No honest worker packed this. It counts as nothing, on every worker alike: a fault would
+        // follow the bot from worker to worker, and it would be stood down for another's lie.
+        Err(BundleError::Unfit(why)) => {
+            warn!(bot = %sitting.name, why, "its files are not such as bots leave: it has none");
+            fs::remove_dir_all(directory).fault("cannot remove forged files")?;
+            make()
+        }
+        unpacked => unpacked.fault("cannot bring back a bot's files"),
     }
 }
 

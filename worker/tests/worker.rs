@@ -157,12 +157,6 @@ async fn what_is_ours_to_answer_for_is_a_fault() {
     let mut line = coordinator.welcome().await;
     line.room().await;
     let table = [digest.clone(), digest.clone()];
-    let broken_files = {
-        let mut lot = lot(5, "gomoku", &[&table]);
-        lot.settings = settings(StateScope::Pairing);
-        lot.matches[0].seats[1].files = b"no archive".to_vec();
-        lot
-    };
     let too_few = lot(6, "gomoku", &[slice::from_ref(&digest)]);
     let no_digest = lot(7, "gomoku", &[&[digest.clone(), vec![1]]]);
     let cases = [
@@ -170,7 +164,6 @@ async fn what_is_ours_to_answer_for_is_a_fault() {
         (v1::Lot { settings: "{}".to_owned(), ..lot(2, "gomoku", &[&table]) }, "settings: "),
         (lot(3, "gomoku", &[]), "without a match"),
         (lot(4, "gomoku", &[&[digest.clone(), nobody]]), "nobody submitted it"),
-        (broken_files, "cannot bring back"),
         (too_few, "cannot start a match"),
         (no_digest, "`digest` has 1 bytes"),
     ];
@@ -268,6 +261,31 @@ async fn files_that_a_bot_leaves_travel() {
         counts.push(fs::read_to_string(left.path().join("seen")).unwrap().lines().count());
     }
     assert!(counts[0] > 0 && counts[0] < counts[1] && counts[1] < counts[2], "{counts:?}");
+    worker.kill(&place).await;
+}
+
+/// A fault would follow the bot from worker to worker, as if it were to blame.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_another_worker_made_up_are_no_fault() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let bot = place.bot("counting", &counting(0));
+    let digest = coordinator.submit(&bot);
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    let left = tempfile::tempdir().unwrap();
+    fs::write(left.path().join("seen"), vec![b'x'; 10_000]).unwrap();
+    let packed = bundle::pack_left(left.path()).unwrap();
+    for (number, files) in (1..).zip([&b"no archive"[..], &packed[..packed.len() - 1]]) {
+        let mut lot = lot(number, "blackjack", &[slice::from_ref(&digest)]);
+        lot.settings = settings(StateScope::Tournament);
+        lot.matches[0].seats[0].files = files.to_vec();
+        lot.matches[0].params = "{\"hands\": 2}".to_owned();
+        line.say(Said::Lot(lot)).await;
+        let report = line.report().await;
+        assert_eq!(report.results[0].seats[0].forfeit, 0);
+    }
     worker.kill(&place).await;
 }
 

@@ -52,13 +52,14 @@ for line in sys.stdin: print('ok', flush=True)
 /// A promise, and the function that tries it.
 type Promise = (&'static str, fn(&Lab));
 
-const PROMISES: [Promise; 15] = [
+const PROMISES: [Promise; 16] = [
     ("a bot rests while it owes nothing", rests),
     ("a bot may think on if that is allowed", thinks_on),
     ("one execution after the other in one jail", executes),
     ("what is left of an execution dies with it", leaves_nothing_running),
     ("files are kept from match to match", keeps_files),
     ("files with holes come back with holes", keeps_holes),
+    ("files that fit into no jail keep none from being opened", brings_back_what_fits),
     ("files are fresh otherwise", forgets_files),
     ("a bot that sends descriptors without end keeps no jail from being built", hands_over),
     ("a door has room for sixteen connections at once", door_has_room),
@@ -221,6 +222,24 @@ fn keeps_holes(lab: &Lab) {
         assert!(told[0] <= 900 && told[1] <= limits.disk.0, "{output}");
         jail.close().unwrap();
     }
+    fs::remove_dir_all(kept).unwrap();
+}
+
+/// No bot has left these: another worker made them up.
+fn brings_back_what_fits(lab: &Lab) {
+    let (directory, source) = source(&[("bot.py", COUNTER)]);
+    let kept = directory.path().with_extension("kept");
+    fs::create_dir(&kept).unwrap();
+    for number in 0..40 {
+        fs::write(kept.join(format!("made up {number}")), vec![7; 100_000]).unwrap();
+    }
+    let limits = Limits { disk: Bytes::megabytes(1), ..Limits::OFFICIAL };
+    let terms = Terms { limits, ..Terms::default() };
+    let home = Home::kept(&source, kept.clone()).unwrap();
+    let mut jail = Jail::open_on(&lab.host, home, &terms).unwrap();
+    let mut process = start(&mut jail, &["true"], Stdin::Null);
+    listen(&mut process, Duration::from_secs(10));
+    jail.close().unwrap();
     fs::remove_dir_all(kept).unwrap();
 }
 
