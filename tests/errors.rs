@@ -6,7 +6,9 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output};
 
+use support::service::free_address;
 use support::{Bots, run};
 
 /// Runs a wrong call, and expects exit code `code` and a short message that says all of `says`.
@@ -59,46 +61,78 @@ fn strict_plays_where_the_doctor_says_so() {
     support::succeed(&["play", "gomoku", good, good, "--sandbox", "off"]);
 }
 
-/// Programs are unpacked where no directory can be laid over them: as in a container within a
-/// container, temporary files are in a layer upon a layer. That is found out when a worker starts,
-/// and not with the first match.
-#[test]
+/// Runs a command where programs are unpacked in a directory that none can be laid over: as in a
+/// container within a container, temporary files are in a layer upon a layer.
 #[expect(clippy::disallowed_methods, reason = "the machine is another one for the program")]
+fn in_layers(bots: &Bots, words: &[&str]) -> Output {
+    let layers = bots.path().join("layers");
+    let script = "set -e; mkdir -p \"$0\"; cd \"$0\"; mount -t tmpfs layers .; cd \"$0\"
+        mkdir low up work one over deep two
+        mount -t overlay one -o lowerdir=low,upperdir=up,workdir=work one
+        mount -t overlay two -o lowerdir=one,upperdir=over,workdir=deep two
+        chmod 1777 two; cd /; TMPDIR=$0/two exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(layers);
+    command.args(words).output().unwrap()
+}
+
+/// The level that the doctor gives a machine.
+fn level(doctor: &Output) -> String {
+    let found = String::from_utf8_lossy(&doctor.stdout);
+    let first = found.lines().next().and_then(|row| row.split_whitespace().last());
+    first.unwrap().to_owned()
+}
+
+/// What the doctor says in layers upon layers; nothing if these make no difference here.
+fn doctor_in_layers(bots: &Bots, arbiter: &str) -> Option<Output> {
+    let plain = level(&run(&["doctor"]));
+    if ["C", "D"].contains(&&*plain) || !in_layers(bots, &["true"]).status.success() {
+        eprintln!("left out: there are no walls here, or nothing may be mounted");
+        return None;
+    }
+    Some(in_layers(bots, &[arbiter, "doctor"]))
+}
+
+/// That is found out when a worker starts, and not with the first match.
+#[test]
 fn the_doctor_finds_what_no_bot_could_be_seated_on() {
     let bots = Bots::new();
     let good = bots.rascal("good", "honest", 0, "");
-    let layers = bots.path().join("layers");
-    fs::create_dir(&layers).unwrap();
     let arbiter = support::arbiter();
     let arbiter = arbiter.get_program().to_str().unwrap();
-    let in_layers = |words: &[&str]| {
-        let script = "set -e; cd \"$0\"; mount -t tmpfs layers .; cd \"$0\"
-            mkdir low up work one over deep two
-            mount -t overlay one -o lowerdir=low,upperdir=up,workdir=work one
-            mount -t overlay two -o lowerdir=one,upperdir=over,workdir=deep two
-            chmod 1777 two; cd /; TMPDIR=$0/two exec \"$@\"";
-        let mut command = std::process::Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script]).arg(&layers);
-        command.args(words).output().unwrap()
-    };
-    let level = |output: &std::process::Output| {
-        let first = String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned);
-        first.and_then(|row| row.split_whitespace().last().map(str::to_owned))
-    };
-    let plain = level(&run(&["doctor"])).unwrap();
-    if ["C", "D"].contains(&plain.as_str()) || !in_layers(&["true"]).status.success() {
-        eprintln!("left out: there are no walls here, or nothing may be mounted");
-        return;
-    }
-    let doctor = in_layers(&[arbiter, "doctor"]);
+    let Some(doctor) = doctor_in_layers(&bots, arbiter) else { return };
     let found = String::from_utf8_lossy(&doctor.stdout);
     assert_eq!(doctor.status.code(), Some(1), "{found}{}", String::from_utf8_lossy(&doctor.stderr));
     assert!(found.contains("cannot lay the bot's directory over its program"), "{found}");
     assert!(found.contains("TMPDIR"), "{found}");
     // Without Landlock there is no fence either.
-    if level(&doctor).unwrap() == "C" {
-        let played = in_layers(&[arbiter, "play", "gomoku", &good, &good]);
+    if level(&doctor) == "C" {
+        let played = in_layers(&bots, &[arbiter, "play", "gomoku", &good, &good]);
         assert_eq!(played.status.code(), Some(0), "{}", String::from_utf8_lossy(&played.stderr));
+    }
+}
+
+/// Its bots share a machine with its database.
+#[test]
+fn up_runs_no_bots_without_namespaces_unless_told_to() {
+    let bots = Bots::new();
+    let arbiter = support::arbiter();
+    let arbiter = arbiter.get_program().to_str().unwrap();
+    let Some(doctor) = doctor_in_layers(&bots, arbiter) else { return };
+    if level(&doctor) != "C" {
+        eprintln!("left out: there is no fence here");
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().join("data");
+    let ports = ["--grpc", &free_address().to_string(), "--http", "127.0.0.1:0"];
+    // If it ran all the same, it would not end by itself.
+    let up = ["timeout", "60", arbiter, "up", "--data", data.to_str().unwrap()];
+    let up = in_layers(&bots, &[&up[..], &ports].concat());
+    let said = String::from_utf8_lossy(&up.stderr);
+    assert_eq!(up.status.code(), Some(3), "{said}");
+    for part in ["level C only", "cannot lay the bot's directory", "--sandbox landlock"] {
+        assert!(said.contains(part), "{part}: {said}");
     }
 }
 
