@@ -56,21 +56,37 @@ pub(super) fn bring_back(
     user: Option<u32>,
     limits: &Limits,
 ) -> Result<(), Fault> {
-    match put(from, to, user, limits) {
-        // A bot leaves no more than fits: the worker that reported this made it up, and a fault would
-        // speak against the bot.
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
-        put => put.fault("cannot bring back a bot's files"),
+    let mut room = Room { bytes: limits.disk.0, files: limits.files };
+    put(from, to, user, &mut room).fault("cannot bring back a bot's files")
+}
+
+/// What may still be brought back.
+struct Room {
+    bytes: u64,
+    files: u64,
+}
+
+impl Room {
+    /// Takes the room of a file of this length, or of a directory; whether there was enough.
+    fn take(&mut self, length: u64) -> bool {
+        let bytes = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64));
+        let (Some(bytes), Some(files)) = (bytes, self.files.checked_sub(1)) else { return false };
+        (self.bytes, self.files) = (bytes, files);
+        true
     }
 }
 
-fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Result<()> {
+fn put(from: &Path, to: &OwnedFd, user: Option<u32>, room: &mut Room) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (name, found) = (entry.file_name(), entry.metadata()?);
-        if found.is_dir() || found.is_file() {
-            make_way(to, &name, user, found.is_dir())?;
+        let length = if found.is_file() { found.len() } else { 0 };
+        // A bot leaves no more than fits: the worker that reported the rest made it up, and a fault
+        // would speak against the bot.
+        if !(found.is_dir() || found.is_file()) || !room.take(length) {
+            continue;
         }
+        make_way(to, &name, user, found.is_dir())?;
         if found.is_dir() {
             let mode = Mode::from_raw_mode(0o755);
             match sys::acting_as(user, || rustix::fs::mkdirat(to, &name, mode)) {
@@ -79,8 +95,8 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, limits: &Limits) -> io::Res
             }
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let inner = rustix::fs::openat(to, &name, flags, Mode::empty())?;
-            put(&entry.path(), &inner, user, limits)?;
-        } else if found.is_file() && found.len() <= limits.disk.0 {
+            put(&entry.path(), &inner, user, room)?;
+        } else {
             let kept = open_regular(&entry.path())?;
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(found.permissions().mode() & 0o755);
