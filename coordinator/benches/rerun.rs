@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::queue::{
@@ -72,7 +73,7 @@ async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
 
     submit(pool, tournament, BOTS / 2, 2).await;
     let begin = Instant::now();
-    let opener = Opener::new(queue.clone(), || NOW);
+    let opener = Opener::new(queue.clone(), Clock::given(|| NOW));
     let opened = opener.look().await.expect("it looks");
     assert_eq!(opened.len(), 1, "one edition is due");
     let opening = begin.elapsed().as_secs_f64();
@@ -110,12 +111,12 @@ async fn serve(
     edition: &Edition,
     each: Duration,
 ) {
-    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || NOW);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let (reporter, collector) = Reporter::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     tasks.spawn(collector.run());
-    let (upkeep, news) = (Upkeep::new(queue.clone(), || NOW), dispatcher.clone());
+    let (upkeep, news) = (Upkeep::new(queue.clone(), Clock::given(|| NOW)), dispatcher.clone());
     tasks.spawn(async move { upkeep.run(|_| news.news()).await });
     for _ in 0..SLOTS {
         let (dispatcher, reporter) = (dispatcher.clone(), reporter.clone());

@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{self, dropped, editions};
@@ -107,7 +108,10 @@ async fn drop_one(kind: &str, pool: &PgPool) {
     dropped::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
     transaction.commit().await.expect("it is dropped");
     let gone = begin.elapsed().as_secs_f64() * 1000.0;
-    Clearing::new(pool.clone(), Records::default(), || NOW).round().await.expect("it is cleared");
+    Clearing::new(pool.clone(), Records::default(), Clock::given(|| NOW))
+        .round()
+        .await
+        .expect("it is cleared");
     let all = begin.elapsed().as_secs_f64() * 1000.0;
     println!(
         "{kind}: a tournament of {matches} matches is gone after {gone:.1} ms, and cleared after {all:.0} ms"

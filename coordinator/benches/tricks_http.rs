@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::tricks_http::{Mode, router_in};
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -33,7 +34,7 @@ const WATCHED: Duration = Duration::from_secs(20);
 
 fn main() {
     support::run(async |postgres, pool| {
-        let clock = || OffsetDateTime::UNIX_EPOCH;
+        let clock = Clock::given(|| OffsetDateTime::UNIX_EPOCH);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let pages = router_in(pool.clone(), clock, Guard::default(), Mode::Official);

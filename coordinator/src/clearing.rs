@@ -6,6 +6,9 @@
 //! it, as tables; the rest row by row, a thousand at a time, so that nobody waits and cleaning keeps
 //! up; its packs; at last what bots left and no match names any more, and the tournament itself.
 //!
+//! Records that were kept for long enough go as a whole as well, wherever their tournament has a shelf:
+//! the file system has the room at once, and no table has to be rewritten.
+//!
 //! One coordinator at a time clears away, whoever has the lock. It works on a connection of its own,
 //! which is closed in the end: however that comes, the lock is free then.
 
@@ -17,9 +20,10 @@ use sqlx::{Connection as _, Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::coordinator::Records;
 use crate::db::{dropped, packs, records, shelves};
-use crate::queue::{Clock, FORGOTTEN};
+use crate::queue::FORGOTTEN;
 use crate::store::{Store, StoreError};
 
 /// How often it is looked whether something is to be cleared away, although nobody said so.
@@ -103,11 +107,17 @@ impl Clearing {
                 tracing::warn!(tournament = name, %error, "cannot be cleared away yet");
             }
         }
-        let now = (self.clock)();
+        let now = self.clock.now();
         if let Some(store) = store {
             forget_packs(&mut *connection, store, now - FORGOTTEN).await?;
         }
         let Some(keep) = keep else { return Ok(()) };
+        for first in records::old_shelves(&mut *connection, now - *keep).await? {
+            // One that is held by others is emptied the next time.
+            if let Err(error) = shelves::forget_records(&mut *connection, first).await {
+                tracing::warn!(shelf = first, %error, "its old records cannot go yet");
+            }
+        }
         for edition in records::old(&mut *connection, now - *keep).await? {
             match forget_records(&mut *connection, store.as_ref(), edition).await {
                 Ok(()) => {

@@ -7,7 +7,6 @@ use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Error, PgPool};
 use thiserror::Error as ThisError;
-use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -17,6 +16,7 @@ use crate::access::guard::{Guard, Network};
 use crate::access::{self, Role, Secret};
 use crate::boards::Boards;
 use crate::clearing::Clearing;
+use crate::clock::Clock;
 use crate::db;
 use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
@@ -27,10 +27,11 @@ use crate::leader::{Election, Leadership};
 use crate::match_audit::{AuditRound, Auditor};
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
-    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, again,
+    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError, again,
 };
 use crate::rpc::{
-    self, Budgets, Changes, EditionWatches, Playing, ServeError, Shared, Tls, Turns, Watched,
+    self, Budgets, Changes, EditionWatches, OpenTokens, Playing, Returns, ServeError, Shared, Tls,
+    Turns, Watched,
 };
 use crate::store::Store;
 use crate::suspension::{Suspended, Suspensions};
@@ -139,13 +140,15 @@ impl Coordinator {
     pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
         let database = place(&options);
         let pool = open(options, config.connections).await?;
-        let clock = OffsetDateTime::now_utc;
+        let clock = Clock::of(&pool)
+            .await
+            .map_err(|cause| StartError::Unreachable { database: database.clone(), cause })?;
         let queue = Queue::new(pool.clone(), config.terms);
-        let (dispatcher, allocator) = Dispatcher::new(queue.clone(), clock);
+        let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, collector) = Reporter::new(queue.clone());
         let store = config.records.store.clone();
         let collector = collector.with_store(store.clone());
-        let clearing = Clearing::new(pool.clone(), config.records.clone(), clock);
+        let clearing = Clearing::new(pool.clone(), config.records.clone(), clock.clone());
         if store.is_none() && again(|| packs::any(&pool)).await.unwrap_or_default() {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
@@ -160,6 +163,8 @@ impl Coordinator {
             collusion: Kept::new(COLLUSIONS),
             reply_times: Kept::new(REPLY_TIMES),
             playing: Playing::default(),
+            returns: Returns::default(),
+            open_tokens: OpenTokens::default(),
             watched: Watched::default(),
             edition_watches: EditionWatches::default(),
             budgets: Budgets::default(),
@@ -201,7 +206,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
-        let now = (self.shared.clock)();
+        let now = self.shared.clock.now();
         let found = again(|| access::find(&self.shared.pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
@@ -211,7 +216,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
-        let now = (self.shared.clock)();
+        let now = self.shared.clock.now();
         let made = access::create_noted(&self.shared.pool, role, name, None, now).await;
         made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
     }
@@ -243,6 +248,10 @@ impl Coordinator {
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
         let clearing = shared.clearing.clone();
         background.spawn(async move { clearing.run().await });
+        let (clock, pool) = (shared.clock.clone(), shared.pool.clone());
+        background.spawn(async move { clock.follow(&pool).await });
+        let (open_tokens, pool) = (shared.open_tokens.clone(), shared.pool.clone());
+        background.spawn(async move { open_tokens.run(&pool).await });
         let (suspensions, pool) = (shared.suspensions.clone(), shared.pool.clone());
         background.spawn(async move { suspensions.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
@@ -278,9 +287,9 @@ impl Coordinator {
 async fn lead(shared: Shared, awake: Instant) {
     let Shared { changes, dispatcher, suspensions, .. } = &shared;
     let (handout, store) = (Arc::clone(&shared.handout), shared.store.clone());
-    let mut auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock);
-    let upkeep = Upkeep::new(shared.queue.clone(), shared.clock);
-    let opener = Opener::new(shared.queue.clone(), shared.clock);
+    let mut auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock.clone());
+    let upkeep = Upkeep::new(shared.queue.clone(), shared.clock.clone());
+    let opener = Opener::new(shared.queue.clone(), shared.clock.clone());
     let metrics = shared.queue.metrics();
     tokio::join!(
         upkeep.run_since(awake, |round| tell(round, metrics, changes, dispatcher)),
@@ -318,7 +327,7 @@ fn tell_audited(
 
 /// Says what a round of upkeep did, and lets those know who wait for it.
 fn tell(
-    round: Result<Round, Error>,
+    round: Result<Round, UpkeepError>,
     metrics: &Metrics,
     changes: &Changes,
     dispatcher: &Dispatcher,
@@ -327,7 +336,7 @@ fn tell(
         Ok(round) => round,
         Err(error) => {
             metrics.failed(Background::Upkeep);
-            tracing::warn!(%error, "upkeep failed; trying again");
+            tracing::warn!("{error}");
             return;
         }
     };

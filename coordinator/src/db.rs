@@ -2,8 +2,8 @@
 //!
 //! Statements stand beside the types they fill; they are checked when they run, and each of them
 //! runs in a test. Functions of one statement take any executor, so that they compose in a
-//! transaction; the queue owns the transactions. Times are arguments: no statement asks the
-//! server's clock.
+//! transaction; the queue owns the transactions. What decides by the time asks `database_clock()`;
+//! times that are only noted are arguments.
 //!
 //! Sessions keep one plan for each statement (`plan_cache_mode`), because planning one of the
 //! queue's takes longer than running it. This is why limits are written out in statements: a plan
@@ -12,12 +12,12 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use sqlx::error::DatabaseError;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, Row as _};
 use tokio::time::{Instant, timeout};
 
+pub use errors::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
 use relay::Relay;
 
 pub mod audit;
@@ -27,6 +27,7 @@ mod copy;
 pub mod dropped;
 pub mod editions;
 pub mod entrants;
+mod errors;
 pub mod estimates;
 pub mod evidence;
 pub mod faults;
@@ -69,7 +70,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// rows by their keys, so the planner is talked out of everything else. And a transaction that
 /// nobody ends holds back the cleaning of every table, and has locked what others wait for; so it
 /// is ended, soon, whether its coordinator was stopped or the network to it was cut.
-const SESSION: [(&str, &str); 11] = [
+const SESSION: [(&str, &str); 12] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -77,6 +78,8 @@ const SESSION: [(&str, &str); 11] = [
     ("enable_mergejoin", "off"),
     ("jit", "off"),
     ("statement_timeout", "120s"),
+    // What waits for a lock holds locks itself: others must not wait for it for long.
+    ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
     ("tcp_keepalives_idle", "5s"),
     ("tcp_keepalives_interval", "5s"),
@@ -167,16 +170,46 @@ async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
     question.fetch_one(connection).await?.try_get(0)
 }
 
-/// Lets the statements of a transaction, and what is computed between them, take as long as they
-/// take: a plan may have millions of rows.
+/// Lets the statements of a transaction take as long as they take: a plan may have millions of rows.
+/// Between them it may compute for some seconds. A coordinator that is stopped in the middle loses
+/// the transaction all the same: what streams rows does so in pieces ([`copy`]), and what the server
+/// computes by itself is ended by the next leader ([`end_openings`]).
 ///
 /// # Errors
 /// If the database fails.
 pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
     let patience = "
         SELECT set_config('statement_timeout', '0', true),
-            set_config('idle_in_transaction_session_timeout', '0', true)";
+            set_config('lock_timeout', '60s', true),
+            set_config('idle_in_transaction_session_timeout', '15s', true)";
     sqlx::query(patience).execute(db).await.map(drop)
+}
+
+/// What transactions lock in which the leader opens editions; shared, for there may be several.
+const OPENING: i64 = 0x0061_7262_6f70_656e;
+
+/// Marks a transaction as one in which the leader opens an edition.
+///
+/// # Errors
+/// If the database fails.
+pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<(), Error> {
+    let statement = "SELECT pg_advisory_xact_lock_shared($1)";
+    sqlx::query(statement).bind(OPENING).execute(db).await.map(drop)
+}
+
+/// Ends all transactions in which a former leader opens editions, and returns how many. It may be
+/// stopped, or cut off, and others wait for what they have locked.
+///
+/// # Errors
+/// If the database fails.
+pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64, Error> {
+    let statement = "
+        SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+        WHERE locktype = 'advisory' AND objsubid = 1
+          AND (classid::bigint << 32 | objid::bigint) = $1
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+          AND pid <> pg_backend_pid()";
+    sqlx::query_scalar(statement).bind(OPENING).fetch_one(db).await
 }
 
 /// Ends a session in which nothing is said for so long.
@@ -199,12 +232,18 @@ pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
 }
 
-/// Brings the tables up to date. Several coordinators may do so at once.
+/// Brings the tables up to date. Several coordinators may do so at once: one of them does it, however
+/// long it takes, and the others wait.
 ///
 /// # Errors
 /// If the database was made by a newer version, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
-    MIGRATIONS.run(pool).await
+    let options = PgConnectOptions::clone(&pool.connect_options());
+    let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
+    let patient = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let migrated = MIGRATIONS.run(&patient).await;
+    patient.close().await;
+    migrated
 }
 
 /// Whether this program can live with tables of a later version: in an upgrade coordinators of both
@@ -225,38 +264,4 @@ pub async fn can_live_with_it(pool: &PgPool) -> Result<bool, Error> {
 pub async fn server_version(pool: &PgPool) -> Result<i32, Error> {
     let statement = "SELECT current_setting('server_version_num')::int / 10000";
     sqlx::query_scalar(statement).fetch_one(pool).await
-}
-
-/// Whether something was refused because there is one like it already.
-pub fn is_duplicate(error: &Error) -> bool {
-    matches!(error, Error::Database(error) if error.is_unique_violation())
-}
-
-/// Whether something was refused because no text of a database can be so: it holds a zero.
-pub fn is_unwritable(error: &Error) -> bool {
-    const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
-    let Error::Database(error) = error else { return false };
-    error.code().is_some_and(|code| code == CHARACTER_NOT_IN_REPERTOIRE)
-}
-
-/// Whether trying again may help: the database was busy with itself (a deadlock, class 40), or
-/// went away (classes 08 and 57, or the connection broke), or ended a transaction in which we had
-/// said nothing for long (25P03), and nothing was done.
-///
-/// Where the answer to a `COMMIT` was lost something may have been done after all; everything in
-/// the queue may be said twice.
-pub fn is_passing(error: &Error) -> bool {
-    match error {
-        Error::Io(_) | Error::PoolTimedOut | Error::WorkerCrashed | Error::Protocol(_) => true,
-        Error::Database(error) => error.code().is_some_and(|code| {
-            ["40", "08", "57P", "25P03"].into_iter().any(|class| code.starts_with(class))
-        }),
-        _ => false,
-    }
-}
-
-/// Whether a statement gave way because somebody else holds what it needs (55P03).
-pub fn is_held(error: &Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| code == "55P03")
 }

@@ -156,6 +156,10 @@ impl Election {
             asked = Instant::now();
             in_time(asked + TERM, session.ping()).await?;
         }
+        let ended = in_time(Instant::now() + TERM, db::end_openings(&mut session)).await?;
+        if ended > 0 {
+            tracing::warn!(ended, "ended what a former leader was opening");
+        }
         Ok((session, asked))
     }
 

@@ -4,9 +4,11 @@
 //! Everything goes through [`db`]; [`tournament`] makes editions of files, and lots of editions.
 
 pub mod access;
+mod backoff;
 pub mod boards;
 mod bucket;
 pub mod clearing;
+pub mod clock;
 mod connections;
 pub mod coordinator;
 pub mod db;
@@ -14,6 +16,7 @@ pub mod kept;
 pub mod leader;
 pub mod match_audit;
 pub mod metrics;
+mod parts;
 pub mod postgres;
 pub mod queue;
 pub mod redact;

@@ -32,11 +32,12 @@ use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
-use crate::queue::{Clock, Due};
+use crate::queue::Due;
 use crate::store::{Store, StoreError};
 use crate::suspension::{self, Suspended};
 use crate::tournament::file::Audit;
@@ -188,7 +189,7 @@ impl Auditor {
             || compared
             || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)
         {
-            round.suspended = suspension::review(&self.pool, (self.clock)()).await?;
+            round.suspended = suspension::review(&self.pool, self.clock.now()).await?;
             self.reviewed_at = Some(Instant::now());
         }
         Ok(round)
@@ -197,7 +198,7 @@ impl Auditor {
     /// Compares what workers reported of an edition that has become complete: whether there was one
     /// for which it is time.
     async fn check_residuals(&self) -> Result<bool, Error> {
-        let waited = (self.clock)() - GIVES_WAY;
+        let waited = self.clock.now() - GIVES_WAY;
         let Some(edition) = worker_figures::unchecked(&self.pool, waited).await? else {
             return Ok(false);
         };
@@ -217,7 +218,7 @@ impl Auditor {
         };
         let answers = worker_figures::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, suspension::IMPROBABLE);
-        worker_figures::keep_residuals(&mut *db, edition, &residuals, (self.clock)()).await?;
+        worker_figures::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -230,7 +231,7 @@ impl Auditor {
         reason: Option<String>,
         round: &mut AuditRound,
     ) -> Result<(), Error> {
-        let (now, told) = ((self.clock)(), reason.as_deref());
+        let (now, told) = (self.clock.now(), reason.as_deref());
         let worker = match_audits::end_recount(&self.pool, id, state, told, now).await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
             round.differences.push((id, worker, reason.unwrap_or_default()));

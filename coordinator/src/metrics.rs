@@ -12,6 +12,7 @@ mod stock;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arbiter_games::Forfeit;
@@ -84,6 +85,7 @@ pub struct Metrics {
     expired: Counter,
     handout: Histogram,
     reports: Family<Judged, Counter>,
+    postponed: Counter,
     report: Histogram,
     foreign: Family<Wanted, Counter>,
     bundles_refused: Counter,
@@ -101,6 +103,8 @@ pub struct Metrics {
     pub(crate) sessions: Watched,
     /// Whether this coordinator plans, opens and counts for all that share the database: 0 or 1.
     pub leader: Gauge,
+    /// How far the clock of this host is ahead of the database's, in seconds.
+    clock_skew: Gauge<f64, AtomicU64>,
     calls: calls::Calls,
 }
 
@@ -114,6 +118,7 @@ impl Default for Metrics {
             expired: Counter::default(),
             handout: moments(),
             reports: Family::default(),
+            postponed: Counter::default(),
             report: moments(),
             foreign: Family::default(),
             bundles_refused: Counter::default(),
@@ -127,6 +132,7 @@ impl Default for Metrics {
             viewers: Watched::default(),
             sessions: Watched::default(),
             leader: Gauge::default(),
+            clock_skew: Gauge::default(),
             calls: calls::Calls::default(),
         };
         metrics.register_queue();
@@ -149,6 +155,8 @@ impl Metrics {
         registry.register_with_unit("handout", text, Unit::Seconds, self.handout.clone());
         let text = "Reports by what became of them";
         registry.register("reports", text, self.reports.clone());
+        let text = "Reports that could not be stored at present; their workers send them again";
+        registry.register("reports_postponed", text, self.postponed.clone());
         let text = "From a report's arrival to its verdict";
         registry.register_with_unit("report", text, Unit::Seconds, self.report.clone());
         let text = "What workers wanted with leases of other workers; it had no effect";
@@ -180,6 +188,9 @@ impl Metrics {
         registry.register("worker_streams", text, self.sessions.0.clone());
         let text = "Whether this coordinator does the upkeep of the database";
         registry.register("leader", text, self.leader.clone());
+        let text = "How far this host's clock is ahead of the database's, which decides everything";
+        let skew = self.clock_skew.clone();
+        registry.register_with_unit("clock_skew", text, Unit::Seconds, skew);
         self.calls.register(registry);
     }
 
@@ -232,6 +243,11 @@ impl Metrics {
         let judged = Judged { of: of(lease), verdict: word(verdict) };
         self.reports.get_or_create(&judged).inc();
         self.report.observe(came.elapsed().as_secs_f64());
+    }
+
+    /// A report could not be stored at present.
+    pub(crate) fn postponed(&self) {
+        self.postponed.inc();
     }
 
     /// A worker wanted something with a lease of another one.
@@ -363,6 +379,7 @@ impl Observer {
     pub async fn figures(&self, text: &mut String) -> fmt::Result {
         let metrics = self.0.queue.metrics();
         metrics.leader.set(self.0.leadership.holds().into());
+        metrics.clock_skew.set(self.0.clock.skew().as_seconds_f64());
         metrics.encode(text)?;
         metrics.stock.encode(&self.0, text).await
     }

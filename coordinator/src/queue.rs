@@ -48,13 +48,13 @@ pub(crate) use keep::FORGOTTEN;
 pub use keep::{KeepError, Kept};
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
-pub use upkeep::{Clock, Round, Upkeep};
+pub use upkeep::{Round, Upkeep, UpkeepError};
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
 use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
-use crate::db::{self, editions, lots, matches, results, shelves, standings};
+use crate::db::{self, editions, lots, matches, results, standings};
 use crate::match_audit;
 use crate::metrics::Metrics;
 
@@ -123,6 +123,24 @@ pub struct Expired {
     pub failed: Vec<Failed>,
     /// How many rested lots may be leased again.
     pub woken: u64,
+}
+
+impl Expired {
+    fn add(&mut self, other: Self) {
+        self.failed.extend(other.failed);
+        self.woken += other.woken;
+    }
+}
+
+/// The failures of leases that ran out.
+fn overdue_of(leases: Vec<Lease>) -> Vec<Failure> {
+    let failure = |lease| Failure {
+        lease,
+        by: None,
+        kind: FaultKind::Expired,
+        reason: "nothing was heard of it within the time of its lease".to_owned(),
+    };
+    leases.into_iter().map(failure).collect()
 }
 
 /// What a worker wanted with a lease of another one.
@@ -234,13 +252,8 @@ impl Queue {
     ///
     /// There may be fewer although more are pending: a power of two is taken at most. They are
     /// leased to no worker in particular: any may report them.
-    pub async fn lease(
-        &self,
-        edition: EditionId,
-        most: usize,
-        now: OffsetDateTime,
-    ) -> Result<Vec<Leased>, Error> {
-        self.lease_to(edition, &vec![None; most], now).await
+    pub async fn lease(&self, edition: EditionId, most: usize) -> Result<Vec<Leased>, Error> {
+        self.lease_to(edition, &vec![None; most]).await
     }
 
     /// The same, at most one lot for each of these workers.
@@ -248,27 +261,21 @@ impl Queue {
         &self,
         edition: EditionId,
         holders: &[Option<WorkerId>],
-        now: OffsetDateTime,
     ) -> Result<Vec<Leased>, Error> {
-        let deadline = now + self.terms.lease;
-        again(|| lots::claim(&self.pool, edition, holders, deadline)).await
+        again(|| lots::claim(&self.pool, edition, holders, self.terms.lease)).await
     }
 
-    /// Puts off the deadline of those leases that still hold, and returns them. Where a worker asks
-    /// for it, those of other workers are left out.
-    pub async fn renew(
-        &self,
-        by: Option<WorkerId>,
-        leases: &[Lease],
-        now: OffsetDateTime,
-    ) -> Result<Vec<Lease>, Error> {
-        let deadline = now + self.terms.lease;
+    /// Renews those leases that still hold, and returns them. Leases of other workers are left out
+    /// where a worker asks. Nothing here waits for a lock: what another transaction holds at this
+    /// moment counts as held.
+    pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+        let lease = self.terms.lease;
         let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut held = again(|| lots::renew(&self.pool, by, &played, deadline)).await?;
+        let mut held = again(|| lots::renew(&self.pool, by, &played, lease)).await?;
         if !tried.is_empty() {
-            held.extend(again(|| db::trials::renew(&self.pool, by, &tried, deadline)).await?);
+            held.extend(again(|| db::trials::renew(&self.pool, by, &tried, lease)).await?);
         }
-        held.extend(self.renew_shadows(by, leases, deadline).await?);
+        held.extend(self.renew_shadows(by, leases, lease).await?);
         self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
@@ -323,25 +330,21 @@ impl Queue {
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn fail(
-        &self,
-        failures: &[Failure],
-        now: OffsetDateTime,
-    ) -> Result<Vec<Failed>, Error> {
+    pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>, Error> {
         let patience = &self.terms.patience;
         let (tried, played) = trials::split(failures, |failure| failure.lease);
         let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let mut failed = lots::fail(&mut transaction, &played, patience, now).await?;
+            let mut failed = lots::fail(&mut transaction, &played, patience).await?;
             if !tried.is_empty() {
-                let more = db::trials::fail(&mut *transaction, &tried, patience, now).await?;
+                let more = db::trials::fail(&mut *transaction, &tried, patience).await?;
                 failed.extend(more);
             }
             transaction.commit().await?;
             Ok(failed)
         });
         let mut failed = failed.await?;
-        failed.extend(self.fail_shadows(failures, now).await?);
+        failed.extend(self.fail_shadows(failures).await?);
         for failure in failures {
             let counted = failed.iter().any(|failed| failed.lease == failure.lease);
             let granted = usize::from(counted);
@@ -350,34 +353,62 @@ impl Queue {
         Ok(failed)
     }
 
-    /// Takes leases away whose deadline has passed, as if they had failed, and wakes lots that
-    /// have rested.
+    /// Takes leases of an edition away whose deadline has passed, as if they had failed, and wakes
+    /// lots that have rested.
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn expire(&self, now: OffsetDateTime) -> Result<Expired, Error> {
+    pub async fn expire_edition(&self, edition: EditionId) -> Result<Expired, Error> {
         let patience = &self.terms.patience;
-        let expired = again(|| async {
+        let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let overdue = lots::expire(&mut *transaction, now).await?;
-            let reason = "nothing was heard of it within the time of its lease";
-            let kind = FaultKind::Expired;
-            let failure = |lease| Failure { lease, by: None, kind, reason: reason.to_owned() };
-            let failures: Vec<_> = overdue.into_iter().map(failure).collect();
-            let mut failed = lots::fail(&mut transaction, &failures, patience, now).await?;
-            let overdue = db::trials::expire(&mut *transaction, now).await?;
-            if !overdue.is_empty() {
-                let failures: Vec<_> = overdue.into_iter().map(failure).collect();
-                let more = db::trials::fail(&mut *transaction, &failures, patience, now).await?;
-                failed.extend(more);
+            let overdue = lots::expire(&mut *transaction, edition).await?;
+            if overdue.is_empty() {
+                return Ok(Vec::new());
             }
+            let failed = lots::fail(&mut transaction, &overdue_of(overdue), patience).await?;
             transaction.commit().await?;
-            let woken = lots::wake(&self.pool, now).await?;
-            Ok(Expired { failed, woken })
+            Ok(failed)
         });
-        let mut expired = expired.await?;
-        expired.failed.extend(self.expire_shadows(now).await?);
-        self.metrics.expired(expired.failed.len());
+        let failed = failed.await?;
+        self.metrics.expired(failed.len());
+        let woken = again(|| lots::wake(&self.pool, edition)).await?;
+        Ok(Expired { failed, woken })
+    }
+
+    /// Takes leases of trials away whose deadline has passed.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn expire_trials(&self) -> Result<Expired, Error> {
+        let patience = &self.terms.patience;
+        let failed = again(|| async {
+            let mut transaction = self.pool.begin().await?;
+            let overdue = db::trials::expire(&mut *transaction).await?;
+            if overdue.is_empty() {
+                return Ok(Vec::new());
+            }
+            let overdue = overdue_of(overdue);
+            let failed = db::trials::fail(&mut *transaction, &overdue, patience).await?;
+            transaction.commit().await?;
+            Ok(failed)
+        });
+        let failed = failed.await?;
+        self.metrics.expired(failed.len());
+        Ok(Expired { failed, woken: 0 })
+    }
+
+    /// Takes all leases away whose deadline has passed, and wakes all lots that have rested.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn expire(&self) -> Result<Expired, Error> {
+        let mut expired = Expired::default();
+        for edition in editions::upkept(&self.pool).await? {
+            expired.add(self.expire_edition(edition.id).await?);
+        }
+        expired.add(self.expire_trials().await?);
+        expired.add(self.expire_shadows().await?);
         Ok(expired)
     }
 
@@ -461,7 +492,6 @@ pub(crate) async fn conclude(
 pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database { edition, cause };
     db::be_patient(&mut *db).await.map_err(failed)?;
-    shelves::analyze(&mut *db, edition).await.map_err(failed)?;
     let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
     let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
     let stranger =

@@ -35,6 +35,7 @@ mod outlook;
 mod playing;
 mod ranking;
 mod reply_times;
+mod revocation;
 mod serve;
 mod shadow;
 mod status;
@@ -54,6 +55,7 @@ pub use outlook::counted_certificate;
 pub(crate) use outlook::keep_pace;
 pub use playing::Playing;
 pub(crate) use ranking::place;
+pub use revocation::OpenTokens;
 pub(crate) use serve::LAST_CALLS;
 pub use serve::{ServeError, Tls, serve};
 pub(crate) use status::database;
@@ -61,16 +63,18 @@ pub(crate) use submission::LARGEST;
 pub(crate) use trial::is_over as trial_is_over;
 pub use turns::Turns;
 pub use watched::Watched;
+pub use worker::Returns;
 
 use crate::access::guard::{Caller, Guard};
 use crate::access::{self, Role, Secret, Token};
 use crate::boards::Boards;
 use crate::clearing::Clearing;
+use crate::clock::Clock;
 use crate::db::tournaments::Tournament;
 use crate::db::{audit as log, bots, tournaments};
 use crate::kept::Kept;
 use crate::leader::Leadership;
-use crate::queue::{Clock, Dispatcher, Queue, Reporter, Terms};
+use crate::queue::{Dispatcher, Queue, Reporter, Terms};
 use crate::reply_times::ReplyTimes;
 use crate::store::Store;
 use crate::suspension::Suspensions;
@@ -121,6 +125,10 @@ pub struct Shared {
     pub reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
     /// What the workers play that are connected here.
     pub playing: Playing,
+    /// How many leases workers gave back.
+    pub returns: Returns,
+    /// The tokens of open streams.
+    pub open_tokens: OpenTokens,
     /// Leaderboards that are watched.
     pub watched: Watched,
     /// Editions that are watched.
@@ -243,7 +251,7 @@ impl Watching {
 impl Shared {
     /// The time.
     fn now(&self) -> OffsetDateTime {
-        (self.clock)()
+        self.clock.now()
     }
 
     /// Who calls, if that token allows what `role` is needed for.

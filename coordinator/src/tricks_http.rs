@@ -46,8 +46,9 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::access::guard::{Caller, Guard};
 use crate::access::{self, Role, Secret};
 use crate::bucket::Bucket;
+use crate::clock::Clock;
 use crate::db::tricks::{self, Ending, Holder, Stored};
-use crate::queue::{Clock, again};
+use crate::queue::again;
 use crate::rpc::Shared;
 use limits::{Buckets, price};
 use session::{Session, WrongCount};
@@ -76,7 +77,7 @@ pub enum Mode {
 /// The pages of the game, official.
 pub fn router(shared: &Shared) -> Router {
     let guard = shared.guard.clone();
-    router_in(shared.pool.clone(), shared.clock, guard, Mode::Official)
+    router_in(shared.pool.clone(), shared.clock.clone(), guard, Mode::Official)
 }
 
 /// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
@@ -233,7 +234,7 @@ impl House {
 
     /// Whose token this is, and its session.
     async fn find(&self, secret: &Secret, from: &Caller) -> Result<Holder, Refusal> {
-        let (hash, now) = (secret.hash(), (self.clock)());
+        let (hash, now) = (secret.hash(), self.clock.now());
         let found = again(|| tricks::find(&self.pool, &hash, now - LIFE, now)).await?;
         match found {
             Some(_) => self.guard.right(secret, Instant::now()),
@@ -259,7 +260,7 @@ impl House {
                 (Stored { seed, turn: 0, played: session.played() }, session.news())
             })
             .await?;
-        let now = (self.clock)();
+        let now = self.clock.now();
         again(|| tricks::begin(&self.pool, id, &stored, now)).await?;
         // Now and then, and never in anybody's way.
         if seed.0[0] == 0 {
@@ -311,7 +312,7 @@ impl House {
         stored: &Stored,
         news: String,
     ) -> Result<(bool, String), Refusal> {
-        let (result, now) = (session.result(), (self.clock)());
+        let (result, now) = (session.result(), self.clock.now());
         let victory = Victory::of(id, result, now).filter(|_| self.mode == Mode::Official);
         let news = match victory {
             Some(victory) => {
@@ -353,7 +354,7 @@ impl House {
         let holder = again(|| tricks::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let made: OffsetDateTime = victory.at;
-        let genuine = victory.token(&self.key().await?, &hash) == token && made <= (self.clock)();
+        let genuine = victory.token(&self.key().await?, &hash) == token && made <= self.clock.now();
         Ok(genuine.then_some((name, victory)))
     }
 }

@@ -2,7 +2,9 @@
 //! do not trust.
 //!
 //! Nothing that was reported is changed. The void matches stand in a table of their own; an edition
-//! that is opened later takes everything over but them, and plays them again. Until it is complete
+//! that takes results over afterwards takes everything over but them, and plays them again. A
+//! declaration and a takeover exclude each other ([`voids::alone`]): either the takeover sees the
+//! declaration, or the declaration makes an edition due that replaces what was taken over. Until it is complete
 //! the official leaderboard stays what it was. What that will change nobody knows, but what the
 //! void matches have brought to whom is shown before.
 
@@ -100,6 +102,7 @@ pub async fn apply(
     reason: &str,
     now: OffsetDateTime,
 ) -> Result<u64, Error> {
+    voids::alone(&mut *db, tournament).await?;
     let added = voids::add(&mut *db, matches, by, reason, now).await?;
     tournaments::changed(db, tournament, now).await?;
     Ok(added)

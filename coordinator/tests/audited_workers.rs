@@ -11,12 +11,14 @@ mod wire;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Upkeep, Verdict};
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
+use support::times::set_time;
 use support::{Database, START, duels, report};
 use time::OffsetDateTime;
 use tokio::task::JoinSet;
@@ -24,10 +26,6 @@ use wire::{PATIENCE, Server};
 
 /// Matches of a tournament: enough that a worker which always lies is found without doubt.
 const MATCHES: i64 = 900;
-
-fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
-}
 
 /// What a worker says of a match in which the first bot won or lost.
 type Say = fn(bots: [Entrant; 2], first_won: bool) -> bool;
@@ -80,7 +78,7 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
         SET settings = settings || '{"audit": {"replay": "0%", "shadow": "0%"}}'"#;
     sqlx::query(off).execute(&database.pool).await.unwrap();
     let queue = database.queue();
-    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), now);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     let turns = ["liar", "ann", "ben", "ben", "liar", "ann", "ann", "ben", "liar"];
@@ -141,7 +139,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let database = Database::new().await;
     let edition = database.running(20, 1).await;
     let (queue, worker) = (database.queue(), database.worker("late").await);
-    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     let mut reports = Vec::new();
@@ -160,7 +158,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     for report in late {
         store(&queue, report).await;
     }
-    Upkeep::new(queue, || START).round().await.unwrap();
+    Upkeep::new(queue, Clock::given(|| START)).round().await.unwrap();
     let left = "SELECT count(*) FROM lots WHERE state = 'reported'";
     assert_eq!(database.number(left).await, 0);
     // Matches 0, 7 and 14 had a forfeit: those are recounted whatever the shares.
@@ -194,8 +192,8 @@ async fn workers_are_compared_when_nothing_is_played_or_some_time_later() {
 }
 
 async fn claimed(database: &Database, worker: WorkerId) -> usize {
-    let deadline = START + Duration::from_secs(60);
-    shadows::claim(&database.pool, worker, 9, START, deadline).await.unwrap().len()
+    set_time(&database.pool, START).await;
+    shadows::claim(&database.pool, worker, 9, time::Duration::MINUTE).await.unwrap().len()
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use arbiter_proto::ids::{Entrant, MatchNumber, TokenId};
 use arbiter_ranking::{Tally, rank};
 use serde_json::json;
 use sqlx::Error;
+use support::times::AtTime as _;
 use support::{Database, START, plan};
 use time::Duration;
 
@@ -45,8 +46,9 @@ async fn tournaments_are_found_and_end_once() {
     assert!(!tournaments::end(pool, id, TournamentState::Cancelled, later).await.unwrap());
     let found = tournaments::get(pool, id).await.unwrap().unwrap();
     assert_eq!((found.state, found.ended_at), (TournamentState::Closed, Some(later)));
-    let too_early = tournaments::end(pool, other, TournamentState::Closed, START - Duration::DAY);
-    assert_eq!(refusal(too_early.await), "time_goes_on");
+    // The clock may have been set back since: that keeps nothing from its end.
+    let earlier = START - Duration::DAY;
+    assert!(tournaments::end(pool, other, TournamentState::Closed, earlier).await.unwrap());
 }
 
 #[tokio::test]
@@ -80,8 +82,9 @@ async fn tokens_let_in_until_they_are_revoked() {
     assert_eq!(tokens::find(pool, &[6; 32], START).await.unwrap(), None);
     let found = tokens::find(pool, &[5; 32], START).await.unwrap().unwrap();
     assert_eq!((found.id, found.role, found.name.as_str()), (id, Role::Worker, "rack 7"));
-    assert!(tokens::revoke(pool, id, START).await.unwrap());
-    assert!(!tokens::revoke(pool, id, START).await.unwrap());
+    let mut db = pool.acquire().await.unwrap();
+    assert!(tokens::revoke(&mut db, id, START).await.unwrap());
+    assert!(!tokens::revoke(&mut db, id, START).await.unwrap());
     assert_eq!(tokens::find(pool, &[5; 32], START).await.unwrap(), None);
     assert_eq!(tokens::list(pool).await.unwrap()[0].revoked_at, Some(START));
     let again = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
@@ -119,7 +122,7 @@ async fn tokens_change_their_secret_and_end_by_themselves() {
     let past = tokens::expire(pool, id, START - Duration::SECOND).await;
     assert_eq!(refusal(past), "time_goes_on");
     tokens::rotate(pool, id, &[5; 32], Some(hour)).await.unwrap();
-    tokens::revoke(pool, id, hour).await.unwrap();
+    tokens::revoke(&mut pool.acquire().await.unwrap(), id, hour).await.unwrap();
     assert!(!lets_in(4, START).await && !lets_in(5, START).await, "a revoked token has no secrets");
     assert!(!tokens::rotate(pool, id, &[6; 32], None).await.unwrap());
 }
@@ -200,7 +203,7 @@ async fn the_last_complete_edition_is_official() {
         queue.start(edition).await.unwrap();
         assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
         assert_eq!(lots::backlog(pool).await.unwrap(), [(edition, 1)]);
-        let lot = queue.lease(edition, 1, START).await.unwrap()[0];
+        let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
         queue.report(&[support::report(&lot, worker)]).await.unwrap();
         assert!(!queue.complete(edition, START).await.unwrap());
         queue.count(edition).await.unwrap();
@@ -272,7 +275,7 @@ async fn a_check_finds_what_was_tampered_with() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(40, 40).await;
-    let lot = queue.lease(edition, 1, START).await.unwrap()[0];
+    let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
     queue.report(&[support::report(&lot, worker)]).await.unwrap();
     // What is reported and not counted yet is no difference.
     assert_eq!(queue.check(edition).await.unwrap(), []);
@@ -469,7 +472,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
     sqlx::query(statement).bind(edition.0).execute(pool).await.unwrap();
     let queue = database.queue();
     let worker = database.worker("w").await;
-    for lot in queue.lease(edition, 16, START).await.unwrap() {
+    for lot in queue.lease_at(edition, 16, START).await.unwrap() {
         queue.report(&[support::report(&lot, worker)]).await.unwrap();
     }
     queue.count(edition).await.unwrap();

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use arbiter_coordinator::queue::Verdict;
 use sqlx::{AssertSqlSafe, PgConnection};
+use support::times::AtTime as _;
 use support::{Database, START, plan, report};
 use time::Duration;
 
@@ -52,7 +53,7 @@ async fn the_autoscaler_counts_what_waits_or_is_played() {
     assert_eq!(ask(&mut watcher, &query).await, 0, "nobody plays an edition before it starts");
     assert!(queue.start(edition).await.unwrap());
     assert_eq!(ask(&mut watcher, &query).await, 5);
-    let lot = queue.lease(edition, 1, START).await.unwrap().pop().unwrap();
+    let lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
     assert_eq!(ask(&mut watcher, &query).await, 5, "whoever plays is not sent away");
     assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
     assert_eq!(ask(&mut watcher, &query).await, 4);
@@ -75,7 +76,7 @@ async fn a_restored_database_takes_no_report_of_the_former_one() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;
-    let before = queue.lease(edition, 1, START).await.unwrap().pop().unwrap();
+    let before = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
     let identity = "SELECT id::text FROM identity";
     let former: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
@@ -84,7 +85,7 @@ async fn a_restored_database_takes_no_report_of_the_former_one() {
     assert_ne!(former, restored, "workers know a database by its identity");
     assert_eq!(queue.report(&[report(&before, worker)]).await.unwrap(), [Verdict::Late]);
     let later = START + Duration::SECOND;
-    let again = queue.lease(edition, 1, later).await.unwrap().pop().unwrap();
+    let again = queue.lease_at(edition, 1, later).await.unwrap().pop().unwrap();
     assert_eq!(again.lease.lot, before.lease.lot, "nobody waits for a lease that nobody holds");
     assert_eq!(queue.report(&[report(&again, worker)]).await.unwrap(), [Verdict::Accepted]);
     assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);

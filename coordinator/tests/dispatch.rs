@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 /// Somewhere to ask, and what runs beside it.
 fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
-    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     (dispatcher, tasks)
@@ -159,17 +159,17 @@ async fn what_may_be_leased_is_offered() {
     let (pool, queue) = (&database.pool, database.queue());
     let edition = database.edition(5).await;
     queue.plan(edition, plan(2, 1)).await.unwrap();
-    assert_eq!(offers::look(pool, START).await.unwrap(), Offers::default(), "it has not begun");
+    assert_eq!(offers::look(pool).await.unwrap(), Offers::default(), "it has not begun");
     queue.start(edition).await.unwrap();
     let offered = Offers { trial: false, editions: vec![edition] };
-    assert_eq!(offers::look(pool, START).await.unwrap(), offered);
+    assert_eq!(offers::look(pool).await.unwrap(), offered);
     let (dispatcher, _running) = dispatcher(&queue);
     let one = dispatcher.next().await.unwrap();
-    assert_eq!(offers::look(pool, START).await.unwrap(), offered, "one is left");
+    assert_eq!(offers::look(pool).await.unwrap(), offered, "one is left");
     dispatcher.next().await.unwrap();
-    assert_eq!(offers::look(pool, START).await.unwrap(), Offers::default());
+    assert_eq!(offers::look(pool).await.unwrap(), Offers::default());
     queue.give_back(None, &[one.lease()]).await.unwrap();
-    assert_eq!(offers::look(pool, START).await.unwrap(), offered);
+    assert_eq!(offers::look(pool).await.unwrap(), offered);
 }
 
 /// The plan of the look is kept. Made while nothing is pending, it must still not be one that reads
@@ -183,7 +183,7 @@ async fn looking_finds_one_lot_of_each_edition() {
     sqlx::query("ANALYZE lots, editions").execute(&database.pool).await.unwrap();
     let options = database.pool.connect_options();
     let mut session = PgConnection::connect_with(&options).await.unwrap();
-    offers::look(&mut session, START).await.unwrap();
+    offers::look(&mut session).await.unwrap();
     // The first statement of this session.
     let name = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
     let name: String = sqlx::query_scalar(name).fetch_one(&mut session).await.unwrap();

@@ -11,12 +11,14 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Upkeep, Verdict};
 use arbiter_games::{Dice, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use support::times::AtTime as _;
 use support::{Database, START, lots as some_lots, plan, report, result, whole};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;
@@ -64,7 +66,7 @@ impl Chaos {
             let most = [1, 1, 16][self.dice.index(3)];
             let holders = vec![Some(self.worker); most];
             let leased =
-                self.queue.lease_to(self.edition, &holders, self.time.now()).await.unwrap();
+                self.queue.lease_to_at(self.edition, &holders, self.time.now()).await.unwrap();
             idle = if leased.is_empty() { idle + 1 } else { 0 };
             let mut reports = Vec::new();
             for lot in leased {
@@ -79,7 +81,7 @@ impl Chaos {
                             kind: FaultKind::System,
                             reason: "no".to_owned(),
                         };
-                        self.queue.fail(&[failure], self.time.now()).await.unwrap();
+                        self.queue.fail_at(&[failure], self.time.now()).await.unwrap();
                     }
                     3 => self.kept.push(report(&lot, self.worker)),
                     4 => {
@@ -88,7 +90,7 @@ impl Chaos {
                     }
                     5 => {
                         self.queue
-                            .renew(Some(self.worker), &[lot.lease], self.time.now())
+                            .renew_at(Some(self.worker), &[lot.lease], self.time.now())
                             .await
                             .unwrap();
                         self.kept.push(report(&lot, self.worker));
@@ -144,7 +146,7 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
         let (queue, time) = (queue.clone(), time.clone());
         upkeep.spawn(async move {
             loop {
-                queue.expire(time.now()).await.unwrap();
+                queue.expire_at(time.now()).await.unwrap();
                 queue.count(edition).await.unwrap();
                 // Whatever is counted at this moment is what the results say.
                 assert_eq!(queue.check(edition).await.unwrap(), []);
@@ -164,11 +166,11 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
     let worker = database.worker("last").await;
     let mut now = START + Duration::WEEK;
     while !queue.complete(edition, now).await.unwrap() {
-        queue.expire(now).await.unwrap();
-        for lot in queue.lease(edition, 1024, now).await.unwrap() {
+        queue.expire_at(now).await.unwrap();
+        for lot in queue.lease_at(edition, 1024, now).await.unwrap() {
             assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
         }
-        for lot in queue.lease(edition, 1, now).await.unwrap() {
+        for lot in queue.lease_at(edition, 1, now).await.unwrap() {
             assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
         }
         while queue.count(edition).await.unwrap() > 0 {}
@@ -258,13 +260,13 @@ async fn two_coordinators_may_count_at_once() {
     let edition = database.running(5000, 1).await;
     let mut leased = Vec::new();
     while leased.len() < 4096 {
-        leased.extend(queue.lease(edition, 1024, START).await.unwrap());
+        leased.extend(queue.lease_at(edition, 1024, START).await.unwrap());
     }
     let reports: Vec<_> = leased.iter().map(|lot| report(lot, worker)).collect();
     queue.report(&reports).await.unwrap();
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
-        let upkeep = Upkeep::new(queue.clone(), || START);
+        let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START));
         tasks.spawn(async move { upkeep.round().await.unwrap().counted });
     }
     assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);

@@ -7,6 +7,7 @@ mod support;
 
 use std::cell::Cell;
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::faults::Attempted;
 use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
@@ -16,6 +17,7 @@ use arbiter_coordinator::standing_down::blame::followed;
 use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
+use support::times::AtTime as _;
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
@@ -78,8 +80,8 @@ impl Cup {
     /// Plays until nothing is left to be played; an attempt fails if `fails` says so of the number
     /// of its worker and of one of its bots.
     async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
-        let upkeep = Upkeep::new(self.queue.clone(), now);
-        let opener = Opener::new(self.queue.clone(), now);
+        let upkeep = Upkeep::new(self.queue.clone(), Clock::given(now));
+        let opener = Opener::new(self.queue.clone(), Clock::given(now));
         let mut stood_down = Vec::new();
         for minute in 0..60_usize {
             NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));
@@ -108,12 +110,12 @@ impl Cup {
         fails: impl Fn(usize, &[i32]) -> bool,
     ) {
         let worker = self.workers[index];
-        let lots = self.queue.lease_to(edition, &[Some(worker); 2], now()).await.unwrap();
+        let lots = self.queue.lease_to_at(edition, &[Some(worker); 2], now()).await.unwrap();
         for lot in lots {
             if fails(index, &self.bots(edition, &lot).await) {
                 let (lease, reason) = (lot.lease, "the program is busy".to_owned());
                 let failure = Failure { lease, by: Some(worker), kind: FaultKind::System, reason };
-                assert_eq!(self.queue.fail(&[failure], now()).await.unwrap().len(), 1);
+                assert_eq!(self.queue.fail_at(&[failure], now()).await.unwrap().len(), 1);
             } else {
                 let mut report = report(&lot, worker);
                 report.at = now();

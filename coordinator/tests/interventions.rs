@@ -4,6 +4,7 @@
 
 mod support;
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::voids::{self, Wanted};
@@ -13,6 +14,7 @@ use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
 use arbiter_coordinator::voiding::{self, VoidError};
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
+use support::times::{AtTime, set_time};
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
@@ -67,21 +69,22 @@ async fn play(
 ) {
     let queue = database.queue();
     loop {
-        let lots = queue.lease(edition, 64, START).await.unwrap();
+        let lots = queue.lease_at(edition, 64, START).await.unwrap();
         if lots.is_empty() {
             break;
         }
         for lot in lots {
             let (worker, second) = who(lot.first.0);
-            let mut report = played(database, &lot, worker, loser).await;
-            report.at = START + Duration::seconds(second);
+            let report = played(database, &lot, worker, loser).await;
+            set_time(&database.pool, START + Duration::seconds(second)).await;
             assert_eq!(queue.report(&[report]).await.unwrap(), [Verdict::Accepted]);
         }
     }
 }
 
-async fn round(database: &Database, clock: fn() -> OffsetDateTime) -> Vec<String> {
-    let round = Upkeep::new(database.queue(), clock).round().await.unwrap();
+async fn round(database: &Database, now: fn() -> OffsetDateTime) -> Vec<String> {
+    set_time(&database.pool, now()).await;
+    let round = Upkeep::new(database.queue(), Clock::given(now)).round().await.unwrap();
     round.stood_down.into_iter().map(|bot| format!("{}: {}", bot.name, bot.reason)).collect()
 }
 

@@ -87,7 +87,8 @@ async fn until_all_stand(database: &Database, candidates: i64) {
     let standing = "
         SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
-            AND query LIKE '%pg_try_advisory_lock%' AND state = 'idle'";
+            AND (query LIKE '%pg_try_advisory_lock%' OR query LIKE '%pg_terminate_backend(%')
+            AND state = 'idle'";
     until("all stand", async || database.number(standing).await == candidates).await;
 }
 

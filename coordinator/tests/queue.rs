@@ -4,6 +4,7 @@
 
 mod support;
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, records, results};
@@ -13,13 +14,14 @@ use arbiter_coordinator::queue::{
 };
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
+use support::times::{AtTime, set_time};
 use support::{AnyPlan, Database, START, duels, lots as some_lots, plan, report, whole};
 use time::Duration;
 use tokio::task::JoinSet;
 
 /// Leases one lot.
 async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Leased> {
-    queue.lease(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
+    queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
 }
 
 /// Reports one lot.
@@ -37,7 +39,7 @@ async fn the_longest_lots_come_first() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(40, 2).await;
-    let first = queue.lease(edition, 16, START).await.unwrap();
+    let first = queue.lease_at(edition, 16, START).await.unwrap();
     let numbers: Vec<_> = first.iter().map(|lot| lot.lease.lot.number.0).collect();
     assert_eq!(numbers, (4..20).rev().collect::<Vec<_>>());
     let next = lease_one(&queue, edition, 0).await.unwrap();
@@ -100,14 +102,14 @@ async fn leases_expire_when_their_time_is_up() {
     assert_eq!(lease_one(&queue, edition, 0).await, None);
     // To the second: a lease holds for a minute.
     let at = |seconds| START + Duration::seconds(seconds);
-    assert_eq!(queue.expire(at(60)).await.unwrap().failed, []);
-    let failed = queue.expire(at(61)).await.unwrap().failed;
+    assert_eq!(queue.expire_at(at(60)).await.unwrap().failed, []);
+    let failed = queue.expire_at(at(61)).await.unwrap().failed;
     assert_eq!(failed, [Failed { lease: lost.lease, state: LotState::Delayed }]);
     // It rests for a second, and the report of the lease that was lost is late.
     assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
-    assert_eq!(queue.expire(at(61)).await.unwrap().woken, 0);
+    assert_eq!(queue.expire_at(at(61)).await.unwrap().woken, 0);
     assert_eq!(lease_one(&queue, edition, 61).await, None);
-    assert_eq!(queue.expire(at(62)).await.unwrap().woken, 1);
+    assert_eq!(queue.expire_at(at(62)).await.unwrap().woken, 1);
     let found = lease_one(&queue, edition, 62).await.unwrap();
     assert_eq!((lost.lease.attempt, found.lease.attempt), (Attempt(1), Attempt(2)));
     assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
@@ -125,7 +127,7 @@ async fn a_report_is_taken_while_nobody_else_has_the_lot() {
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     // Its time is up, but nobody has looked: the work is not thrown away.
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
-    assert_eq!(queue.expire(START + Duration::HOUR).await.unwrap().failed, []);
+    assert_eq!(queue.expire_at(START + Duration::HOUR).await.unwrap().failed, []);
 }
 
 #[tokio::test]
@@ -137,10 +139,10 @@ async fn renewed_leases_hold_longer() {
     let [a, b] = [a.unwrap().lease, b.unwrap().lease];
     let old = Lease { attempt: Attempt(0), ..b };
     let at = |seconds| START + Duration::seconds(seconds);
-    assert_eq!(queue.renew(None, &[a, old], at(50)).await.unwrap(), [a]);
-    let failed = queue.expire(at(100)).await.unwrap().failed;
+    assert_eq!(queue.renew_at(None, &[a, old], at(50)).await.unwrap(), [a]);
+    let failed = queue.expire_at(at(100)).await.unwrap().failed;
     assert_eq!(failed.iter().map(|failed| failed.lease).collect::<Vec<_>>(), [b]);
-    assert_eq!(queue.renew(None, &[a, b], at(101)).await.unwrap(), [a]);
+    assert_eq!(queue.renew_at(None, &[a, b], at(101)).await.unwrap(), [a]);
 }
 
 #[tokio::test]
@@ -173,20 +175,20 @@ async fn a_lot_that_fails_goes_on_match_by_match() {
             reason: "the sandbox did not start".to_owned(),
         }]
     };
-    let failed = queue.fail(&failure(lot.lease), START).await.unwrap();
+    let failed = queue.fail_at(&failure(lot.lease), START).await.unwrap();
     assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
-    assert_eq!(queue.fail(&failure(lot.lease), START).await.unwrap(), []);
+    assert_eq!(queue.fail_at(&failure(lot.lease), START).await.unwrap(), []);
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
 
     let poison = MatchNumber(2);
     let mut played = Vec::new();
     for hour in 1..=5 {
         let now = START + Duration::hours(hour);
-        queue.expire(now).await.unwrap();
+        queue.expire_at(now).await.unwrap();
         while let Some(single) = lease_one(&queue, edition, hour * 3600).await {
             assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first.0));
             if single.first == poison {
-                queue.fail(&failure(single.lease), now).await.unwrap();
+                queue.fail_at(&failure(single.lease), now).await.unwrap();
             } else {
                 assert_eq!(report_one(&queue, &report(&single, worker)).await, Verdict::Accepted);
                 played.push(single.first.0);
@@ -220,17 +222,17 @@ async fn rests_grow_with_each_fault() {
     let edition = database.running(1, 1).await;
     let mut now = START;
     for rest in [1, 2] {
-        let lot = queue.lease(edition, 1, now).await.unwrap().pop().unwrap();
+        let lot = queue.lease_at(edition, 1, now).await.unwrap().pop().unwrap();
         let failure = Failure {
             lease: lot.lease,
             by: None,
             kind: FaultKind::System,
             reason: "no".to_owned(),
         };
-        queue.fail(&[failure], now).await.unwrap();
+        queue.fail_at(&[failure], now).await.unwrap();
         let due = now + Duration::seconds(rest);
-        assert_eq!(queue.expire(due - Duration::MICROSECOND).await.unwrap().woken, 0);
-        assert_eq!(queue.expire(due).await.unwrap().woken, 1);
+        assert_eq!(queue.expire_at(due - Duration::MICROSECOND).await.unwrap().woken, 0);
+        assert_eq!(queue.expire_at(due).await.unwrap().woken, 1);
         now = due;
     }
 }
@@ -240,8 +242,8 @@ async fn malformed_reports_are_refused_and_hold_up_nobody() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(40, 2).await;
-    let mut lots = queue.lease(edition, 16, START).await.unwrap();
-    lots.extend(queue.lease(edition, 4, START).await.unwrap());
+    let mut lots = queue.lease_at(edition, 16, START).await.unwrap();
+    lots.extend(queue.lease_at(edition, 4, START).await.unwrap());
     let good = report(&lots[0], worker);
     let changed = |lot: usize, change: fn(&mut Report)| {
         let mut changed = report(&lots[lot], worker);
@@ -308,7 +310,8 @@ async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
     assert_eq!(report_one(&queue, &report(&under_way, worker)).await, Verdict::Late);
     let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
     assert_eq!(states(&database, edition).await, expected);
-    assert_eq!(editions::running(&database.pool).await.unwrap(), []);
+    let upkept = editions::upkept(&database.pool).await.unwrap();
+    assert!(upkept.iter().all(|found| found.state == editions::EditionState::Cancelled));
 }
 
 /// Leasing and cancelling at the same moment: whoever comes second sees what the first did.
@@ -320,9 +323,9 @@ async fn cancelling_waits_for_nobody_and_misses_nothing() {
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
-        tasks.spawn(
-            async move { while !queue.lease(edition, 16, START).await.unwrap().is_empty() {} },
-        );
+        tasks.spawn(async move {
+            while !queue.lease_at(edition, 16, START).await.unwrap().is_empty() {}
+        });
     }
     queue.cancel(edition, START).await.unwrap();
     tasks.join_all().await;
@@ -359,9 +362,9 @@ async fn matches_that_depend_on_others_wait_for_them() {
             kind: FaultKind::System,
             reason: "no".to_owned(),
         };
-        queue.fail(&[failure], START).await.unwrap();
+        queue.fail_at(&[failure], START).await.unwrap();
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
-        queue.expire(START + Duration::MINUTE).await.unwrap();
+        queue.expire_at(START + Duration::MINUTE).await.unwrap();
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Repeated);
@@ -455,7 +458,7 @@ async fn reports_are_gathered_and_each_gets_its_verdict() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1024, 1).await;
-    let lots = queue.lease(edition, 1024, START).await.unwrap();
+    let lots = queue.lease_at(edition, 1024, START).await.unwrap();
     let (reporter, collector) = Reporter::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
@@ -478,7 +481,7 @@ async fn a_poisonous_report_spoils_no_other() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(16, 1).await;
-    let lots = queue.lease(edition, 16, START).await.unwrap();
+    let lots = queue.lease_at(edition, 16, START).await.unwrap();
     // A result that should not be there: the tripwire of exactly-once.
     let stray = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
         SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
@@ -506,14 +509,16 @@ async fn upkeep_brings_an_edition_to_its_end() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(16, 1).await;
-    let lots = queue.lease(edition, 16, START).await.unwrap();
-    let upkeep = Upkeep::new(queue.clone(), || START + Duration::HOUR);
+    let lots = queue.lease_at(edition, 16, START).await.unwrap();
+    let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
+    set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
     queue.report(&reports).await.unwrap();
     let round = upkeep.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
     assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
-    let later = Upkeep::new(queue.clone(), || START + Duration::HOUR * 2);
+    let later = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
+    set_time(&database.pool, START + Duration::HOUR * 2).await;
     assert_eq!(later.round().await.unwrap().expired.woken, 1);
     let last = lease_one(&queue, edition, 7200).await.unwrap();
     report_one(&queue, &report(&last, worker)).await;
@@ -545,16 +550,16 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     );
     let before = scans().await;
     for size in [1, 16, 256, 1024] {
-        let lots = one_session.lease(edition, size, START).await.unwrap();
+        let lots = one_session.lease_at(edition, size, START).await.unwrap();
         assert_eq!(lots.len(), size);
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
-        one_session.renew(None, &leases, START).await.unwrap();
+        one_session.renew_at(None, &leases, START).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
         one_session.report(&reports).await.unwrap();
         one_session.report(&reports).await.unwrap();
         one_session.count(edition).await.unwrap();
     }
-    let lots = one_session.lease(edition, 16, START).await.unwrap();
+    let lots = one_session.lease_at(edition, 16, START).await.unwrap();
     let (fail, back) = lots.split_at(8);
     let failures = fail.iter().map(|lot| Failure {
         lease: lot.lease,
@@ -562,11 +567,11 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
         kind: FaultKind::System,
         reason: "no".to_owned(),
     });
-    one_session.fail(&failures.collect::<Vec<_>>(), START).await.unwrap();
+    one_session.fail_at(&failures.collect::<Vec<_>>(), START).await.unwrap();
     let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
     one_session.give_back(None, &back).await.unwrap();
-    one_session.lease(edition, 16, START).await.unwrap();
-    one_session.expire(START + Duration::HOUR).await.unwrap();
+    one_session.lease_at(edition, 16, START).await.unwrap();
+    one_session.expire_at(START + Duration::HOUR).await.unwrap();
     let flush = "SELECT pg_stat_force_next_flush()";
     sqlx::query(flush).execute(one_session.pool()).await.unwrap();
     sqlx::query("SELECT 1").execute(one_session.pool()).await.unwrap();

@@ -6,6 +6,7 @@
 mod support;
 
 use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::dropped;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
@@ -13,6 +14,7 @@ use arbiter_coordinator::db::{editions, files, results};
 use arbiter_games::GameName;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, PgPool};
+use support::times::AtTime as _;
 use support::{Database, START, plan, report};
 
 /// Plays an edition of a tournament to its end: ten matches, each with a record, and files.
@@ -25,7 +27,7 @@ async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> 
     queue.plan(edition, plan(10, 2)).await.unwrap();
     assert!(queue.start(edition).await.unwrap());
     let worker = database.worker("w").await;
-    let leased = queue.lease(edition, 8, START).await.unwrap();
+    let leased = queue.lease_at(edition, 8, START).await.unwrap();
     assert_eq!(leased.len(), 5);
     for lot in &leased {
         let mut report = report(lot, worker);
@@ -55,7 +57,7 @@ async fn drop_one(pool: &PgPool, id: TournamentId) {
 
 /// Clears away what was dropped.
 fn clearing(pool: &PgPool) -> Clearing {
-    Clearing::new(pool.clone(), Records::default(), || START)
+    Clearing::new(pool.clone(), Records::default(), Clock::given(|| START))
 }
 
 /// How many rows of each table belong to an edition.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use arbiter_coordinator::clearing::Clearing;
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::records::{self, Record};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
@@ -17,6 +18,7 @@ use arbiter_coordinator::queue::{Leased, Report, ReportError, Reporter, Verdict}
 use arbiter_coordinator::store::Store;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
 use sqlx::PgPool;
+use support::times::AtTime as _;
 use support::{Database, START, report};
 use tempfile::TempDir;
 use time::Duration;
@@ -82,7 +84,7 @@ async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
 /// What clears away, some days after the tests begin.
 fn clearing(pool: &PgPool, store: &Store, keep: Option<Duration>) -> Clearing {
     let records = Records { store: Some(store.clone()), keep };
-    Clearing::new(pool.clone(), records, || START + Duration::days(40))
+    Clearing::new(pool.clone(), records, Clock::given(|| START + Duration::days(40)))
 }
 
 /// The files below a directory.
@@ -110,9 +112,9 @@ async fn goes_round(store: &Store) {
     let edition = database.running(40, 2).await;
     let worker = database.worker("w").await;
     let queue = database.queue();
-    let lots = queue.lease(edition, 4, START).await.unwrap();
+    let lots = queue.lease_at(edition, 4, START).await.unwrap();
     assert!(all_accepted(&deliver(&database, None, &lots, worker).await));
-    let more = queue.lease(edition, 16, START).await.unwrap();
+    let more = queue.lease_at(edition, 16, START).await.unwrap();
     assert_eq!((lots.len(), more.len()), (4, 16));
     assert!(all_accepted(&deliver(&database, Some(store), &more, worker).await));
     let mut there = 0;
@@ -164,7 +166,7 @@ async fn refuses(broken: &Store, reason: &str, mend: impl FnOnce(&Store), mended
     let pool = &database.pool;
     let edition = database.running(8, 2).await;
     let worker = database.worker("w").await;
-    let lots = database.queue().lease(edition, 4, START).await.unwrap();
+    let lots = database.queue().lease_at(edition, 4, START).await.unwrap();
     for verdict in deliver(&database, Some(broken), &lots, worker).await {
         let error = verdict.unwrap_err();
         assert!(matches!(error, ReportError::Records(_)), "{error}");
@@ -207,7 +209,7 @@ async fn records_are_kept_for_so_long() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running(20, 2).await;
-    let lots = queue.lease(edition, 8, START).await.unwrap();
+    let lots = queue.lease_at(edition, 8, START).await.unwrap();
     assert!(all_accepted(&deliver(&database, Some(&store), &lots[..4], worker).await));
     assert!(all_accepted(&deliver(&database, None, &lots[4..], worker).await));
     let kept = database.number("SELECT count(*) FROM records").await;
@@ -222,6 +224,8 @@ async fn records_are_kept_for_so_long() {
     clearing(pool, &store, Some(Duration::days(39))).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM records").await, 0);
     assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);
+    let room = "SELECT sum(pg_relation_size(relid))::bigint FROM pg_partition_tree('records')";
+    assert_eq!(database.number(room).await, 0, "the file system has the room back");
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
     assert_eq!(database.number("SELECT count(*) FROM results").await, 16);
     queue.count(edition).await.unwrap();

@@ -16,6 +16,7 @@ use arbiter_games::GameName;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
 use serde_json::json;
+use support::times::{AtTime as _, set_time};
 use support::{Database, START};
 use time::Duration;
 
@@ -49,12 +50,12 @@ impl Stage {
         versions::store_bundle(pool, &digest, &[byte]).await.unwrap();
         let bot = bots::find(pool, self.cup, "mine").await.unwrap().unwrap();
         let version = versions::submit(pool, bot.id, &digest, START).await.unwrap();
-        trials::queue(pool, version, START).await.unwrap();
+        trials::queue(pool, version).await.unwrap();
         version
     }
 
     async fn claim(&self) -> Option<Lease> {
-        trials::claim(&self.database.pool, None, START, START + Duration::MINUTE).await.unwrap()
+        trials::claim(&self.database.pool, None, Duration::MINUTE).await.unwrap()
     }
 
     async fn state(&self, version: VersionId) -> TrialState {
@@ -120,7 +121,7 @@ async fn what_passes_enters_and_what_fails_does_not() {
     let lease = stage.claim().await.unwrap();
     assert_eq!(lease.version(), Some(third));
     assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
-    assert_eq!(queue.renew(None, &[old, lease], START).await.unwrap(), [lease]);
+    assert_eq!(queue.renew_at(None, &[old, lease], START).await.unwrap(), [lease]);
     // People are shown what is behind a lease that holds.
     let held = held::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)]).await.unwrap();
     let (worker, tournament) = (stage.worker, "cup".to_owned());
@@ -154,13 +155,13 @@ async fn a_fault_is_never_the_bots() {
     let patience = Terms::USUAL.patience;
     let mut now = START;
     for fault in 1..=patience.faults {
-        let deadline = now + Duration::MINUTE;
-        assert!(offers::look(pool, now).await.unwrap().trial);
-        let lease = trials::claim(pool, None, now, deadline).await.unwrap().unwrap();
+        set_time(pool, now).await;
+        assert!(offers::look(pool).await.unwrap().trial);
+        let lease = trials::claim(pool, None, Duration::MINUTE).await.unwrap().unwrap();
         let failed = if fault == 2 {
             // Nothing was heard of it.
-            now = deadline + Duration::SECOND;
-            queue.expire(now).await.unwrap().failed
+            now += Duration::MINUTE + Duration::SECOND;
+            queue.expire_at(now).await.unwrap().failed
         } else {
             let failure = Failure {
                 lease,
@@ -168,13 +169,13 @@ async fn a_fault_is_never_the_bots() {
                 kind: FaultKind::System,
                 reason: "no room on the disk".to_owned(),
             };
-            queue.fail(&[failure], now).await.unwrap()
+            queue.fail_at(&[failure], now).await.unwrap()
         };
         let last = fault == patience.faults;
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
-        assert_eq!(trials::claim(pool, None, now, deadline).await.unwrap(), None, "it rests");
-        assert!(!offers::look(pool, now).await.unwrap().trial);
+        assert_eq!(stage.claim().await, None, "it rests");
+        assert!(!offers::look(pool).await.unwrap().trial);
         now += patience.longest_rest;
     }
     assert_eq!(stage.state(version).await, TrialState::Aside);
@@ -197,7 +198,7 @@ async fn the_oldest_comes_first_and_those_who_left_do_not() {
         (trials::ahead(pool, one).await.unwrap(), trials::ahead(pool, two).await.unwrap()),
         (0, 1)
     );
-    let (dispatcher, allocator) = Dispatcher::new(stage.queue(), || START);
+    let (dispatcher, allocator) = Dispatcher::new(stage.queue());
     let allocating = tokio::spawn(allocator.run(|error| panic!("{error}")));
     for version in [one, two] {
         let task = dispatcher.next().await.unwrap();
@@ -210,7 +211,7 @@ async fn the_oldest_comes_first_and_those_who_left_do_not() {
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
     bots::withdraw(pool, bot.id, START).await.unwrap();
     assert_eq!((stage.claim().await, trials::pending(pool, stage.owner).await.unwrap()), (None, 0));
-    assert!(!offers::look(pool, START).await.unwrap().trial);
+    assert!(!offers::look(pool).await.unwrap().trial);
     let state = tournaments::TournamentState::Closed;
     assert!(tournaments::end(pool, stage.cup, state, START).await.unwrap());
     assert_eq!(stage.claim().await, None);

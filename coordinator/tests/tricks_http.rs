@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::tricks::{self, Stored};
 use arbiter_coordinator::tricks_http::{Mode, router_in};
 use arbiter_games::Seed;
@@ -55,7 +56,7 @@ impl Server {
     async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let pages = router_in(database.pool.clone(), clock, Guard::default(), mode);
+        let pages = router_in(database.pool.clone(), Clock::given(clock), Guard::default(), mode);
         let pages = pages.into_make_service_with_connect_info::<SocketAddr>();
         let serving = tokio::spawn(async { axum::serve(listener, pages).await.unwrap() });
         Self { address, serving }

@@ -9,6 +9,7 @@ ALTER ROLE CURRENT_USER SET enable_hashjoin = 'off';
 ALTER ROLE CURRENT_USER SET enable_mergejoin = 'off';
 ALTER ROLE CURRENT_USER SET jit = 'off';
 ALTER ROLE CURRENT_USER SET statement_timeout = '120s';
+ALTER ROLE CURRENT_USER SET lock_timeout = '5s';
 ALTER ROLE CURRENT_USER SET idle_in_transaction_session_timeout = '10s';
 ALTER ROLE CURRENT_USER SET tcp_keepalives_idle = '5s';
 ALTER ROLE CURRENT_USER SET tcp_keepalives_interval = '5s';

@@ -77,7 +77,7 @@ pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, Meaningless> {
 
 impl From<Lease> for v1::Lease {
     fn from(Lease { lot, attempt }: Lease) -> Self {
-        Self { edition: lot.edition.0, lot: lot.number.0, attempt: attempt.0.into() }
+        Self { edition: lot.edition.0, lot: lot.number.0, attempt: attempt.0 }
     }
 }
 
@@ -86,7 +86,7 @@ impl TryFrom<v1::Lease> for Lease {
 
     fn try_from(message: v1::Lease) -> Result<Self, Meaningless> {
         let v1::Lease { edition, lot, attempt } = message;
-        let number = i16::try_from(attempt).ok().filter(|number| *number > 0);
+        let number = Some(attempt).filter(|number| *number > 0);
         let range = || Meaningless::Range { field: "attempt", value: attempt.into() };
         Ok(Self {
             lot: LotId { edition: EditionId(edition), number: LotNumber(lot) },

@@ -73,7 +73,7 @@ id! {
 id! {
     /// Which lease of its lot this is, counted from 1. With the lot it is the fencing token: no two
     /// leases of a lot have the same.
-    Attempt(i16)
+    Attempt(i32)
 }
 id! {
     /// A worker.

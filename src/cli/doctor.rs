@@ -1,7 +1,10 @@
-//! `arbiter doctor`: what this machine can isolate and measure, and what is lost without it.
+//! `arbiter doctor`: what this machine can isolate and measure, and what is lost without it; and how
+//! far its clock is from that of a database.
 
 use std::io::{self, Write as _};
 
+use arbiter_coordinator::clock::{self, Clock};
+use arbiter_coordinator::{coordinator, db};
 use arbiter_worker::sandbox::{Checkup, Row};
 use clap::Args;
 
@@ -11,8 +14,13 @@ use super::{Failure, broken_pipe};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter doctor
-  arbiter doctor --json")]
+  arbiter doctor --json
+  arbiter doctor --database-url postgres:///arbiter")]
 pub(super) struct Doctor {
+    /// Compare this machine's clock with that of a coordinator's database, as
+    /// `postgres://USER@HOST/NAME`.
+    #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -20,8 +28,11 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
+        // First of all: it fails sooner.
+        let clock = self.database_url.as_deref().map(clock).transpose()?;
         let checkup = Checkup::make();
-        self.print(&checkup.rows).or_else(broken_pipe)?;
+        let rows: Vec<_> = checkup.rows.iter().cloned().chain(clock).collect();
+        self.print(&rows).or_else(broken_pipe)?;
         if checkup.is_strict() {
             return Ok(());
         }
@@ -46,4 +57,26 @@ impl Doctor {
         }
         Ok(())
     }
+}
+
+/// How far this machine's clock is from that of a database.
+fn clock(url: &str) -> Result<Row, Failure> {
+    let options = coordinator::database(url).map_err(Failure::usage)?;
+    let unreachable = |error| {
+        Failure::Refused(format!("cannot read the clock of the database: {error}; is it running?"))
+    };
+    let skew = super::runtime()?.block_on(async {
+        let pool = db::connect(options, 1).await.map_err(unreachable)?;
+        Ok::<_, Failure>(Clock::of(&pool).await.map_err(unreachable)?.skew())
+    })?;
+    let word = if skew.is_negative() { "behind" } else { "ahead of" };
+    let state = format!("{:.3} s {word} the database's", skew.abs().as_seconds_f64());
+    let (lost, remedy) = if skew.abs() > clock::MUCH {
+        let lost =
+            "times in logs and records differ from those of results; nothing that counts does";
+        (Some(lost.to_owned()), Some("let both keep time, for instance with chrony".to_owned()))
+    } else {
+        (None, None)
+    };
+    Ok(Row { what: "clock".to_owned(), state, lost, remedy })
 }

@@ -13,6 +13,8 @@
 //!                           │                   ├── lease lost ──► stopped ──► idle
 //!                           └── failed: Fault   └── something still dies ──► recovering ──► idle
 //! report: in the spool ──sent, and after each reconnection sent again──► Verdict ──► deleted
+//!             ▲                                                            │    └──► refused: kept
+//!             └──────────────── after a while ◄──────── postponed ◄────────┘
 //! ```
 //!
 //! *Room* is offered for each slot that becomes idle. Room that was offered on a line that broke is
@@ -24,7 +26,8 @@
 //!
 //! *Reports* are on disk before they are sent, and until the coordinator says what became of them.
 //! Whether that is "accepted" or "late" is all the same here: it knows better, since the lease is
-//! what makes a result count once.
+//! what makes a result count once. A report that cannot be stored at present is sent again after a
+//! while; one that can never be stored is moved to the spool's folder `refused`.
 //!
 //! *What dies slowly* keeps its slot from playing until it is gone, for minutes if need be, and is no
 //! fault: what the match came to counts. A worker none of whose slots can play says so, keeps its
@@ -39,6 +42,7 @@
 pub(crate) mod backoff;
 mod desk;
 mod line;
+mod verdicts;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -240,6 +244,11 @@ impl Worker {
             waiting = spool.leases().len(),
             "worker"
         );
+        let refused = spool.count_refused();
+        if refused > 0 {
+            let folder = config.spool.join("refused");
+            tracing::warn!(refused, folder = %folder.display(), "reports were refused before");
+        }
         let (said, ends) = mpsc::unbounded_channel();
         let workshop = Workshop { host, spool: Arc::clone(&spool), scratch, metrics };
         let slots = Slots::start(config.slots, &workshop, &said)

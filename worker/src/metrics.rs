@@ -268,6 +268,7 @@ impl Metrics {
             v1::Fate::Repeated => "repeated",
             v1::Fate::Late => "late",
             v1::Fate::Malformed => "malformed",
+            v1::Fate::Postponed => "postponed",
         };
         self.verdicts.get_or_create(&Fate { fate }).inc();
     }
@@ -324,6 +325,8 @@ impl Metrics {
         let text_of = "Reports that the coordinator has not acknowledged";
         now.register("spool_reports", text_of, gauge(reports));
         now.register_with_unit("spool", "What they take up", Unit::Bytes, gauge(bytes));
+        let text_of = "Reports that the coordinator refused, kept in the spool's folder refused";
+        now.register("refused_reports", text_of, gauge(self.spool.count_refused()));
         encode_registry(text, &now)
     }
 }

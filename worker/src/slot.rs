@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
 use arbiter_proto::trace::Span;
@@ -37,6 +38,8 @@ const MOST_RECORDS: usize = 128 << 20;
 
 /// How hard records are compressed.
 const EFFORT: i32 = 3;
+/// How long to wait until a report is written once more that could not be written.
+const SPOOL_REST: Duration = Duration::from_millis(500);
 
 /// Something to be done.
 #[derive(Debug)]
@@ -197,6 +200,21 @@ impl Slot {
         }
     }
 
+    /// Keeps a report. What was played is not thrown away because the disk is full: as long as the
+    /// lease holds and the worker goes on, it is tried again.
+    fn keep(&self, order: &Order, report: &v1::Report) -> Result<(), Fault> {
+        let mut is_told = false;
+        while let Err(error) = self.workshop.spool.keep(order.job.lease(), report) {
+            if !is_told {
+                error!(%error, "cannot write a report into the spool; it is tried again until it is there");
+                is_told = true;
+            }
+            order.stop.check()?;
+            thread::sleep(SPOOL_REST);
+        }
+        Ok(())
+    }
+
     /// Does a job, whatever comes of it.
     fn end_of(&self, order: &Order, trace: &Span) -> Ended {
         let played = catch_unwind(AssertUnwindSafe(|| {
@@ -205,8 +223,7 @@ impl Slot {
                 Job::Trial(tryout) => self.trial(order, tryout, trace)?,
             };
             let report = v1::Report { trace: trace.carried(), ..report };
-            let kept = self.workshop.spool.keep(order.job.lease(), &report);
-            kept.fault("cannot keep a report").map(|()| report)
+            self.keep(order, &report).map(|()| report)
         }));
         match played {
             Ok(Ok(report)) => {

@@ -1,14 +1,17 @@
 //! The spool: reports on disk, until the coordinator says what became of them.
 //!
 //! A report is what an attempt of seconds or minutes has come to, so it outlives its worker: it is
-//! on disk before anybody is told of it, under the name of its lease, and is deleted when a verdict
-//! comes, whatever it is. A file appears under its name complete or not at all; one that is damaged
-//! nevertheless, or that is no report, is set aside for people to look at.
+//! on disk before it is sent, under the name of its lease, and is deleted when the coordinator has
+//! stored it or needs it no more. One that the coordinator can never store is kept with the reason. A
+//! file appears under its name complete or not at all; one that is damaged nevertheless, or that is no
+//! report, is set aside for people to look at.
 //!
 //! ```text
-//! SPOOL/name              what this worker is called, if nobody says otherwise
-//! SPOOL/reports/3_-8_2    the report of lease 3/-8#2
-//! SPOOL/aside/            what is no report
+//! SPOOL/name                  what this worker is called, if nothing else was said
+//! SPOOL/reports/3_-8_2        the report of lease 3/-8#2
+//! SPOOL/refused/3_-8_2        a report that the coordinator refused,
+//! SPOOL/refused/3_-8_2.txt    and why
+//! SPOOL/aside/                what is no report
 //! ```
 
 use std::collections::BTreeSet;
@@ -28,6 +31,9 @@ const MAGIC: &[u8; 8] = b"ARBREP1\n";
 
 /// How long that hash is, in bytes.
 const HASH: usize = blake3::OUT_LEN;
+
+/// How the names of files end that say why a report was refused.
+const REASON: &str = "txt";
 
 /// How the names of files begin that are still being written.
 const UNFINISHED: &str = ".new-";
@@ -117,6 +123,11 @@ impl Spool {
         self.waiting().iter().copied().collect()
     }
 
+    /// Whether the report of a lease is here.
+    pub fn has(&self, lease: Lease) -> bool {
+        self.waiting().contains(&lease)
+    }
+
     /// How many reports are here, and how many bytes they take up.
     pub fn size(&self) -> (u64, u64) {
         let leases = self.leases();
@@ -162,6 +173,35 @@ impl Spool {
         known
     }
 
+    /// Keeps the report of a lease for people to look at, because the coordinator will never store
+    /// it for this reason; where it is now.
+    ///
+    /// # Errors
+    /// If it cannot be moved: then it stays, is sent again, and is refused again.
+    pub fn refuse(&self, lease: Lease, reason: &str) -> io::Result<PathBuf> {
+        let refused = self.refused();
+        fs::create_dir_all(&refused)?;
+        let path = refused.join(name_of(lease));
+        let told = refused.join(format!("{}.{REASON}", name_of(lease)));
+        store(&refused, &told, &[reason.as_bytes(), b"\n"])?;
+        fs::rename(self.path(lease), &path)?;
+        self.waiting().remove(&lease);
+        File::open(self.reports())?.sync_all()?;
+        File::open(&refused)?.sync_all()?;
+        Ok(path)
+    }
+
+    /// How many reports were refused.
+    pub fn count_refused(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(self.refused()) else { return 0 };
+        let is_report = |path: &Path| path.extension().is_none();
+        entries.flatten().filter(|entry| is_report(&entry.path())).count() as u64
+    }
+
+    fn refused(&self) -> PathBuf {
+        self.directory.join("refused")
+    }
+
     /// Finds the reports that are here, and sets aside what is none.
     fn look(&self) -> io::Result<()> {
         fs::create_dir_all(self.reports())?;
@@ -204,8 +244,7 @@ impl Spool {
     }
 
     fn path(&self, lease: Lease) -> PathBuf {
-        let Lease { lot: LotId { edition, number }, attempt: Attempt(attempt) } = lease;
-        self.reports().join(format!("{edition}_{number}_{attempt}"))
+        self.reports().join(name_of(lease))
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeSet<Lease>> {
@@ -236,6 +275,12 @@ fn store(directory: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path)?;
     File::open(directory)?.sync_all()
+}
+
+/// The name of the file for a lease's report.
+fn name_of(lease: Lease) -> String {
+    let Lease { lot: LotId { edition, number }, attempt: Attempt(attempt) } = lease;
+    format!("{edition}_{number}_{attempt}")
 }
 
 /// The lease that a file's name stands for.

@@ -9,7 +9,7 @@ use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
 use arbiter_proto::v1;
 use arbiter_worker::spool::{Spool, SpoolError};
 
-fn lease(lot: i64, attempt: i16) -> Lease {
+fn lease(lot: i64, attempt: i32) -> Lease {
     let lot = LotId { edition: EditionId(3), number: LotNumber(lot) };
     Lease { lot, attempt: Attempt(attempt) }
 }

@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::slice;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_proto::settings::StateScope;
@@ -98,6 +99,67 @@ async fn a_report_survives_its_line_and_its_worker() {
     worker.end().await.unwrap();
     let left = fs::read_dir(place.spool().join("reports")).unwrap().count();
     assert_eq!(left, 0, "late is a verdict too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postponed_report_is_sent_again_and_a_refused_one_is_kept_with_its_reason() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.serve(b"no bundle");
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    let report = line.report().await;
+    // A fate that this version does not know is no reason to throw a report away.
+    for fate in [v1::Fate::Postponed as i32, 99, v1::Fate::Postponed as i32] {
+        let reason = "the disk is full".to_owned();
+        line.say(Said::Verdict(v1::Verdict { lease: report.lease, fate, reason })).await;
+        assert_eq!(line.report().await, report);
+    }
+    let reason = "a score is out of bounds".to_owned();
+    let fate = v1::Fate::Malformed.into();
+    line.say(Said::Verdict(v1::Verdict { lease: report.lease, fate, reason })).await;
+    worker.ending.send_replace(Ending::Drain);
+    line.rest().await;
+    drop(line);
+    let metrics = Arc::clone(&worker.metrics);
+    worker.end().await.unwrap();
+    let mut figures = String::new();
+    metrics.figures(&mut figures).unwrap();
+    assert!(figures.contains("arbiter_worker_refused_reports 1\n"), "{figures}");
+    let refused = place.spool().join("refused");
+    let why = fs::read_to_string(refused.join("3_1_1.txt")).unwrap();
+    assert_eq!(why, "a score is out of bounds\n");
+    assert!(refused.join("3_1_1").is_file());
+    assert_eq!(fs::read_dir(place.spool().join("reports")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_waits_until_the_spool_can_be_written() {
+    let mut coordinator = Coordinator::start().await;
+    let place = Place::new();
+    let digest = coordinator.serve(b"no bundle");
+    let worker = place.work(&coordinator, 1);
+    let mut line = coordinator.welcome().await;
+    line.room().await;
+    // Nothing can be written where a file stands in the place of the directory.
+    let reports = place.spool().join("reports");
+    fs::rename(&reports, place.spool().join("moved")).unwrap();
+    fs::write(&reports, "in the way").unwrap();
+    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    assert_eq!(line.renewed().await, leases(&[1]));
+    assert_eq!(line.renewed().await, leases(&[1]), "the lot is held meanwhile");
+    fs::remove_file(&reports).unwrap();
+    fs::rename(place.spool().join("moved"), &reports).unwrap();
+    let report = line.report().await;
+    assert_eq!(report.lease, Some(lease(1)));
+    assert!(line.heard.iter().all(|say| !matches!(say, Say::Fault(_))), "{:?}", line.heard);
+    line.judge(report.lease, v1::Fate::Accepted).await;
+    worker.ending.send_replace(Ending::Drain);
+    line.rest().await;
+    drop(line);
+    worker.end().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ impl Hands {
     async fn next(&self) -> Option<Leased> {
         let mut leased = self.leased.lock().await;
         if leased.is_empty() && self.left.load(Ordering::Relaxed) > 0 {
-            *leased = self.queue.lease(self.edition, 1024, NOW).await.expect("lots are leased");
+            *leased = self.queue.lease(self.edition, 1024).await.expect("lots are leased");
         }
         let lot = leased.pop()?;
         self.left.fetch_sub(lot.count.into(), Ordering::Relaxed);

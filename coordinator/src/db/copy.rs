@@ -12,6 +12,11 @@ const TRAILER: i16 = -1;
 const NULL: i32 = -1;
 /// A buffer is sent when it has grown to this, in bytes.
 const FULL: usize = 256 * 1024;
+/// Bytes in one `COPY` statement. A server waits for the rows of a statement without a word; only by
+/// the time that the whole statement takes can it tell that the sender was stopped.
+const PIECE: usize = 16 << 20;
+/// How long a piece may take.
+const PIECE_TIME: &str = "SET LOCAL statement_timeout = '15s'";
 /// Type numbers of array elements (`pg_type.dat`): these are part of the protocol.
 const INT2: i32 = 21;
 const INT4: i32 = 23;
@@ -154,20 +159,41 @@ pub(super) trait Row {
     fn write(&self, edition: EditionId, rows: &mut Rows);
 }
 
-/// Copies things into their table in pieces: they need not be in memory together. Returns how many
-/// there were.
+/// Copies things into their table in pieces, in a transaction that is patient
+/// ([`super::be_patient`]): they need not be in memory together. Returns how many there were.
 pub(super) async fn stream<R: Row>(
     connection: &mut PgConnection,
     edition: EditionId,
     things: impl Iterator<Item = R>,
 ) -> Result<u64, Error> {
+    let mut things = things.peekable();
+    let mut copied = 0;
+    sqlx::raw_sql(PIECE_TIME).execute(&mut *connection).await?;
+    while things.peek().is_some() {
+        copied += stream_piece(&mut *connection, edition, &mut things).await?;
+    }
+    sqlx::raw_sql("SET LOCAL statement_timeout = 0").execute(connection).await?;
+    Ok(copied)
+}
+
+/// Copies the next things, as many as go into one statement.
+async fn stream_piece<R: Row>(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    things: &mut impl Iterator<Item = R>,
+) -> Result<u64, Error> {
     let mut to = connection.copy_in_raw(R::COPY).await?;
     let mut rows = Rows::new();
+    let mut sent = 0;
     for thing in things {
         thing.write(edition, &mut rows);
         if rows.bytes.len() >= FULL {
             to.send(rows.bytes.as_slice()).await?;
+            sent += rows.bytes.len();
             rows.bytes.clear();
+            if sent >= PIECE {
+                break;
+            }
         }
     }
     rows.put(&TRAILER.to_be_bytes());

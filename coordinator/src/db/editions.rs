@@ -2,7 +2,7 @@
 
 use arbiter_games::{GameName, RULES_VERSION, UnknownGame};
 use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
 /// Where an edition stands.
@@ -224,32 +224,43 @@ pub async fn of_tournament(
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
 }
 
-/// The editions being played, the oldest first.
+/// An edition that upkeep has to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct Upkept {
+    /// The edition.
+    #[sqlx(try_from = "i32")]
+    pub id: EditionId,
+    /// Where it stands.
+    pub state: EditionState,
+}
+
+/// The editions that upkeep has to look at, the oldest first: those being played; those that were
+/// replaced while they were played and have results of their own that are not counted, which later
+/// editions take over; and those of which leases have run out or lots have rested long enough.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn running(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
-    let statement = "SELECT id FROM editions WHERE state = 'running' ORDER BY id";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
-    Ok(ids.into_iter().map(EditionId).collect())
-}
-
-/// The editions that were replaced while they were played, and have results of their own that are
-/// not counted: of what was reported at that time, or later. Later editions take these over.
-pub async fn replaced_uncounted(db: impl PgExecutor<'_>) -> Result<Vec<EditionId>, Error> {
-    // Those before the last but one that is complete were looked at when they were newer.
+pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
+    // Editions before the last but one that is complete were looked at when they were newer.
     let statement = "
-        SELECT e.id FROM tournaments t
-        JOIN editions e ON e.tournament = t.id
-        WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
-            SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
-            ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
-          AND (
-            SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT taken
-            LIMIT 1)
-        ORDER BY e.id";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
-    Ok(ids.into_iter().map(EditionId).collect())
+        WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
+            SELECT id FROM editions WHERE state = 'running'
+            UNION
+            SELECT e.id FROM tournaments t
+            JOIN editions e ON e.tournament = t.id
+            WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
+                SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
+                ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
+              AND (
+                SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT taken
+                LIMIT 1)
+            UNION
+            SELECT edition FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
+            UNION
+            SELECT edition FROM lots WHERE state = 'delayed' AND not_before <= (SELECT at FROM now)
+        )
+        SELECT e.id, e.state FROM due JOIN editions e ON e.id = due.id ORDER BY e.id";
+    sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// The edition of a tournament that is being played.
@@ -418,6 +429,21 @@ pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
                 AND v.number = coalesce(r.source_number, r.number)
             WHERE r.edition = $1)";
     sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+}
+
+/// Whether an edition counts a void result for good: it is the newest of its tournament, and no other
+/// one is due that plays the match again.
+///
+/// # Errors
+/// If the database fails.
+pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<bool, Error> {
+    let statement = "
+        SELECT this.state <> 'cancelled' AND t.state = 'open' AND NOT EXISTS (
+            SELECT FROM editions e WHERE e.tournament = this.tournament AND e.number > this.number
+        ) AND NOT EXISTS (SELECT FROM changes c WHERE c.tournament = this.tournament)
+        FROM editions this JOIN tournaments t ON t.id = this.tournament WHERE this.id = $1";
+    let newest = sqlx::query_scalar(statement).bind(edition.0).fetch_optional(&mut *db).await?;
+    Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)
 }
 
 /// Adds to the number of matches in the standings of an edition.

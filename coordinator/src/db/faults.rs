@@ -13,7 +13,7 @@ pub struct Fault {
     #[sqlx(try_from = "i64")]
     pub lot: LotNumber,
     /// Which lease of it failed.
-    #[sqlx(try_from = "i16")]
+    #[sqlx(try_from = "i32")]
     pub attempt: Attempt,
     /// Why.
     pub reason: String,

@@ -35,7 +35,7 @@ pub async fn of_leases(
     let statement = "
         SELECT u.worker, t.name AS tournament, l.edition, l.first, l.count,
             NULL::text AS bot, NULL::int AS version
-        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::smallint[])
+        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::int[])
             AS u (worker, edition, lot, attempt)
         JOIN lots l ON l.edition = u.edition AND l.number = u.lot AND l.attempt = u.attempt
         JOIN editions e ON e.id = l.edition
@@ -43,7 +43,7 @@ pub async fn of_leases(
         WHERE l.state = 'leased'
         UNION ALL
         SELECT u.worker, t.name, NULL, NULL, NULL, b.name, v.number
-        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::smallint[])
+        FROM unnest($1::int[], $2::int[], $3::bigint[], $4::int[])
             AS u (worker, edition, lot, attempt)
         JOIN trials r ON u.edition = 0 AND r.version = u.lot AND r.attempt = u.attempt
         JOIN versions v ON v.id = r.version

@@ -22,7 +22,7 @@
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::copy::{Row, Rows, stream};
 
@@ -34,7 +34,7 @@ mod weigh;
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
 pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
 pub use replace::{cancel, replace};
-pub use weigh::{Weighed, decide, take, weigh};
+pub use weigh::{Weighed, decide, leave_void, take, weigh};
 
 /// Where a lot stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
@@ -221,7 +221,7 @@ fn lot_id(row: &PgRow) -> Result<LotId, Error> {
 struct Columns {
     editions: Vec<i32>,
     numbers: Vec<i64>,
-    attempts: Vec<i16>,
+    attempts: Vec<i32>,
 }
 
 impl Columns {
@@ -270,7 +270,8 @@ impl ClaimSize {
                     " FOR UPDATE SKIP LOCKED
                     )
                     UPDATE lots AS l
-                    SET state = 'leased', attempt = l.attempt + 1, deadline = $2,
+                    SET state = 'leased', attempt = l.attempt + 1,
+                        deadline = database_clock() + $2::interval,
                         worker = ($3::int[])[width_bucket(
                             l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
                     WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
@@ -295,7 +296,7 @@ impl ClaimSize {
     }
 }
 
-/// Leases the pending lots of a running edition with the longest expected play, until `deadline`:
+/// Leases the pending lots of a running edition with the longest expected play, for `lease`:
 /// at most one to each of `holders`, the first of them first. A lot that is leased to none in
 /// particular may be reported by any worker.
 ///
@@ -305,18 +306,21 @@ pub async fn claim(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     holders: &[Option<WorkerId>],
-    deadline: OffsetDateTime,
+    lease: Duration,
 ) -> Result<Vec<Leased>, Error> {
     let size = ClaimSize::at_most(holders.len());
     let holders: Vec<_> =
         holders.iter().take(size.0).map(|holder| holder.map(|worker| worker.0)).collect();
-    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(deadline).bind(holders);
+    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(lease).bind(holders);
     let mut leased: Vec<Leased> = claim.fetch_all(db).await?;
     leased.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
     Ok(leased)
 }
 
-/// Puts off the deadline of those leases that still hold and are the worker's, and returns them.
+/// Renews those leases that still hold and are the worker's, and returns them.
+///
+/// A lot whose row is locked counts as held, and its deadline stays: a transaction that reports it
+/// or takes it away decides, and the renewal of all others does not wait for that.
 ///
 /// # Errors
 /// If the database fails.
@@ -324,21 +328,26 @@ pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
     leases: &[Lease],
-    deadline: OffsetDateTime,
+    lease: Duration,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
-        WITH held AS (
-            SELECT l.edition, l.number
-            FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        WITH held AS MATERIALIZED (
+            SELECT l.edition, l.number, l.attempt
+            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
                 AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
-            ORDER BY l.edition, l.number FOR UPDATE OF l
+        ), free AS (
+            SELECT l.edition, l.number
+            FROM held JOIN lots l ON l.edition = held.edition AND l.number = held.number
+                AND l.attempt = held.attempt AND l.state IS NOT DISTINCT FROM 'leased'
+            ORDER BY l.edition, l.number FOR UPDATE OF l SKIP LOCKED
+        ), renewed AS (
+            UPDATE lots AS l SET deadline = database_clock() + $5::interval FROM free
+            WHERE l.edition = free.edition AND l.number = free.number
         )
-        UPDATE lots AS l SET deadline = $5 FROM held
-        WHERE l.edition = held.edition AND l.number = held.number
-        RETURNING l.edition, l.number, l.attempt";
-    leases_of(sqlx::query(statement), db, by, leases, Some(deadline)).await
+        SELECT edition, number, attempt FROM held";
+    leases_of(sqlx::query(statement), db, by, leases, Some(lease)).await
 }
 
 /// Gives back leases that were not played, without blame, and returns those that still held and
@@ -354,7 +363,7 @@ pub async fn give_back(
     let statement = "
         WITH held AS (
             SELECT l.edition, l.number
-            FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
                 AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
@@ -377,13 +386,13 @@ async fn leases_of(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
     leases: &[Lease],
-    deadline: Option<OffsetDateTime>,
+    duration: Option<Duration>,
 ) -> Result<Vec<Lease>, Error> {
     let Columns { editions, numbers, attempts } = Columns::of(leases.iter().copied());
     let by = by.map(|worker| worker.0);
     let mut query = query.bind(editions).bind(numbers).bind(attempts).bind(by);
-    if let Some(deadline) = deadline {
-        query = query.bind(deadline);
+    if let Some(duration) = duration {
+        query = query.bind(duration);
     }
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
@@ -399,7 +408,7 @@ pub async fn of_others(
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT l.edition, l.number, l.attempt
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
         JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
         WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')";
     leases_of(sqlx::query(statement), db, Some(worker), leases, None).await

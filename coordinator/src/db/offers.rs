@@ -2,7 +2,6 @@
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{Error, PgExecutor};
-use time::OffsetDateTime;
 
 /// What may be leased. Somebody else may be faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub struct Offers {
 ///
 /// # Errors
 /// If the database fails.
-pub async fn look(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Offers, Error> {
+pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers, Error> {
     // An `EXISTS` for the lots could become a join, which the plan that is kept may begin with all
     // pending lots there are. The first one of an edition is found at its place in the index.
     let statement = "
@@ -26,7 +25,7 @@ pub async fn look(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Offers
             JOIN versions v ON v.id = t.version
             JOIN bots b ON b.id = v.bot
             JOIN tournaments c ON c.id = b.tournament
-            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= $1)
+            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= (SELECT database_clock()))
                 AND b.withdrawn_at IS NULL AND c.state = 'open'
         ), ARRAY(
             SELECT id FROM editions e
@@ -36,7 +35,6 @@ pub async fn look(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Offers
             )
             ORDER BY id
         )";
-    let (trial, editions): (bool, Vec<i32>) =
-        sqlx::query_as(statement).bind(now).fetch_one(db).await?;
+    let (trial, editions): (bool, Vec<i32>) = sqlx::query_as(statement).fetch_one(db).await?;
     Ok(Offers { trial, editions: editions.into_iter().map(EditionId).collect() })
 }

@@ -148,6 +148,23 @@ pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<
     Ok(ids.into_iter().map(EditionId).collect())
 }
 
+/// The shelves that hold nothing but records of tournaments that ended before a moment, and hold some,
+/// by the first edition that they have room for.
+///
+/// # Errors
+/// If the database fails.
+pub async fn old_shelves(
+    db: impl PgExecutor<'_>,
+    before: OffsetDateTime,
+) -> Result<Vec<i32>, Error> {
+    let statement = "
+        SELECT s.first FROM tournaments t JOIN shelves s ON s.tournament = t.id
+        WHERE t.ended_at < $1 AND EXISTS (
+            SELECT FROM records c WHERE c.edition >= s.first AND c.edition < s.past)
+        ORDER BY s.first";
+    sqlx::query_scalar(statement).bind(before).fetch_all(db).await
+}
+
 /// Takes away at most a thousand records of an edition, and returns how many.
 ///
 /// # Errors

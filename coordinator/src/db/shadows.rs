@@ -3,7 +3,7 @@
 use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchId, MatchNumber, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, PgExecutor, Row as _};
-use time::OffsetDateTime;
+use time::Duration;
 
 use super::match_audits::AuditState;
 
@@ -11,7 +11,7 @@ use super::match_audits::AuditState;
 struct Columns {
     editions: Vec<i32>,
     numbers: Vec<i64>,
-    attempts: Vec<i16>,
+    attempts: Vec<i32>,
 }
 
 impl Columns {
@@ -57,8 +57,7 @@ pub async fn claim(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
     room: usize,
-    now: OffsetDateTime,
-    deadline: OffsetDateTime,
+    lease_time: Duration,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         WITH own AS (
@@ -67,7 +66,7 @@ pub async fn claim(
         ), alone AS (
             SELECT NOT EXISTS (
                 SELECT FROM workers w
-                WHERE w.slots > 0 AND w.seen_at > $4 - interval '10 minutes'
+                WHERE w.slots > 0 AND w.seen_at > (SELECT database_clock()) - interval '10 minutes'
                   AND w.id NOT IN (SELECT worker FROM own)
             ) AS is_alone
         ), next AS (
@@ -80,16 +79,17 @@ pub async fn claim(
             ORDER BY a.faults, a.edition, a.number LIMIT $3 FOR UPDATE OF a SKIP LOCKED
         )
         UPDATE match_audits AS a
-        SET state = 'leased', attempt = a.attempt + 1, second_worker = $1, deadline = $2
+        SET state = 'leased', attempt = a.attempt + 1, second_worker = $1,
+            deadline = database_clock() + $2::interval
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
         RETURNING a.edition, a.number, a.attempt";
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    let query = sqlx::query(statement).bind(worker.0).bind(deadline).bind(room).bind(now);
+    let query = sqlx::query(statement).bind(worker.0).bind(lease_time).bind(room);
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
-/// Puts off the deadlines of those of these leases that still hold, and returns them. Where a worker
-/// asks for it, those of other workers are left out; so with what follows.
+/// Renews those of these leases that still hold, and returns them; a match whose row is locked
+/// counts as held. Leases of other workers are left out where a worker asks; so in what follows.
 ///
 /// # Errors
 /// If the database fails.
@@ -97,17 +97,28 @@ pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
     leases: &[Lease],
-    deadline: OffsetDateTime,
+    lease_time: Duration,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
-        UPDATE match_audits AS a SET deadline = $4
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
-        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND ($5::int IS NULL OR a.second_worker = $5)
-        RETURNING a.edition, a.number, a.attempt";
+        WITH held AS MATERIALIZED (
+            SELECT a.edition, a.number, a.attempt
+            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
+            JOIN match_audits a ON a.edition = u.edition AND a.number = u.number
+                AND a.attempt = u.attempt AND a.kind = 'shadow' AND a.state = 'leased'
+                AND ($5::int IS NULL OR a.second_worker = $5)
+        ), free AS (
+            SELECT a.edition, a.number
+            FROM held JOIN match_audits a ON a.edition = held.edition AND a.number = held.number
+                AND a.attempt = held.attempt AND a.kind = 'shadow' AND a.state = 'leased'
+            FOR UPDATE OF a SKIP LOCKED
+        ), renewed AS (
+            UPDATE match_audits AS a SET deadline = database_clock() + $4::interval FROM free
+            WHERE a.edition = free.edition AND a.number = free.number AND a.kind = 'shadow'
+        )
+        SELECT edition, number, attempt FROM held";
     let Columns { editions, numbers, attempts } = Columns::of(leases);
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    let query = query.bind(deadline).bind(by.map(|worker| worker.0));
+    let query = query.bind(lease_time).bind(by.map(|worker| worker.0));
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
@@ -122,7 +133,7 @@ pub async fn give_back(
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         UPDATE match_audits AS a SET state = 'waiting', deadline = NULL, second_worker = NULL
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
         WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
           AND a.kind = 'shadow' AND a.state = 'leased' AND ($4::int IS NULL OR a.second_worker = $4)
         RETURNING a.edition, a.number, a.attempt";
@@ -142,21 +153,20 @@ pub async fn fail(
     by: Option<WorkerId>,
     leases: &[Lease],
     most: i16,
-    now: OffsetDateTime,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         UPDATE match_audits AS a
         SET faults = a.faults + 1, deadline = NULL, second_worker = NULL,
             state = CASE WHEN a.faults + 1 < $4 THEN 'waiting' ELSE 'skipped' END::audit_state,
-            ended_at = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE $5::timestamptz END,
+            ended_at = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE database_clock() END,
             reason = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE 'it failed too often' END
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
         WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND ($6::int IS NULL OR a.second_worker = $6)
+          AND a.kind = 'shadow' AND a.state = 'leased' AND ($5::int IS NULL OR a.second_worker = $5)
         RETURNING a.edition, a.number, a.attempt";
     let Columns { editions, numbers, attempts } = Columns::of(leases);
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    let query = query.bind(most).bind(now).bind(by.map(|worker| worker.0));
+    let query = query.bind(most).bind(by.map(|worker| worker.0));
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
@@ -164,11 +174,12 @@ pub async fn fail(
 ///
 /// # Errors
 /// If the database fails.
-pub async fn overdue(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+pub async fn overdue(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM match_audits
-        WHERE state = 'leased' AND deadline < $1 ORDER BY edition, number";
-    sqlx::query(statement).bind(now).fetch_all(db).await?.iter().map(lease).collect()
+        WHERE state = 'leased' AND deadline < (SELECT database_clock())
+        ORDER BY edition, number";
+    sqlx::query(statement).fetch_all(db).await?.iter().map(lease).collect()
 }
 
 /// Whether a worker holds the lease of a second play.
@@ -180,7 +191,7 @@ pub async fn is_held(
     let statement = "
         SELECT EXISTS (
             SELECT FROM match_audits a
-            JOIN unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+            JOIN unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
                 ON a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
             WHERE a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4)";
     let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
@@ -198,19 +209,17 @@ pub async fn end(
     lease: Lease,
     worker: WorkerId,
     (state, reason): (AuditState, Option<&str>),
-    now: OffsetDateTime,
 ) -> Result<bool, Error> {
     let statement = "
         UPDATE match_audits AS a
-        SET state = $5, reason = left($6, 4000), ended_at = $7, deadline = NULL
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[]) AS u (edition, number, attempt)
+        SET state = $5, reason = left($6, 4000), ended_at = database_clock(), deadline = NULL
+        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
         WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
           AND a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4
-          AND NOT EXISTS (
-              SELECT FROM suspensions s WHERE s.worker = $4 AND s.reinstated_at IS NULL)";
+          AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)";
     let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(worker.0);
-    let done = query.bind(state).bind(reason).bind(now).execute(db).await?;
+    let done = query.bind(state).bind(reason).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }
 

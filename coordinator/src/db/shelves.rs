@@ -58,6 +58,15 @@ pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<(), 
     sqlx::query(statement).bind(first).execute(connection).await.map(drop)
 }
 
+/// Empties the records of a shelf, and gives their room back to the file system at once. Others wait
+/// for no longer than this does for them, which is seconds.
+///
+/// # Errors
+/// If the records are read or written for so long, or the database fails: then it is to be tried again.
+pub async fn forget_records(connection: &mut PgConnection, first: i32) -> Result<(), Error> {
+    run(connection, format!("TRUNCATE records_{first}")).await
+}
+
 /// Runs a statement whose names are ours: it is not worth a place among those that are prepared.
 async fn run(connection: &mut PgConnection, statement: String) -> Result<(), Error> {
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)

@@ -5,7 +5,7 @@
 //! be stopped (`token_of` in the migrations says who is let in when).
 
 use arbiter_proto::ids::TokenId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
 /// What a token allows.
@@ -152,15 +152,83 @@ pub async fn rotate(
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
-/// Revokes a token; whether it was good until now.
+/// Revokes a token, in a transaction of the caller's; whether it was good until now.
+///
+/// From the commit on no report of its workers is accepted. What they have leased is leased to others,
+/// without blame: a report that is being stored at this moment is stored before, and found by whoever
+/// looks for it afterwards.
 ///
 /// # Errors
 /// If the database fails.
 pub async fn revoke(
-    db: impl PgExecutor<'_>,
+    db: &mut PgConnection,
     id: TokenId,
     now: OffsetDateTime,
 ) -> Result<bool, Error> {
     let statement = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
-    Ok(sqlx::query(statement).bind(id.0).bind(now).execute(db).await?.rows_affected() == 1)
+    if sqlx::query(statement).bind(id.0).bind(now).execute(&mut *db).await?.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let statement = "UPDATE worker_tokens SET revoked = true WHERE token = $1 RETURNING worker";
+    let workers: Vec<i32> = sqlx::query_scalar(statement).bind(id.0).fetch_all(&mut *db).await?;
+    if workers.is_empty() {
+        return Ok(true);
+    }
+    for statement in [
+        "WITH held AS (
+             SELECT edition, number FROM lots WHERE state = 'leased' AND worker = ANY ($1)
+             ORDER BY edition, number FOR UPDATE
+         )
+         UPDATE lots AS l
+         SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
+             deadline = NULL
+         FROM held JOIN editions e ON e.id = held.edition
+         WHERE l.edition = held.edition AND l.number = held.number",
+        "UPDATE trials SET state = 'waiting', deadline = NULL
+         WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)",
+        "UPDATE match_audits SET state = 'waiting', deadline = NULL, second_worker = NULL
+         WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)",
+    ] {
+        sqlx::query(statement).bind(&workers).execute(&mut *db).await?;
+    }
+    Ok(true)
+}
+
+/// What submissions lock, with the token of their owner.
+const SUBMITTING: i32 = 0x7375_626d;
+
+/// Waits until no other transaction takes a submission of this token, and keeps others from it until
+/// the transaction ends.
+///
+/// # Errors
+/// If the others take longer than a minute, or the database fails.
+pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<(), Error> {
+    sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
+    let statement = "SELECT pg_advisory_xact_lock($1, $2)";
+    sqlx::query(statement).bind(SUBMITTING).bind(id.0).execute(db).await.map(drop)
+}
+
+/// Whether a token lets anyone in at this moment.
+///
+/// # Errors
+/// If the database fails.
+pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool, Error> {
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM tokens WHERE id = $1 AND revoked_at IS NULL
+                AND (expires_at IS NULL OR expires_at > database_clock()))";
+    sqlx::query_scalar(statement).bind(id.0).fetch_one(db).await
+}
+
+/// Those of these secrets, by their hashes, that let no one in any more.
+///
+/// # Errors
+/// If the database fails.
+pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>, Error> {
+    let statement = "
+        SELECT secret FROM unnest($1::bytea[]) AS secret
+        WHERE token_of(secret, database_clock()) IS NULL";
+    let hashes: Vec<_> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
+    let ended: Vec<Vec<u8>> = sqlx::query_scalar(statement).bind(hashes).fetch_all(db).await?;
+    Ok(ended.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }

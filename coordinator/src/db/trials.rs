@@ -4,7 +4,7 @@
 use arbiter_proto::ids::{Attempt, Lease, TokenId, VersionId, WorkerId};
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
-use time::OffsetDateTime;
+use time::Duration;
 
 use super::lots::{Failed, Failure, LotState, Patience, Verdict};
 
@@ -84,13 +84,9 @@ pub struct Outcome {
 ///
 /// # Errors
 /// If it has one, or the database fails.
-pub async fn queue(
-    db: impl PgExecutor<'_>,
-    version: VersionId,
-    now: OffsetDateTime,
-) -> Result<(), Error> {
-    let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, $2)";
-    sqlx::query(statement).bind(version.0).bind(now).execute(db).await.map(drop)
+pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<(), Error> {
+    let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, database_clock())";
+    sqlx::query(statement).bind(version.0).execute(db).await.map(drop)
 }
 
 /// The trial of a version, if it has one.
@@ -136,8 +132,7 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Err
 pub async fn claim(
     db: impl PgExecutor<'_>,
     holder: Option<WorkerId>,
-    now: OffsetDateTime,
-    deadline: OffsetDateTime,
+    lease: Duration,
 ) -> Result<Option<Lease>, Error> {
     let statement = "
         WITH next AS (
@@ -145,17 +140,17 @@ pub async fn claim(
             JOIN versions v ON v.id = t.version
             JOIN bots b ON b.id = v.bot
             JOIN tournaments c ON c.id = b.tournament
-            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= $1)
+            WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= (SELECT database_clock()))
                 AND b.withdrawn_at IS NULL AND c.state = 'open'
             ORDER BY t.version LIMIT 1 FOR UPDATE OF t SKIP LOCKED
         )
         UPDATE trials AS t
-        SET state = 'leased', attempt = t.attempt + 1, deadline = $2, not_before = NULL,
-            holder = $3::int,
-            holder_attempt = CASE WHEN $3::int IS NOT NULL THEN t.attempt + 1 END
+        SET state = 'leased', attempt = t.attempt + 1, not_before = NULL,
+            deadline = database_clock() + $1::interval, holder = $2::int,
+            holder_attempt = CASE WHEN $2::int IS NOT NULL THEN t.attempt + 1 END
         FROM next WHERE t.version = next.version
         RETURNING t.version, t.attempt";
-    let query = sqlx::query(statement).bind(now).bind(deadline);
+    let query = sqlx::query(statement).bind(lease);
     let row = query.bind(holder.map(|worker| worker.0)).fetch_optional(db).await?;
     row.map(|row| {
         let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
@@ -164,7 +159,8 @@ pub async fn claim(
     .transpose()
 }
 
-/// Puts off the deadline of those leases that still hold and are the worker's, and returns them.
+/// Renews those leases that still hold and are the worker's, and returns them; a trial whose row is
+/// locked counts as held.
 ///
 /// # Errors
 /// If the database fails.
@@ -172,17 +168,28 @@ pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
     leases: &[Lease],
-    deadline: OffsetDateTime,
+    lease: Duration,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
-        UPDATE trials AS t SET deadline = $4
-        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
-        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
-          AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
-        RETURNING t.version, t.attempt";
+        WITH held AS MATERIALIZED (
+            SELECT t.version, t.attempt
+            FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
+            JOIN trials t ON t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
+                AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt
+                    OR t.holder = $3::int)
+        ), free AS (
+            SELECT t.version
+            FROM held JOIN trials t ON t.version = held.version AND t.attempt = held.attempt
+                AND t.state = 'leased'
+            FOR UPDATE OF t SKIP LOCKED
+        ), renewed AS (
+            UPDATE trials AS t SET deadline = database_clock() + $4::interval FROM free
+            WHERE t.version = free.version
+        )
+        SELECT version, attempt FROM held";
     let (versions, attempts) = columns(leases);
     let query = sqlx::query(statement).bind(versions).bind(attempts);
-    let query = query.bind(by.map(|worker| worker.0)).bind(deadline);
+    let query = query.bind(by.map(|worker| worker.0)).bind(lease);
     read(&query.fetch_all(db).await?)
 }
 
@@ -198,7 +205,7 @@ pub async fn give_back(
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         UPDATE trials AS t SET state = 'waiting', deadline = NULL
-        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
+        FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
           AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
         RETURNING t.version, t.attempt";
@@ -218,7 +225,7 @@ pub async fn of_others(
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT t.version, t.attempt
-        FROM unnest($1::int[], $2::smallint[]) AS u (version, attempt)
+        FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
         JOIN trials t ON t.version = u.version AND t.attempt = u.attempt
         WHERE t.holder_attempt = t.attempt AND t.holder <> $3
           AND t.state IN ('leased', 'passed', 'failed')";
@@ -237,7 +244,6 @@ pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
     patience: &Patience,
-    now: OffsetDateTime,
 ) -> Result<Vec<Failed>, Error> {
     let leases: Vec<_> = failures.iter().map(|failure| failure.lease).collect();
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
@@ -247,17 +253,17 @@ pub async fn fail(
             deadline = NULL,
             verdict = left(u.reason, 4000),
             state = CASE WHEN t.faults + 1 >= $4::smallint THEN 'aside' ELSE 'waiting' END::trial_state,
-            ended_at = CASE WHEN t.faults + 1 >= $4::smallint THEN $5::timestamptz END,
-            not_before = $5::timestamptz
-                + least($7::interval, $6::interval * power(2, least(t.faults, 30)))
-        FROM unnest($1::int[], $2::smallint[], $3::text[], $8::int[])
+            ended_at = CASE WHEN t.faults + 1 >= $4::smallint THEN database_clock() END,
+            not_before = database_clock()
+                + least($6::interval, $5::interval * power(2, least(t.faults, 30)))
+        FROM unnest($1::int[], $2::int[], $3::text[], $7::int[])
             AS u (version, attempt, reason, by)
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
           AND (u.by IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = u.by)
         RETURNING t.version, t.attempt, t.state";
     let (versions, attempts) = columns(&leases);
     let query = sqlx::query(statement).bind(versions).bind(attempts).bind(reasons);
-    let query = query.bind(patience.faults).bind(now).bind(patience.rest);
+    let query = query.bind(patience.faults).bind(patience.rest);
     let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
     let rows = query.bind(patience.longest_rest).bind(by).fetch_all(db).await?;
     let failed = rows.iter().map(|row| {
@@ -274,35 +280,32 @@ pub async fn fail(
 ///
 /// # Errors
 /// If the database fails.
-pub async fn expire(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
     let statement = "
-        SELECT version, attempt FROM trials WHERE state = 'leased' AND deadline < $1
+        SELECT version, attempt FROM trials
+        WHERE state = 'leased' AND deadline < (SELECT database_clock())
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    read(&sqlx::query(statement).bind(now).fetch_all(db).await?)
+    read(&sqlx::query(statement).fetch_all(db).await?)
 }
 
 /// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
 ///
 /// # Errors
 /// If it makes no sense, or the database fails.
-pub async fn finish(
-    db: &mut sqlx::PgConnection,
-    outcome: &Outcome,
-    now: OffsetDateTime,
-) -> Result<Verdict, Error> {
+pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Verdict, Error> {
     let Some(version) = outcome.lease.version() else { return Ok(Verdict::Malformed) };
     let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };
     let statement = "
         UPDATE trials
-        SET state = $3, deadline = NULL, ended_at = $4, worker = $5, verdict = $6, evidence = $7,
-            log = $8, figures = $9, warnings = $10, program = $11
+        SET state = $3, deadline = NULL, ended_at = database_clock(), worker = $4, verdict = $5,
+            evidence = $6, log = $7, figures = $8, warnings = $9, program = $10
         WHERE version = $1 AND attempt = $2 AND state = 'leased'
-          AND (holder_attempt IS DISTINCT FROM attempt OR holder = $5)";
+          AND (holder_attempt IS DISTINCT FROM attempt OR holder = $4)
+          AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)";
     let done = sqlx::query(statement)
         .bind(version.0)
         .bind(outcome.lease.attempt.0)
         .bind(state)
-        .bind(now)
         .bind(outcome.worker.0)
         .bind(&outcome.verdict)
         .bind(&outcome.evidence)
@@ -337,7 +340,7 @@ pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool, 
 }
 
 /// The columns of leases, all of them of trials.
-fn columns(leases: &[Lease]) -> (Vec<i32>, Vec<i16>) {
+fn columns(leases: &[Lease]) -> (Vec<i32>, Vec<i32>) {
     let trials = leases.iter().filter_map(|lease| Some((lease.version()?.0, lease.attempt.0)));
     trials.unzip()
 }

@@ -50,7 +50,7 @@ pub async fn greet(
     // it is by then.
     let statement = "
         INSERT INTO worker_tokens AS o (worker, token) VALUES ($1, $2)
-        ON CONFLICT (worker) DO UPDATE SET token = excluded.token
+        ON CONFLICT (worker) DO UPDATE SET token = excluded.token, revoked = false
         WHERE o.token = excluded.token OR EXISTS (
             SELECT FROM tokens t
             WHERE t.id = o.token AND (t.revoked_at IS NOT NULL OR t.expires_at <= $3))

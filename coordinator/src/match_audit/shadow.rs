@@ -88,7 +88,7 @@ pub(crate) async fn judge(
             None => (AuditState::Agreed, None),
         },
     };
-    let ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref()), now).await?;
+    let ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref())).await?;
     Ok(if ended { Verdict::Accepted } else { Verdict::Late })
 }
 

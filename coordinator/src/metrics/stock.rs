@@ -178,7 +178,7 @@ impl Shelf {
     }
 
     async fn look(&mut self, shared: &Shared) -> Result<Figures, Error> {
-        let now = (shared.clock)();
+        let now = shared.clock.now();
         let figures = Figures::default();
         let asked = Instant::now();
         let mut db = shared.pool.acquire().await?;

@@ -8,6 +8,12 @@
 //! and each answer waits for its turn, so there are as few of them as can be. A connection of the
 //! pool is tried before it is lent and looked at afterwards, and as it is another one each time, all
 //! of them prepare the same statements.
+//!
+//! # Why one failure holds up nothing else
+//!
+//! Trials, shadow matches and the lots of each edition are leased one after the other, in turn. What
+//! fails rests, longer from failure to failure, and the others go on at once. What was leased and
+//! cannot be handed out is given back, until that succeeds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future;
@@ -18,10 +24,11 @@ use std::time::Duration;
 use arbiter_proto::ids::{EditionId, Lease, WorkerId};
 use sqlx::{Error, PgConnection};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::shadows::as_lot;
-use super::{Clock, Leased, Queue, again};
+use super::{Leased, Queue, again};
+use crate::backoff::Backoff;
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
@@ -37,6 +44,16 @@ const LOOK: Duration = Duration::from_millis(100);
 const SHADOW_LOOK: Duration = Duration::from_millis(500);
 /// How many workers are asked in vain between two such looks: what waits may not be for them.
 const MOST_VAIN: usize = 4;
+
+/// What is leased in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Offer {
+    Trials,
+    ShadowMatches,
+    Lots(EditionId),
+    /// What is given back.
+    Returns,
+}
 
 /// Something to play.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,10 +145,13 @@ impl Drop for Waiting {
 #[derive(Debug)]
 pub struct Allocator {
     queue: Queue,
-    clock: Clock,
     line: mpsc::Receiver<Asker>,
     /// Leases of lots that nobody took.
     returns: mpsc::UnboundedReceiver<Lease>,
+    /// Leases that are to be given back.
+    unwanted: Vec<Lease>,
+    /// What failed: until when it rests, and how long after the next failure.
+    resting: HashMap<Offer, (Instant, Backoff)>,
     news: Arc<Notify>,
     waiting: VecDeque<Asker>,
     /// When there was reason to look again after nothing had been there.
@@ -151,16 +171,17 @@ pub struct Allocator {
 
 impl Dispatcher {
     /// A place to ask, and the allocator that is to run beside it.
-    pub fn new(queue: Queue, clock: Clock) -> (Self, Allocator) {
+    pub fn new(queue: Queue) -> (Self, Allocator) {
         let (sender, line) = mpsc::channel(LINE);
         let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
         let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
         let allocator = Allocator {
             queue,
-            clock,
             line,
             returns,
+            unwanted: Vec::new(),
+            resting: HashMap::new(),
             news,
             waiting: VecDeque::new(),
             woken: Instant::now(),
@@ -219,13 +240,9 @@ impl Allocator {
             if !goes_on {
                 break;
             }
-            if let Err(error) = self.take_back().await {
-                failed(error);
-            }
+            self.take_back(&mut failed).await;
             let before = self.waiting.len();
-            if let Err(error) = self.serve().await {
-                failed(error);
-            }
+            self.serve(&mut failed).await;
             if self.waiting.len() == before && before > 0 {
                 // Nothing there: something new, or somebody new, or a look every now and then.
                 tokio::select! {
@@ -239,16 +256,18 @@ impl Allocator {
                 self.woken = Instant::now();
             }
         }
-        if let Err(error) = self.take_back().await {
-            failed(error);
-        }
+        self.resting.clear();
+        self.take_back(&mut failed).await;
     }
 
     /// Lets all who ask stand in line; whether anybody may still come.
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|asker| !asker.give.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
+            let returns_again = self.resting.get(&Offer::Returns).map(|(until, _)| *until);
             tokio::select! {
+                () = sleep_until(returns_again.unwrap_or_else(Instant::now)),
+                    if !self.unwanted.is_empty() => return true,
                 asker = self.line.recv() => match asker {
                     Some(asker) => self.waiting.push_back(asker),
                     None => return false,
@@ -262,90 +281,144 @@ impl Allocator {
         true
     }
 
-    /// Gives back what was leased for those who have left.
-    async fn take_back(&mut self) -> Result<(), Error> {
-        let mut leases = Vec::new();
+    /// Gives back what was leased for those who have left; what fails here is tried again.
+    async fn take_back(&mut self, failed: &mut impl FnMut(Error)) {
         while let Ok(lease) = self.returns.try_recv() {
-            leases.push(lease);
+            self.unwanted.push(lease);
         }
-        if leases.is_empty() {
-            return Ok(());
+        if self.unwanted.is_empty() || self.rests(Offer::Returns) {
+            return;
         }
-        self.queue.give_back(None, &leases).await.map(drop)
+        let given_back = self.queue.give_back(None, &self.unwanted).await.map(drop);
+        if given_back.is_ok() {
+            self.unwanted.clear();
+        }
+        self.note(Offer::Returns, given_back, failed);
     }
 
-    /// Leases once for those who wait, from the first edition in turn that has something: who comes
-    /// meanwhile comes along the next time, and the more they are the less each costs.
-    async fn serve(&mut self) -> Result<(), Error> {
-        if !self.waiting.is_empty() {
-            let (own, offers) = self.look().await?;
-            self.own = Some(self.lease(own, offers).await?);
-        }
-        Ok(())
+    /// Whether something failed lately.
+    fn rests(&self, offer: Offer) -> bool {
+        self.resting.get(&offer).is_some_and(|(until, _)| Instant::now() < *until)
     }
 
-    /// What there is, and a connection to ask for it. If the own one was cut while nobody asked,
-    /// that is no failure.
-    async fn look(&mut self) -> Result<(PgConnection, Offers), Error> {
-        let now = (self.clock)();
+    /// Takes note of what came of an offer: what failed rests.
+    fn note(&mut self, offer: Offer, came: Result<(), Error>, failed: &mut impl FnMut(Error)) {
+        if let Err(error) = came {
+            let now = Instant::now();
+            let (until, backoff) = self.resting.entry(offer).or_insert((now, Backoff::new()));
+            *until = now + backoff.next();
+            failed(error);
+        } else {
+            self.resting.remove(&offer);
+        }
+    }
+
+    /// Leases once for those who wait: trials first, since an author waits for each and what passes
+    /// changes what is to be played; then from the first edition in turn that has something. Those
+    /// who come meanwhile come along the next time, and the more they are the less each costs.
+    async fn serve(&mut self, failed: &mut impl FnMut(Error)) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let Offers { trial, mut editions } = match self.look().await {
+            Ok(offers) => offers,
+            Err(error) => return failed(error),
+        };
+        let after = editions.partition_point(|edition| Some(*edition) <= self.last);
+        editions.rotate_left(after);
+        let lots = editions.into_iter().map(Offer::Lots);
+        let offers = trial.then_some(Offer::Trials).into_iter();
+        for offer in offers.chain([Offer::ShadowMatches]).chain(lots) {
+            if self.waiting.is_empty() {
+                return;
+            }
+            if self.rests(offer) {
+                continue;
+            }
+            let leased = self.lease(offer).await;
+            let is_enough = matches!((&leased, offer), (Ok(true), Offer::Lots(_)));
+            self.note(offer, leased.map(drop), failed);
+            if is_enough {
+                return;
+            }
+        }
+    }
+
+    /// What there is. If the own connection was cut while no worker asked, that is no failure.
+    async fn look(&mut self) -> Result<Offers, Error> {
         if let Some(mut own) = self.own.take() {
-            match offers::look(&mut own, now).await {
+            match offers::look(&mut own).await {
                 Err(error) if db::is_passing(&error) => {}
-                looked => return Ok((own, looked?)),
+                looked => {
+                    self.own = Some(own);
+                    return looked;
+                }
             }
         }
         let mut fresh = self.connect().await?;
-        let offers = offers::look(&mut fresh, now).await?;
-        Ok((fresh, offers))
+        let offers = offers::look(&mut fresh).await?;
+        self.own = Some(fresh);
+        Ok(offers)
+    }
+
+    /// Leases what is offered; whether anything was. The own connection stays if nothing failed.
+    async fn lease(&mut self, offer: Offer) -> Result<bool, Error> {
+        let own = match self.own.take() {
+            Some(own) => own,
+            None => self.connect().await?,
+        };
+        let (own, leased) = match offer {
+            Offer::Trials => self.lease_trials(own).await?,
+            Offer::ShadowMatches => self.lease_shadows(own).await?,
+            Offer::Lots(edition) => self.lease_lots(own, edition).await?,
+            Offer::Returns => (own, false),
+        };
+        self.own = Some(own);
+        Ok(leased)
     }
 
     async fn connect(&self) -> Result<PgConnection, Error> {
         Ok(self.queue.pool().acquire().await?.detach())
     }
 
-    /// Leases what is offered, and gives the connection back if nothing failed on it.
-    async fn lease(
+    /// Leases trials, as long as there are some.
+    async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool), Error> {
+        let mut leased = false;
+        while let Some(worker) = self.waiting.front().map(|asker| asker.worker) {
+            let lease = trials::claim(&mut own, worker, self.queue.terms.lease).await?;
+            let Some(lease) = lease else { break };
+            leased = true;
+            self.queue.metrics.leased(&[lease]);
+            let unwanted = self.give(worker, Task::Trial(lease));
+            self.unwanted.extend(unwanted.map(|task| task.lease()));
+        }
+        Ok((own, leased))
+    }
+
+    /// Leases lots of an edition to all who wait.
+    async fn lease_lots(
         &mut self,
         mut own: PgConnection,
-        offers: Offers,
-    ) -> Result<PgConnection, Error> {
-        // Trials first: somebody waits for each, and what passes changes what is to be played.
-        while offers.trial
-            && let Some(worker) = self.waiting.front().map(|asker| asker.worker)
-        {
-            let now = (self.clock)();
-            let deadline = now + self.queue.terms.lease;
-            let Some(lease) = trials::claim(&mut own, worker, now, deadline).await? else { break };
-            self.queue.metrics.leased(&[lease]);
-            if let Some(unwanted) = self.give(worker, Task::Trial(lease)) {
-                trials::give_back(&mut own, None, &[unwanted.lease()]).await?;
-                self.queue.metrics.given_back(1);
-            }
-        }
-        let mut own = self.lease_shadows(own).await?;
-        if self.waiting.is_empty() {
-            return Ok(own);
-        }
-        let mut editions = offers.editions;
-        let after = editions.partition_point(|edition| Some(*edition) <= self.last);
-        editions.rotate_left(after);
+        edition: EditionId,
+    ) -> Result<(PgConnection, bool), Error> {
         let holders: Vec<_> = self.waiting.iter().map(|asker| asker.worker).collect();
-        for edition in editions {
-            let deadline = (self.clock)() + self.queue.terms.lease;
-            let lots = lots::claim(&mut own, edition, &holders, deadline).await?;
-            if !lots.is_empty() {
-                let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
-                self.queue.metrics.leased(&leases);
-                self.last = Some(edition);
-                return self.hand_out(own, edition, lots).await;
-            }
+        let lots = lots::claim(&mut own, edition, &holders, self.queue.terms.lease).await?;
+        if lots.is_empty() {
+            return Ok((own, false));
         }
-        Ok(own)
+        let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
+        self.queue.metrics.leased(&leases);
+        self.last = Some(edition);
+        Ok((self.hand_out(own, edition, lots).await?, true))
     }
 
     /// Leases matches that other workers have played, before lots: they are few, and the sooner a
     /// worker is found to differ the less it can do.
-    async fn lease_shadows(&mut self, mut own: PgConnection) -> Result<PgConnection, Error> {
+    async fn lease_shadows(
+        &mut self,
+        mut own: PgConnection,
+    ) -> Result<(PgConnection, bool), Error> {
+        let mut leased = false;
         if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_LOOK) {
             self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
             self.first_workers_at = Some(Instant::now());
@@ -356,9 +429,8 @@ impl Allocator {
                 continue;
             }
             self.last_worker = Some(worker);
-            let now = (self.clock)();
-            let deadline = now + self.queue.terms.lease;
-            let leases = shadows::claim(&mut own, worker, room, now, deadline).await?;
+            let leases = shadows::claim(&mut own, worker, room, self.queue.terms.lease).await?;
+            leased |= !leases.is_empty();
             vain += usize::from(leases.len() < room);
             self.queue.metrics.leased(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
@@ -375,7 +447,7 @@ impl Allocator {
                 break;
             }
         }
-        Ok(own)
+        Ok((own, leased))
     }
 
     /// How many tasks each worker waits for, from the one whose turn it is to play a match that
@@ -400,27 +472,31 @@ impl Allocator {
         edition: EditionId,
         lots: Vec<Leased>,
     ) -> Result<PgConnection, Error> {
-        let (own, planned) = match due(&mut own, edition, &lots).await {
-            // They are leased already: whoever gives up here has wasted an attempt of each.
+        let read = match due(&mut own, edition, &lots).await {
             Err(error) if db::is_passing(&error) => {
                 let read = async || {
                     let mut fresh = self.connect().await?;
                     let planned = due(&mut fresh, edition, &lots).await?;
                     Ok((fresh, planned))
                 };
-                again(read).await?
+                again(read).await
             }
-            read => (own, read?),
+            read => read.map(|planned| (own, planned)),
         };
-        let (mut planned, mut left) = (planned.into_iter(), Vec::new());
+        let (own, planned) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                // They are leased already, and no worker will ever renew them.
+                self.unwanted.extend(lots.iter().map(|lot| lot.lease));
+                return Err(error);
+            }
+        };
+        let mut planned = planned.into_iter();
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let work = Work { lot, matches: planned.by_ref().take(count).collect() };
             let unwanted = self.give(lot.holder, Task::Lot(work));
-            left.extend(unwanted.map(|task| task.lease()));
-        }
-        if !left.is_empty() {
-            self.queue.give_back(None, &left).await?;
+            self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
         Ok(own)
     }

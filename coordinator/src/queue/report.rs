@@ -62,7 +62,6 @@ impl Report {
         let claim = Claim {
             lease: self.lease,
             worker: self.worker,
-            at: self.at,
             first: first.number,
             count: i32::try_from(self.results.len()).ok()?,
             width: i16::try_from(width).ok()?,

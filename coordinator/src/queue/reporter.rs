@@ -1,5 +1,6 @@
 //! Many reports, one commit: what costs time is not a report but the disk's promise to keep it.
 
+use std::collections::BTreeMap;
 use std::future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::{KeepError, Kept, Queue, Report};
+use crate::db;
 use crate::db::lots::Verdict;
 use crate::store::Store;
 
@@ -190,8 +192,9 @@ async fn flush(queue: &Queue, store: Option<&Store>, Batch { reports, tell, .. }
             reports.iter().map(|_| Err(error.clone())).collect()
         }
     };
+    prolong(queue, &reports, &verdicts).await;
     for (tell, verdict) in tell.into_iter().zip(verdicts) {
-        // Whoever has left will ask again.
+        // A worker that has left will ask again.
         drop(tell.send(verdict));
     }
 }
@@ -204,7 +207,11 @@ async fn store_batch(
 ) -> Vec<Result<Verdict, ReportError>> {
     match queue.report_kept(reports, kept).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
-        Err(Error::Database(_)) if reports.len() > 1 => singly(queue, reports, kept).await,
+        Err(error @ Error::Database(_))
+            if reports.len() > 1 && !db::is_away(&error) && !db::is_held(&error) =>
+        {
+            singly(queue, reports, kept).await
+        }
         Err(error) => {
             let error = ReportError::Database(Arc::new(error));
             reports.iter().map(|_| Err(error.clone())).collect()
@@ -212,19 +219,46 @@ async fn store_batch(
     }
 }
 
-/// Stores reports one by one.
+/// Stores reports one by one. Where two cannot be stored at present it is not the reports' fault: the
+/// others are left for later.
 async fn singly(
     queue: &Queue,
     reports: &[Report],
     kept: &Kept,
 ) -> Vec<Result<Verdict, ReportError>> {
     let mut verdicts = Vec::with_capacity(reports.len());
+    let mut postponed: Vec<Arc<Error>> = Vec::new();
     for report in reports {
+        if let [_, last, ..] = &*postponed {
+            verdicts.push(Err(ReportError::Database(Arc::clone(last))));
+            continue;
+        }
         let stored = queue.report_kept(std::slice::from_ref(report), kept).await;
-        verdicts.push(match stored {
-            Ok(stored) => Ok(stored[0]),
-            Err(error) => Err(ReportError::Database(Arc::new(error))),
-        });
+        verdicts.push(stored.map(|stored| stored[0]).map_err(|error| {
+            let error = Arc::new(error);
+            if !db::is_refused(&error) {
+                postponed.push(Arc::clone(&error));
+            }
+            ReportError::Database(error)
+        }));
     }
     verdicts
+}
+
+/// Renews the leases of reports that could not be stored. Their workers cannot while a transaction
+/// that tries to store them has locked their lots, and that may have taken long.
+async fn prolong(queue: &Queue, reports: &[Report], verdicts: &[Result<Verdict, ReportError>]) {
+    let is_lost = |verdict: &&Result<_, ReportError>| match verdict {
+        Err(ReportError::Database(error)) => !db::is_refused(error) && !db::is_away(error),
+        Err(ReportError::Records(_)) => true,
+        Ok(_) | Err(ReportError::Stopped) => false,
+    };
+    let mut leases: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (report, _) in reports.iter().zip(verdicts).filter(|(_, verdict)| is_lost(verdict)) {
+        leases.entry(report.worker).or_default().push(report.lease);
+    }
+    for (worker, leases) in leases {
+        // If this fails as well the worker renews them, as it does all the time.
+        drop(queue.renew(Some(worker), &leases).await);
+    }
 }

@@ -2,9 +2,9 @@
 
 use arbiter_proto::ids::{Lease, WorkerId};
 use sqlx::Error;
-use time::OffsetDateTime;
+use time::Duration;
 
-use super::{Failed, Failure, Leased, Queue, again};
+use super::{Expired, Failed, Failure, Leased, Queue, again};
 use crate::db::lots::LotState;
 use crate::db::shadows;
 
@@ -21,18 +21,18 @@ pub(super) fn as_lot(lease: Lease, holder: WorkerId) -> Option<Leased> {
 }
 
 impl Queue {
-    /// Puts off the deadlines of those of these leases that are of shadow matches and still hold.
+    /// Renews those of these leases that are of shadow matches and still hold.
     pub(super) async fn renew_shadows(
         &self,
         by: Option<WorkerId>,
         leases: &[Lease],
-        deadline: OffsetDateTime,
+        lease: Duration,
     ) -> Result<Vec<Lease>, Error> {
         let leases = of_shadows(leases.iter().copied());
         if leases.is_empty() {
             return Ok(leases);
         }
-        again(|| shadows::renew(&self.pool, by, &leases, deadline)).await
+        again(|| shadows::renew(&self.pool, by, &leases, lease)).await
     }
 
     /// Takes those of these leases back that are of shadow matches and still hold.
@@ -49,38 +49,35 @@ impl Queue {
     }
 
     /// Takes note of attempts at shadow matches that failed.
-    pub(super) async fn fail_shadows(
-        &self,
-        failures: &[Failure],
-        now: OffsetDateTime,
-    ) -> Result<Vec<Failed>, Error> {
+    pub(super) async fn fail_shadows(&self, failures: &[Failure]) -> Result<Vec<Failed>, Error> {
         let mut failed = Vec::new();
         for Failure { lease, by, .. } in failures {
             let leases = of_shadows([*lease].into_iter());
             if !leases.is_empty() {
-                failed.extend(self.fail_these(*by, &leases, now).await?);
+                failed.extend(self.fail_these(*by, &leases).await?);
             }
         }
         Ok(failed)
     }
 
     /// Takes leases of shadow matches away whose deadline has passed.
-    pub(super) async fn expire_shadows(&self, now: OffsetDateTime) -> Result<Vec<Failed>, Error> {
-        let overdue = again(|| shadows::overdue(&self.pool, now)).await?;
+    pub(super) async fn expire_shadows(&self) -> Result<Expired, Error> {
+        let overdue = again(|| shadows::overdue(&self.pool)).await?;
         if overdue.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Expired::default());
         }
-        self.fail_these(None, &overdue, now).await
+        let failed = self.fail_these(None, &overdue).await?;
+        self.metrics.expired(failed.len());
+        Ok(Expired { failed, woken: 0 })
     }
 
     async fn fail_these(
         &self,
         by: Option<WorkerId>,
         leases: &[Lease],
-        now: OffsetDateTime,
     ) -> Result<Vec<Failed>, Error> {
         let most = self.terms.patience.faults;
-        let held = again(|| shadows::fail(&self.pool, by, leases, most, now)).await?;
+        let held = again(|| shadows::fail(&self.pool, by, leases, most)).await?;
         Ok(held.into_iter().map(|lease| Failed { lease, state: LotState::Pending }).collect())
     }
 }

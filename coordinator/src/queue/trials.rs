@@ -30,7 +30,7 @@ impl Queue {
             if let Some(digest) = &outcome.program {
                 versions::store_bundle(&mut *transaction, digest, program).await?;
             }
-            let verdict = trials::finish(&mut transaction, outcome, now).await?;
+            let verdict = trials::finish(&mut transaction, outcome).await?;
             if verdict == Verdict::Foreign {
                 self.refuse(Refused::Report, outcome.worker, outcome.lease);
             }

@@ -1,40 +1,82 @@
 //! What has to happen again and again: leases expire, lots are weighed, results are counted, rounds
 //! of episodes are planned, editions become complete.
+//!
+//! # Why one failure holds up nothing else
+//!
+//! The work is cut into *parts*: each edition is one, trials and shadow matches are one each. A part
+//! that has something to do gets a task of its own, at most one at a time. If it fails it rests,
+//! longer from failure to failure, while all others go on. Within an edition leases expire even
+//! where counting fails, and the other way round.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Error;
 use time::OffsetDateTime;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Expired, Queue};
+use crate::backoff::Backoff;
+use crate::clock::{self, Clock, Reading};
 use crate::db::bots::StoodDown;
+use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::Which;
-use crate::db::{editions, faults, traces};
+use crate::db::{self, editions, faults, traces};
+use crate::parts::Parts;
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::trace::{self, Span};
 
-/// How often results are brought into the standings.
+/// How often it is looked what there is to do.
 const ROUND: Duration = Duration::from_millis(250);
-
-/// Tells the time.
-pub type Clock = fn() -> OffsetDateTime;
+/// Parts that are worked on at the same time.
+const PARTS: usize = 4;
+/// If the database's clock was set forward by more than this, leases do not expire for the time of
+/// one lease: workers renew them meanwhile.
+const STEP: time::Duration = time::Duration::seconds(2);
 
 /// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Upkeep {
     queue: Queue,
     clock: Clock,
     /// What was known of the faults of editions when they were looked at last.
-    faults_seen: Mutex<BTreeMap<EditionId, FaultSigns>>,
+    faults_seen: Arc<Mutex<BTreeMap<EditionId, FaultSigns>>>,
 }
 
 /// Matches set aside, the last fault, and matches counted.
 type FaultSigns = (i64, i64, i64);
+
+/// What is worked on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Part {
+    Edition(EditionId),
+    Trials,
+    ShadowMatches,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Edition(edition) => write!(f, "edition {edition}"),
+            Self::Trials => f.write_str("the trials"),
+            Self::ShadowMatches => f.write_str("the shadow matches"),
+        }
+    }
+}
+
+/// Upkeep that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("upkeep of {part} failed: {cause}; it is tried again in {rest_ms} ms")]
+pub struct UpkeepError {
+    part: String,
+    #[source]
+    cause: Error,
+    rest_ms: u128,
+}
 
 /// What a round of upkeep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,82 +95,183 @@ pub struct Round {
     pub complete: Vec<EditionId>,
 }
 
+/// Since when workers could renew their leases.
+#[derive(Debug)]
+struct Renewals {
+    /// How long a lease holds.
+    lease: Duration,
+    /// Since when they could without a break.
+    since: Instant,
+    /// The last reading of the database's clock.
+    reading: Option<Reading>,
+}
+
+impl Renewals {
+    /// Whether leases may expire where something failed last at that time: they could be renewed for
+    /// as long as they hold.
+    fn may_expire(&self, failed_at: Option<Instant>) -> bool {
+        failed_at.map_or(self.since, |at| at.max(self.since)).elapsed() >= self.lease
+    }
+
+    /// They could not be renewed until now.
+    fn begin_again(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Takes note of what time it is in the database.
+    fn see(&mut self, now: Reading) {
+        let step = self.reading.replace(now).map(|before| before.step_to(&now));
+        if let Some(step) = step.filter(|step| *step > STEP) {
+            let seconds = step.as_seconds_f64();
+            tracing::warn!(seconds, "the database's clock was set forward; leases are prolonged");
+            self.begin_again();
+        }
+    }
+}
+
 impl Upkeep {
     /// Upkeep of this queue by this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
-        Self { queue, clock, faults_seen: Mutex::default() }
+        Self { queue, clock, faults_seen: Arc::default() }
     }
 
-    /// Works round after round and hands over what each did. It may be dropped at any moment.
-    pub async fn run(&self, done: impl FnMut(Result<Round, Error>)) {
+    /// Works without end and hands over what was done. It may be dropped at any moment.
+    pub async fn run(&self, done: impl FnMut(Result<Round, UpkeepError>)) {
         self.run_since(Instant::now(), done).await;
     }
 
     /// The same, where workers could renew their leases without a break since `away`.
     ///
-    /// Nothing expires in a lease's time after that, nor in that after a round that failed: while
-    /// we or the database were away nobody could renew, and that was not the workers' fault.
-    pub async fn run_since(&self, mut away: Instant, mut done: impl FnMut(Result<Round, Error>)) {
+    /// Nothing expires in a lease's time after that, nor in that after the database was away or its
+    /// clock was set forward: nobody could renew, and that was not the workers' fault.
+    pub async fn run_since(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
         let lease = self.queue.terms.lease.unsigned_abs();
+        let mut renewals = Renewals { lease, since: away, reading: None };
+        let free = Arc::new(Semaphore::new(PARTS));
+        let mut parts: Parts<Part, (Round, Option<Error>)> = Parts::new();
+        let mut looking = Backoff::new();
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            rounds.tick().await;
-            let (round, failed) = self.work(away.elapsed() >= lease).await;
-            done(Ok(round));
-            if let Some(error) = failed {
-                away = Instant::now();
-                done(Err(error));
+            tokio::select! {
+                Some((part, ended)) = parts.next() => {
+                    let failed = match ended {
+                        Ok((round, failed)) => {
+                            done(Ok(round));
+                            failed
+                        }
+                        Err(panicked) => Some(Error::Decode(Box::new(panicked))),
+                    };
+                    let Some(cause) = failed else {
+                        parts.succeed(part, lease);
+                        continue;
+                    };
+                    if db::is_away(&cause) {
+                        renewals.begin_again();
+                    }
+                    let rest_ms = parts.fail(part).as_millis();
+                    done(Err(UpkeepError { part: part.to_string(), cause, rest_ms }));
+                    continue;
+                }
+                _ = rounds.tick() => {}
+            }
+            let due = match self.due(&mut renewals).await {
+                Ok(due) => due,
+                Err(cause) => {
+                    renewals.begin_again();
+                    let rest = looking.next();
+                    let (part, rest_ms) = ("all editions".to_owned(), rest.as_millis());
+                    done(Err(UpkeepError { part, cause, rest_ms }));
+                    tokio::time::sleep(rest).await;
+                    continue;
+                }
+            };
+            looking = Backoff::new();
+            for part in due.into_iter().filter(|part| parts.is_free(*part)).collect::<Vec<_>>() {
+                let expire = renewals.may_expire(parts.failed_at(part));
+                parts.begin(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
             }
         }
+    }
+
+    /// Works on a part when there is a place to do so.
+    async fn in_turn(
+        self,
+        part: Part,
+        expire: bool,
+        free: Arc<Semaphore>,
+    ) -> (Round, Option<Error>) {
+        let _turn = free.acquire_owned().await;
+        let mut round = Round::default();
+        let failed = self.work_on(part, expire, &mut round).await;
+        (round, failed)
     }
 
     /// Works once.
     ///
     /// # Errors
-    /// If the database fails; the next round does what this one did not.
+    /// The first failure: what failed is done the next time, everything else was done.
     pub async fn round(&self) -> Result<Round, Error> {
-        match self.work(true).await {
-            (round, None) => Ok(round),
-            (_, Some(error)) => Err(error),
-        }
-    }
-
-    /// Works once, as far as it goes: an edition that fails holds up no other. What was done, and
-    /// the first failure.
-    async fn work(&self, expire: bool) -> (Round, Option<Error>) {
-        let now = (self.clock)();
         let mut round = Round::default();
         let mut failed = None;
-        if expire {
-            match self.queue.expire(now).await {
-                Ok(expired) => round.expired = expired,
-                Err(error) => return (round, Some(error)),
-            }
+        let editions = editions::upkept(self.queue.pool()).await?;
+        let editions = editions.into_iter().map(|upkept| Part::Edition(upkept.id));
+        for part in [Part::Trials, Part::ShadowMatches].into_iter().chain(editions) {
+            let error = self.work_on(part, true, &mut round).await;
+            failed = failed.or(error);
         }
-        if let Err(error) = self.count_replaced().await {
-            failed.get_or_insert(error);
-        }
-        let running = match editions::running(self.queue.pool()).await {
-            Ok(running) => running,
-            Err(error) => return (round, Some(error)),
-        };
-        self.faults_seen().retain(|edition, _| running.contains(edition));
-        for edition in running {
-            if let Err(error) = self.tend(edition, now, &mut round).await {
-                failed.get_or_insert(error);
-            }
-        }
-        (round, failed)
+        failed.map_or(Ok(round), Err)
     }
 
-    /// Counts what was reported of editions that were replaced, although their standings are of no
+    /// What there is to do.
+    async fn due(&self, renewals: &mut Renewals) -> Result<Vec<Part>, Error> {
+        let mut connection = self.queue.pool().acquire().await?;
+        renewals.see(clock::read(&mut *connection).await?);
+        let editions = editions::upkept(&mut *connection).await?;
+        let running = |upkept: &&Upkept| upkept.state == EditionState::Running;
+        let running: BTreeSet<_> = editions.iter().filter(running).map(|found| found.id).collect();
+        self.faults_seen().retain(|edition, _| running.contains(edition));
+        let editions = editions.into_iter().map(|upkept| Part::Edition(upkept.id));
+        Ok([Part::Trials, Part::ShadowMatches].into_iter().chain(editions).collect())
+    }
+
+    /// Works on a part, as far as it goes: each step is tried, whatever became of the one before.
+    /// Returns the first failure.
+    async fn work_on(&self, part: Part, expire: bool, round: &mut Round) -> Option<Error> {
+        let mut failed = None;
+        if expire {
+            let expired = match part {
+                Part::Edition(edition) => self.queue.expire_edition(edition).await,
+                Part::Trials => self.queue.expire_trials().await,
+                Part::ShadowMatches => self.queue.expire_shadows().await,
+            };
+            match expired {
+                Ok(expired) => round.expired.add(expired),
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Part::Edition(edition) = part {
+            let error = self.tend(edition, round).await.err();
+            failed = failed.or(error);
+        }
+        failed
+    }
+
+    /// Does what an edition needs.
+    async fn tend(&self, edition: EditionId, round: &mut Round) -> Result<(), Error> {
+        let Some(found) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
+        match found.state {
+            EditionState::Running => self.tend_running(&found, self.clock.now(), round).await,
+            EditionState::Cancelled => self.count_replaced(edition).await,
+            EditionState::Planning | EditionState::Complete => Ok(()),
+        }
+    }
+
+    /// Counts what was reported of an edition that was replaced, although its standings are of no
     /// use any more: a result that a later edition takes over is chosen for an audit where it was
     /// played, when it is counted there.
-    async fn count_replaced(&self) -> Result<(), Error> {
-        for edition in editions::replaced_uncounted(self.queue.pool()).await? {
-            while self.queue.count_some(edition, Which::Own).await?.is_full() {}
-        }
+    async fn count_replaced(&self, edition: EditionId) -> Result<(), Error> {
+        while self.queue.count_some(edition, Which::Own).await?.is_full() {}
         Ok(())
     }
 
@@ -160,13 +303,13 @@ impl Upkeep {
 
     /// Weighs lots of an edition, counts what was reported of it, plans what follows from that, and
     /// looks whether it is complete.
-    async fn tend(
+    async fn tend_running(
         &self,
-        edition: EditionId,
+        state: &Edition,
         now: OffsetDateTime,
         round: &mut Round,
     ) -> Result<(), Error> {
-        let Some(state) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
+        let edition = state.id;
         round.weighed += self.queue.weigh(edition, state.weighs).await?;
         let before = round.counted;
         // What is reported meanwhile is for the next round: a few lots change the standings of nearly

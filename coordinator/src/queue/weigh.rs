@@ -5,6 +5,7 @@ use sqlx::Error;
 
 use super::{Queue, again};
 use crate::db::lots::{self, Weighed};
+use crate::db::voids;
 
 /// How far along chains lots are weighed at a time: others wait for their turn meanwhile.
 const PASSES: usize = 64;
@@ -42,6 +43,12 @@ impl Queue {
         let weighed = lots::weigh(&mut *transaction, edition, chained).await?;
         if weighed.is_empty() {
             return Ok(0);
+        }
+        let mut weighed = weighed;
+        if weighed.iter().any(|lot| lot.played) {
+            // What is not void when it is looked at stays so until it is taken over.
+            voids::hold_off(&mut *transaction, edition).await?;
+            lots::leave_void(&mut transaction, edition, &mut weighed).await?;
         }
         let played: Vec<Weighed> = weighed.iter().copied().filter(|lot| lot.played).collect();
         if !played.is_empty() {

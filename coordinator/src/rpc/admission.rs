@@ -32,6 +32,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tonic::Status;
 
+use super::revocation::RevocableBody;
 use super::{Shared, bearer};
 use crate::access::Role;
 use crate::access::guard::Caller;
@@ -87,13 +88,15 @@ struct Rule {
     largest: usize,
     /// Whether the caller may be silent between messages for as long as it likes.
     rests: bool,
+    /// Whether its answer may last for long, and ends when its token does.
+    lasts: bool,
 }
 
 /// What is known of a method of ours by its path. What is not known needs nothing and may send next
 /// to nothing: it will be told that there is no such method.
 fn rule(path: &str) -> Rule {
-    let guest = Rule { role: None, largest: LARGEST_OF_GUESTS, rests: false };
-    let needs = |role| Rule { role: Some(role), largest: LARGEST_OF_CLIENTS, rests: false };
+    let guest = Rule { role: None, largest: LARGEST_OF_GUESTS, rests: false, lasts: false };
+    let needs = |role| Rule { role: Some(role), largest: LARGEST_OF_CLIENTS, ..guest };
     let Some((service, method)) = path.trim_start_matches('/').split_once('/') else {
         return guest;
     };
@@ -101,16 +104,24 @@ fn rule(path: &str) -> Rule {
         ("arbiter.v1.WorkerService", "Work") => {
             Rule { largest: LARGEST_REPORT, rests: true, ..needs(Role::Worker) }
         }
-        ("arbiter.v1.WorkerService", _) => needs(Role::Worker),
+        ("arbiter.v1.WorkerService", _) => Rule { lasts: true, ..needs(Role::Worker) },
         ("arbiter.v1.TokenService", _) => needs(Role::Admin),
-        ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetLog" | "WithdrawBot")
-        | ("arbiter.v1.TournamentService", "GetRecord") => needs(Role::Player),
+        ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetLog" | "WithdrawBot") => {
+            needs(Role::Player)
+        }
+        ("arbiter.v1.TournamentService", "GetRecord") => {
+            Rule { lasts: true, ..needs(Role::Player) }
+        }
+        ("arbiter.v1.RankingService", "WatchRanking")
+        | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches") => {
+            Rule { lasts: true, ..guest }
+        }
         ("arbiter.v1.BotService", "ListBots" | "GetBot")
         | ("arbiter.v1.RankingService", _)
         | (
             "arbiter.v1.TournamentService",
-            "ListTournaments" | "GetTournament" | "CertifyEdition" | "WatchEdition"
-            | "CheckEdition" | "GetEditionSource" | "ListAside" | "GetMatch" | "ListMatches",
+            "ListTournaments" | "GetTournament" | "CertifyEdition" | "CheckEdition"
+            | "GetEditionSource" | "ListAside" | "GetMatch",
         ) => guest,
         // A method that is new and not named here is for organisers until it is.
         (
@@ -261,6 +272,7 @@ pub(super) async fn admit_call(
     next: Next,
 ) -> Response {
     let rule = rule(request.uri().path());
+    let token = bearer(request.headers());
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let peer = connection.as_ref().map(|connection| connection.peer);
     let caller = Caller::new(peer, request.headers());
@@ -273,7 +285,7 @@ pub(super) async fn admit_call(
                 bytes: SHARE_OF_ADDRESS,
             },
         ]),
-        Some(role) => match shared.admit_bearer(bearer(request.headers()), role, &caller).await {
+        Some(role) => match shared.admit_bearer(token.clone(), role, &caller).await {
             Ok(who) => {
                 if let Some(connection) = &connection {
                     connection.connection.trust();
@@ -296,12 +308,19 @@ pub(super) async fn admit_call(
     request.extensions_mut().insert(reservation.clone());
     let memory = Memory { budgets: shared.budgets.clone(), shares: open.shares(), reservation };
     let request = request.map(|body| Body::new(LimitedBody::new(body, rule, memory)));
+    let token = token
+        .filter(|_| rule.lasts)
+        .map(|secret| shared.open_tokens.enter(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
-        Body::new(body.map_frame(move |frame| {
+        let body = Body::new(body.map_frame(move |frame| {
             // Both last as long as the answer.
             let _ = (&open, &active);
             frame
-        }))
+        }));
+        match token {
+            Some(token) => Body::new(RevocableBody::new(body, token)),
+            None => body,
+        }
     })
 }
 

@@ -17,45 +17,45 @@ use crate::db::{bots, versions};
 /// The time in which `per_hour` versions of an owner are taken.
 const HOUR: Duration = Duration::HOUR;
 
+/// Refuses what comes after the end of a tournament, or after its entry has closed. Organisers
+/// may still change the `house`.
+fn entry(
+    who: &Who,
+    tournament: &Tournament,
+    house: bool,
+    now: OffsetDateTime,
+) -> Result<(), Status> {
+    let name = &tournament.name;
+    if tournament.state != TournamentState::Open {
+        let error = format!("tournament {name} is over: no bot can enter or leave");
+        return Err(Status::failed_precondition(error));
+    }
+    let closed = submissions(tournament)?.closes.filter(|closes| closes.0 <= now);
+    match closed {
+        Some(closes) if !(house && who.organises()) => {
+            let error = format!(
+                "entry to {name} closed at {}: no bot can enter, leave or change any more",
+                moment(closes.0)
+            );
+            Err(Status::failed_precondition(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a version that comes too late, by [`entry`]. In a tournament with a beacon that
+/// holds for organisers too: with its value known, they could add bots until the plan suits them.
+pub(super) fn entry_of_version(
+    who: &Who,
+    tournament: &Tournament,
+    house: bool,
+    now: OffsetDateTime,
+) -> Result<(), Status> {
+    entry(who, tournament, house && tournament.beacon.is_none(), now)
+}
+
 impl Shared {
-    /// Refuses what comes after the end of a tournament, or after its entry has closed. Organisers
-    /// may still change the `house`.
-    pub(super) fn entry(
-        &self,
-        who: &Who,
-        tournament: &Tournament,
-        house: bool,
-    ) -> Result<(), Status> {
-        let name = &tournament.name;
-        if tournament.state != TournamentState::Open {
-            let error = format!("tournament {name} is over: no bot can enter or leave");
-            return Err(Status::failed_precondition(error));
-        }
-        let closed = submissions(tournament)?.closes.filter(|closes| closes.0 <= self.now());
-        match closed {
-            Some(closes) if !(house && who.organises()) => {
-                let error = format!(
-                    "entry to {name} closed at {}: no bot can enter, leave or change any more",
-                    moment(closes.0)
-                );
-                Err(Status::failed_precondition(error))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses a version that comes too late, by [`Shared::entry`]. In a tournament with a beacon that
-    /// holds for organisers too: with its value known, they could add bots until the plan suits them.
-    pub(super) fn entry_of_version(
-        &self,
-        who: &Who,
-        tournament: &Tournament,
-        house: bool,
-    ) -> Result<(), Status> {
-        self.entry(who, tournament, house && tournament.beacon.is_none())
-    }
-
-    /// Refuses that a bot leaves or comes back too late, by [`Shared::entry`]; organisers may still
+    /// Refuses that a bot leaves or comes back too late, by [`entry`]; organisers may still
     /// decide about players' bots. In a tournament with a beacon its house bots stay as they are: with
     /// its value known, each of them would let an organiser choose between two plans.
     pub(super) async fn entry_of_bot(
@@ -64,7 +64,7 @@ impl Shared {
         tournament: &Tournament,
         bot: &bots::Bot,
     ) -> Result<(), Status> {
-        self.entry(who, tournament, true)?;
+        entry(who, tournament, true, self.now())?;
         let closed = submissions(tournament)?.closes.filter(|closes| closes.0 <= self.now());
         let Some(closes) = closed.filter(|_| tournament.beacon.is_some()) else { return Ok(()) };
         if !self.is_of_organisers(bot).await? {

@@ -34,6 +34,11 @@ impl Playing {
         }
     }
 
+    /// The leases that are held over a stream.
+    pub(super) fn of(&self, stream: Stream) -> Vec<Lease> {
+        self.leases().get(&stream).into_iter().flatten().copied().collect()
+    }
+
     /// A worker has left: it will renew what it plays where it comes back.
     pub(super) fn leave(&self, stream: Stream) {
         self.leases().remove(&stream);

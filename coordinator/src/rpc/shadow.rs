@@ -6,8 +6,6 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::Shared;
-use super::status::database;
-use super::worker::fate;
 use crate::match_audit::shadow;
 use crate::tournament::report;
 
@@ -28,13 +26,17 @@ impl Shared {
             }
         };
         let judged = shadow::judge(&self.pool, &self.handout, &report, self.now()).await;
-        let verdict = judged.map_err(|error| Status::unavailable(error.to_string()))?;
+        let verdict = match judged {
+            Ok(verdict) => verdict,
+            Err(error) => return Ok(self.postponed(worker, lease, &error)),
+        };
         if verdict == crate::queue::Verdict::Malformed {
             let reason = "its report does not tell of its match".to_owned();
             return self.malformed(worker, lease, reason, came).await;
         }
-        self.suspensions.refresh(&self.pool).await.map_err(database)?;
+        // Who is suspended by it is known a moment later at the latest.
+        drop(self.suspensions.refresh(&self.pool).await);
         self.queue.metrics().judged(lease, verdict, came);
-        Ok(Verdict { lease: Some(lease.into()), fate: fate(verdict).into() })
+        Ok(super::worker::judged(lease, verdict))
     }
 }

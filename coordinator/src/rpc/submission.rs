@@ -17,14 +17,16 @@ use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Status, Streaming};
 
+use super::entry::entry_of_version;
 use super::freeze::submissions;
 use super::status::{database, missing};
 use super::{Shared, Viewer, Who, micros};
 use crate::access::Role;
+use crate::clock;
 use crate::db::listed::{self, Tried};
 use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
-use crate::db::{bots, tournaments, traces, trials, versions};
+use crate::db::{bots, tokens, tournaments, traces, trials, versions};
 
 /// The largest bundle, in bytes.
 pub(crate) const LARGEST: usize = 64 << 20;
@@ -71,10 +73,10 @@ impl Shared {
             return Err(Status::permission_denied("house bots are submitted by organisers"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        self.entry_of_version(who, &tournament, submission.house)?;
+        entry_of_version(who, &tournament, submission.house, self.now())?;
         let tried = !submission.house && submissions(&tournament)?.preflight;
         if tried {
-            self.check_quota(who).await?;
+            self.check_quota(&mut *self.pool.acquire().await.map_err(database)?, who).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());
@@ -94,14 +96,35 @@ impl Shared {
     }
 
     /// Refuses one more version of an owner of whom too many wait.
-    async fn check_quota(&self, who: &Who) -> Result<(), Status> {
-        let pending = trials::pending(&self.pool, who.id).await.map_err(database)?;
+    async fn check_quota(&self, db: &mut PgConnection, who: &Who) -> Result<(), Status> {
+        let pending = trials::pending(db, who.id).await.map_err(database)?;
         if pending < MOST_PENDING {
             return Ok(());
         }
         Err(Status::resource_exhausted(format!(
             "{pending} of your versions wait for their trials, and no more than {MOST_PENDING} may"
         )))
+    }
+
+    /// Refuses a version whose bundle has arrived too late: entry has closed meanwhile, or the token
+    /// has ended. Other submissions of the same owner wait until this one is stored or refused, so that
+    /// together they keep to what one owner may submit. The tournament as it is by now.
+    async fn may_still_enter(
+        &self,
+        db: &mut PgConnection,
+        who: &Who,
+        tournament: TournamentId,
+        submission: &Submission,
+    ) -> Result<Tournament, Status> {
+        tokens::submit_alone(&mut *db, who.id).await.map_err(database)?;
+        if !tokens::is_good(&mut *db, who.id).await.map_err(database)? {
+            return Err(super::revocation::ended());
+        }
+        let found = tournaments::get(&mut *db, tournament).await.map_err(database)?;
+        let found = found.ok_or_else(|| missing("tournament", &submission.tournament))?;
+        let now = clock::read(db).await.map_err(database)?.at;
+        entry_of_version(who, &found, submission.house, now)?;
+        Ok(found)
     }
 
     /// Stores a bundle as the next version of a bot, which enters if it is new. The same bundle as
@@ -119,6 +142,10 @@ impl Shared {
         let mut transaction = self.pool.begin().await.map_err(database)?;
         let db = &mut *transaction;
         let now = self.now();
+        let tournament = &self.may_still_enter(&mut *db, who, tournament.id, submission).await?;
+        if tried {
+            self.check_quota(&mut *db, who).await?;
+        }
         let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
         self.back(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
@@ -141,7 +168,7 @@ impl Shared {
         versions::copy_bundle_in(&mut *db, &digest, size, file).await.map_err(database)?;
         let id = versions::submit(&mut *db, bot.id, &digest, now).await.map_err(database)?;
         if tried {
-            trials::queue(&mut *db, id, now).await.map_err(database)?;
+            trials::queue(&mut *db, id).await.map_err(database)?;
         } else {
             tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
         }

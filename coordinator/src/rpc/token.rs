@@ -83,7 +83,7 @@ impl TokenService for Shared {
         let who = self.admit(&request, Role::Admin).await?;
         let id = TokenId(request.into_inner().id);
         let mut transaction = self.pool.begin().await.map_err(database)?;
-        if !tokens::revoke(&mut *transaction, id, self.now()).await.map_err(database)? {
+        if !tokens::revoke(&mut transaction, id, self.now()).await.map_err(database)? {
             return Err(missing("valid token", id));
         }
         let revoked = tokens::get(&mut *transaction, id).await.map_err(database)?;

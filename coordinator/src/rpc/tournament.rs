@@ -197,7 +197,13 @@ impl TournamentService for Shared {
         let _turn = self.turns.take(&viewer).await?;
         let differences = self.queue.check(edition.id).await.map_err(database)?;
         let matches = editions::counted(&self.pool, edition.id).await.map_err(database)?;
-        let differences = differences.iter().map(ToString::to_string).collect();
+        let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
+        if editions::keeps_void(&mut *self.pool.acquire().await.map_err(database)?, edition.id)
+            .await
+            .map_err(database)?
+        {
+            differences.push("a result counts that was declared void before".to_owned());
+        }
         let number = edition.number;
         let mut checked = CheckEditionResponse {
             matches,

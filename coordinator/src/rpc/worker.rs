@@ -8,6 +8,10 @@
 //! here: a worker that comes back over another stream, or to another coordinator, renews and
 //! reports as before. A lot that cannot be sent any more is given back at once; one that was on its
 //! way when the stream broke runs out and is leased again.
+//!
+//! The task of a session reads and writes messages and waits for nothing else. Renewing, storing and
+//! everything else that asks the database has tasks of its own (`worker/notes.rs`), so that one that
+//! waits for a lock keeps no other from its end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +34,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::admission::Reservation;
 use super::playing::Stream;
+use super::revocation::OpenToken;
 use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
@@ -45,10 +50,14 @@ use crate::tournament::handout::HandoutError;
 use crate::tournament::score_check::LotCheck;
 use crate::tournament::trial::{self, TrialError};
 
+mod notes;
 mod reports;
+mod returns;
 
-pub(super) use reports::fate;
+use notes::Note;
+pub(super) use reports::judged;
 use reports::suspended;
+pub use returns::Returns;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -64,6 +73,10 @@ const CHECKS: u32 = 3;
 const MOST_NAME: usize = 128;
 /// The most that a worker says of its build, and of its sandbox, in bytes: it is stored.
 const MOST_SAID: usize = 2048;
+/// Messages of a worker that are being noted at a time, at most: it is not listened to meanwhile.
+const NOTES: usize = 64;
+/// When a worker asks again whose lot could not be handed out at that moment.
+const HAND_OUT_REST: Duration = Duration::from_secs(1);
 /// The longest reason of a fault that is kept, in characters.
 const REASON: usize = 1000;
 
@@ -90,8 +103,20 @@ impl WorkerService for Shared {
         let (outbound, answers) = mpsc::channel(WAITING);
         let shared = Arc::new(self.clone());
         let checks = Mutex::default();
-        let session =
-            Session { shared, worker, number, database, secret, caller, memory, checks, outbound };
+        let token = Arc::new(self.open_tokens.enter(&secret, true));
+        let session = Session {
+            shared,
+            worker,
+            slots,
+            number,
+            database,
+            token,
+            secret,
+            caller,
+            memory,
+            checks,
+            outbound,
+        };
         let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
@@ -154,10 +179,14 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
 struct Session {
     shared: Arc<Shared>,
     worker: WorkerId,
+    /// How many matches it can play at the same time.
+    slots: u32,
     /// Which of the worker's streams this is.
     number: i32,
     /// Which database it works for.
     database: String,
+    /// Says when its token ends.
+    token: Arc<OpenToken>,
     secret: Secret,
     /// Where it comes from.
     caller: Caller,
@@ -175,6 +204,12 @@ struct Tasks {
     asking: JoinSet<Option<(Task, Instant)>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
+    /// Renewing leases, one message after the other.
+    renewing: JoinSet<Result<Vec<Lease>, End>>,
+    /// What is to be renewed next: what came last.
+    renew_next: Option<Vec<Lease>>,
+    /// Taking leases back, and taking note of faults.
+    noting: JoinSet<()>,
     /// Waiting for what ends the session from outside. It has its own task, so that the messages,
     /// which wake the session often, need not ask for it each time.
     ending: JoinSet<End>,
@@ -199,6 +234,7 @@ impl Session {
         let _present = self.shared.queue.metrics().sessions.enter();
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
+        let held = self.shared.playing.of(self.stream());
         self.shared.playing.leave(self.stream());
         // If this fails, the worker is soon not seen any more.
         drop(workers::disconnect(&self.shared.pool, self.worker, self.number).await);
@@ -206,6 +242,10 @@ impl Session {
             End::Left => tracing::info!("gone"),
             End::Refused(status) => {
                 tracing::warn!(reason = status.message(), "sent away");
+                if matches!(status.code(), Code::Unauthenticated | Code::FailedPrecondition) {
+                    // It will not come back, and what it has leased is no match's fault.
+                    tokio::spawn(self.note(Note::GiveBack(held)).in_current_span());
+                }
                 // It may have left meanwhile.
                 drop(self.outbound.send(Err(status)).await);
             }
@@ -249,14 +289,11 @@ impl Session {
         let mut tasks = Tasks::default();
         let (worker, database) = (self.worker.0, self.database.clone());
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
-        let mut checks = tokio::time::interval(lease / CHECKS);
-        let ended = ended(Arc::clone(&self.shared), self.worker, self.outbound.clone());
-        tasks.ending.spawn(ended.in_current_span());
+        tasks.ending.spawn(self.ended(lease / CHECKS).in_current_span());
         while done.is_ok() {
             done = tokio::select! {
-                _ = checks.tick() => self.check().await,
-                message = inbound.message() => match message {
-                    Ok(Some(message)) => self.heard(message, &mut tasks).await,
+                message = inbound.message(), if tasks.noting.len() < NOTES => match message {
+                    Ok(Some(message)) => self.heard(message, &mut tasks),
                     Ok(None) | Err(_) => Err(End::Left),
                 },
                 Some(asked) = tasks.asking.join_next() => match asked {
@@ -274,19 +311,25 @@ impl Session {
                     Ok(Err(status)) => Err(status.into()),
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
+                Some(renewed) = tasks.renewing.join_next() => {
+                    let next = tasks.renew_next.take();
+                    if let Some(leases) = next {
+                        self.renew(leases, &mut tasks);
+                    }
+                    match renewed {
+                        Ok(Ok(lost)) => self.say_lost(lost).await,
+                        Ok(Err(end)) => Err(end),
+                        Err(_) => Err(Status::internal("leases could not be renewed").into()),
+                    }
+                }
+                Some(_) = tasks.noting.join_next() => Ok(()),
                 Some(end) = tasks.ending.join_next() => Err(end.unwrap_or(End::Left)),
             };
         }
         self.take_back_all(tasks.asking).await;
+        // What the worker said last is done all the same.
+        tasks.noting.detach_all();
         done.err().unwrap_or(End::Left)
-    }
-
-    /// Whether the worker may still work for us: its token may have been revoked.
-    async fn check(&self) -> Result<(), End> {
-        self.shared.admit_secret(&self.secret, Role::Worker, &self.caller).await?;
-        let now = self.shared.now();
-        workers::see(&self.shared.pool, self.worker, now).await.map_err(database)?;
-        Ok(())
     }
 
     /// Gives back what was leased for this worker and cannot be sent any more.
@@ -298,9 +341,7 @@ impl Session {
             leases.extend(asked.ok().flatten().map(|(task, _)| task.lease()));
         }
         if !leases.is_empty() {
-            // What fails here runs out by itself.
-            drop(self.shared.queue.give_back(Some(self.worker), &leases).await);
-            self.shared.dispatcher.news();
+            tokio::spawn(self.note(Note::GiveBack(leases)).in_current_span());
         }
     }
 
@@ -310,7 +351,7 @@ impl Session {
     }
 
     /// Does what a worker asks for.
-    async fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
+    fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
         if let Some(reason) = self.shared.suspensions.reason(self.worker) {
             return Err(suspended(&reason).into());
         }
@@ -325,27 +366,51 @@ impl Session {
                 Ok(())
             }
             Some(Say::Report(report)) => self.report(report, tasks),
-            Some(Say::Renew(renew)) => self.renew(&leases(renew.leases)?).await,
+            Some(Say::Renew(renew)) => {
+                self.renew(leases(renew.leases)?, tasks);
+                Ok(())
+            }
             Some(Say::GiveBack(given)) => {
                 let given = leases(given.leases)?;
                 self.end(&given);
-                let back = self.shared.queue.give_back(Some(self.worker), &given).await;
-                let back = back.map_err(database)?;
-                tracing::info!(lots = back.len(), "given back");
-                self.shared.dispatcher.news();
+                self.charge(given.len());
+                self.begin_note(Note::GiveBack(given), tasks);
                 Ok(())
             }
-            Some(Say::Fault(fault)) => self.fault(fault).await,
+            Some(Say::Fault(fault)) => self.fault(&fault, tasks),
             Some(Say::Hello(_)) => Err(Status::invalid_argument("hello is said once").into()),
             None => Err(Status::invalid_argument("a message without meaning").into()),
         }
     }
 
-    /// Asks for something to do.
+    /// Takes note of how many leases the worker gives back.
+    fn charge(&self, leases: usize) {
+        if let Some(wait) =
+            self.shared.returns.charge(self.worker, self.slots, leases, Instant::now())
+        {
+            let wait_s = wait.as_secs();
+            tracing::warn!(
+                leases,
+                wait_s,
+                "gives back too much: it gets nothing to do for a while"
+            );
+        }
+    }
+
+    /// Asks for something to do, once the worker is allowed to.
     fn ask(&self, tasks: &mut Tasks) {
+        self.ask_after(self.shared.returns.wait(self.worker, Instant::now()), tasks);
+    }
+
+    fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
         let dispatcher = self.shared.dispatcher.clone();
         let worker = self.worker;
-        tasks.asking.spawn(async move { dispatcher.next_for(Some(worker)).await });
+        tasks.asking.spawn(async move {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            dispatcher.next_for(Some(worker)).await
+        });
     }
 
     /// Sends a lot that was asked for. What cannot be sent is given back.
@@ -362,10 +427,16 @@ impl Session {
                 tracing::debug!(%lease, "handed out");
                 self.keep_check(lease, check);
                 self.begin(&[lease]);
-                self.sent(self.say(Answer::Lot(lot)).await, lease, since).await
+                self.sent(self.say(Answer::Lot(lot)).await, lease, since, tasks)
             }
-            Err(HandoutError::Database { cause, .. }) => Err(database(cause).into()),
-            Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
+            Err(HandoutError::Database { cause, .. }) => {
+                self.put_off(lease, &cause, tasks);
+                Ok(())
+            }
+            Err(error) => {
+                self.cannot_hand_out(lease, &error.to_string(), tasks);
+                Ok(())
+            }
         }
     }
 
@@ -384,46 +455,52 @@ impl Session {
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
                 self.begin(&[lease]);
-                let sent = self.sent(self.say(Answer::Trial(message)).await, lease, since).await;
+                let said = self.say(Answer::Trial(message)).await;
                 self.shared.changes.tell();
-                sent
+                self.sent(said, lease, since, tasks)
             }
-            Err(TrialError::Database { cause, .. }) => Err(database(cause).into()),
-            Err(error) => self.cannot_hand_out(lease, error.to_string(), tasks).await,
+            Err(TrialError::Database { cause, .. }) => {
+                self.put_off(lease, &cause, tasks);
+                Ok(())
+            }
+            Err(error) => {
+                self.cannot_hand_out(lease, &error.to_string(), tasks);
+                Ok(())
+            }
         }
     }
 
     /// Counts what was sent, and takes back what was not.
-    async fn sent(&self, sent: Result<(), End>, lease: Lease, since: Instant) -> Result<(), End> {
+    fn sent(
+        &self,
+        sent: Result<(), End>,
+        lease: Lease,
+        since: Instant,
+        tasks: &mut Tasks,
+    ) -> Result<(), End> {
         if sent.is_err() {
-            self.take_back(lease).await?;
+            self.begin_note(Note::GiveBack(vec![lease]), tasks);
         } else {
             self.shared.queue.metrics().handed_out(since.elapsed());
         }
         sent
     }
 
+    /// What was leased cannot be read at present: it is given back, which is no fault, and the worker
+    /// asks again after a rest.
+    fn put_off(&self, lease: Lease, error: &sqlx::Error, tasks: &mut Tasks) {
+        tracing::warn!(%lease, %error, "cannot be handed out yet; given back");
+        self.begin_note(Note::GiveBack(vec![lease]), tasks);
+        self.ask_after(HAND_OUT_REST, tasks);
+    }
+
     /// What was leased makes no sense: that attempt has failed, and the worker still has room.
-    async fn cannot_hand_out(
-        &self,
-        lease: Lease,
-        error: String,
-        tasks: &mut Tasks,
-    ) -> Result<(), End> {
+    fn cannot_hand_out(&self, lease: Lease, error: &str, tasks: &mut Tasks) {
         tracing::error!(%lease, error, "cannot be handed out");
         let reason = format!("cannot be handed out: {error}");
         let failure = Failure { lease, by: None, kind: FaultKind::HandOut, reason };
-        let failed = self.shared.queue.fail(&[failure], self.shared.now()).await;
-        failed.map_err(database)?;
+        self.begin_note(Note::Fault(failure), tasks);
         self.ask(tasks);
-        Ok(())
-    }
-
-    async fn take_back(&self, lease: Lease) -> Result<(), End> {
-        let back = self.shared.queue.give_back(Some(self.worker), &[lease]).await;
-        back.map_err(database)?;
-        self.shared.dispatcher.news();
-        Ok(())
     }
 
     /// Begins to store a report.
@@ -452,52 +529,37 @@ impl Session {
         self.say(Answer::Verdict(verdict)).await
     }
 
-    /// Renews leases.
-    async fn renew(&self, leases: &[Lease]) -> Result<(), End> {
-        let now = self.shared.now();
-        let held = self.shared.queue.renew(Some(self.worker), leases, now).await;
-        let held = held.map_err(database)?;
-        let lost = leases.iter().copied().filter(|lease| !held.contains(lease));
-        let lost: Vec<_> = lost.collect();
-        self.begin(&held);
+    /// Renews leases as soon as the renewal before has ended: the last message says it all.
+    fn renew(&self, leases: Vec<Lease>, tasks: &mut Tasks) {
+        if tasks.renewing.is_empty() {
+            tasks.renewing.spawn(self.renewal(leases).in_current_span());
+        } else {
+            tasks.renew_next = Some(leases);
+        }
+    }
+
+    /// Tells the worker which of its leases no longer hold.
+    async fn say_lost(&self, lost: Vec<Lease>) -> Result<(), End> {
         self.end(&lost);
         if lost.is_empty() {
             return Ok(());
         }
         tracing::info!(lots = lost.len(), "leases no longer hold");
-        let lost = lost.into_iter().map(Into::into).collect();
-        self.say(Answer::Lost(Lost { leases: lost })).await
+        let leases = lost.into_iter().map(Into::into).collect();
+        self.say(Answer::Lost(Lost { leases })).await
     }
 
     /// Takes note of an attempt that failed.
-    async fn fault(&self, fault: v1::Fault) -> Result<(), End> {
+    fn fault(&self, fault: &v1::Fault, tasks: &mut Tasks) -> Result<(), End> {
         let lease = lease(fault.lease)?;
         self.end(&[lease]);
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
+        tracing::warn!(%lease, kind = kind.word(), reason, "an attempt failed");
         let failure = Failure { lease, by: Some(self.worker), kind, reason };
-        tracing::warn!(%lease, kind = kind.word(), reason = failure.reason, "an attempt failed");
-        let now = self.shared.now();
-        let failed = self.shared.queue.fail(&[failure], now).await.map_err(database)?;
-        for failed in failed {
-            tracing::warn!(lease = %failed.lease, state = ?failed.state, "goes on");
-        }
-        self.shared.dispatcher.news();
+        self.begin_note(Note::Fault(failure), tasks);
         Ok(())
-    }
-}
-
-/// Waits until a session is to end, whatever its worker says.
-async fn ended(
-    shared: Arc<Shared>,
-    worker: WorkerId,
-    outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
-) -> End {
-    tokio::select! {
-        reason = shared.suspensions.wait(worker) => suspended(&reason).into(),
-        () = outbound.closed() => End::Left,
-        () = shared.changes.ended() => Status::unavailable("the coordinator stops").into(),
     }
 }
 

@@ -22,7 +22,7 @@ use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, audit, changes, lots, traces, versions};
+use crate::db::{self, audit, changes, lots, shelves, traces, versions};
 use crate::queue::{PlanError, Queue};
 
 /// What is done if an edition is being played when the next one is wanted.
@@ -146,7 +146,18 @@ async fn open_here(
         audit::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
     }
     transaction.commit().await?;
+    analyze(queue, opened.id).await;
     Ok(opened)
+}
+
+/// Tells the planner what the tables of the queue look like with a new edition. That is not done in
+/// the transaction that opens it: until its end nothing else could be told to the planner.
+pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
+    let analyzed = async { shelves::analyze(&mut *queue.pool().acquire().await?, edition).await };
+    // The server does so itself in a while.
+    if let Err(error) = analyzed.await {
+        tracing::debug!(%edition, %error, "the planner does not know of it yet");
+    }
 }
 
 /// An edition, as the audit log tells of it.

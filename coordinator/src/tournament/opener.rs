@@ -6,23 +6,30 @@
 //! may do this at once. A change that comes too late for an edition stays, and makes another one
 //! due.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::edition::{self, OpenError};
 use super::{Design, Rerun, StateError, TournamentFile, create};
+use crate::backoff::Backoff;
+use crate::clock::Clock;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::{self, changes, versions};
-use crate::queue::{Clock, PlanError, Queue};
+use crate::parts::Parts;
+use crate::queue::{PlanError, Queue};
 
 /// How often it is looked whether an edition is due.
 const LOOK: Duration = Duration::from_millis(250);
+/// Editions that are opened at the same time, of different tournaments.
+const OPENINGS: usize = 2;
 
 /// Opens editions. The leader does so; several at once do no harm ([`crate::leader`]).
 #[derive(Debug)]
@@ -48,15 +55,51 @@ impl Opener {
     }
 
     /// Looks again and again, and hands over what came of it. It may be dropped at any moment: an
-    /// edition is opened as a whole or not at all.
+    /// edition is opened as a whole or not at all. Tournaments are looked at side by side, and one
+    /// that fails rests.
     pub async fn run(&self, mut done: impl FnMut(Result<Outcome, OpenError>)) {
+        let free = Arc::new(Semaphore::new(OPENINGS));
+        let mut openings: Parts<TournamentId, Result<Option<Outcome>, OpenError>> = Parts::new();
+        let mut looking = Backoff::new();
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
-            match self.look().await {
-                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| done(Ok(outcome))),
-                Err(error) => done(Err(error)),
+            tokio::select! {
+                Some((tournament, ended)) = openings.next() => {
+                    match ended.unwrap_or(Err(OpenError::Stopped)) {
+                        Ok(outcome) => {
+                            openings.succeed(tournament, Duration::ZERO);
+                            if let Some(outcome) = outcome {
+                                done(Ok(outcome));
+                            }
+                        }
+                        Err(error) => {
+                            openings.fail(tournament);
+                            done(Err(error));
+                        }
+                    }
+                    continue;
+                }
+                _ = looks.tick() => {}
+            }
+            let changed = match changes::tournaments(self.queue.pool()).await {
+                Ok(changed) => changed,
+                Err(error) => {
+                    done(Err(error.into()));
+                    tokio::time::sleep(looking.next()).await;
+                    continue;
+                }
+            };
+            looking = Backoff::new();
+            for tournament in changed {
+                if openings.is_free(tournament) {
+                    let (queue, now) = (self.queue.clone(), self.clock.now());
+                    let turn = Arc::clone(&free).acquire_owned();
+                    openings.begin(tournament, async move {
+                        let _turn = turn.await;
+                        open_due(&queue, tournament, now).await
+                    });
+                }
             }
         }
     }
@@ -68,7 +111,7 @@ impl Opener {
     pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
         for tournament in changes::tournaments(self.queue.pool()).await? {
-            match open_due(&self.queue, tournament, (self.clock)()).await {
+            match open_due(&self.queue, tournament, self.clock.now()).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 // One that cannot be opened now holds up no other.
                 Err(error) => failed = failed.or(Some(error)),
@@ -136,6 +179,7 @@ async fn open_here(
     drop(connection);
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
+    db::begin_opening(&mut *db).await?;
     db::be_patient(&mut *db).await?;
     let tournament = match create::open(db, id).await {
         Ok(tournament) => tournament,
@@ -152,9 +196,12 @@ async fn open_here(
         Ok(opened) => {
             changes::forget(&mut *db, &changes).await?;
             transaction.commit().await?;
+            if let Some(edition) = &opened {
+                edition::analyze(queue, edition.id).await;
+            }
             Ok(opened.map(Outcome::Opened))
         }
-        Err(error) if is_passing(&error) => Err(error),
+        Err(error) if may_pass(&error) => Err(error),
         Err(error) => {
             transaction.rollback().await?;
             let mut transaction = queue.pool().begin().await?;
@@ -205,12 +252,12 @@ fn window(file: &TournamentFile) -> time::Duration {
     time::Duration::milliseconds(file.submissions.window.floor_millis())
 }
 
-/// Whether trying again may help; if not, the organiser is told.
-fn is_passing(error: &OpenError) -> bool {
+/// Whether trying again later may help, as with a full disk; if not, the organiser is told.
+fn may_pass(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)
         | OpenError::State(StateError::Database(cause))
-        | OpenError::Plan(PlanError::Database { cause, .. }) => db::is_passing(cause),
+        | OpenError::Plan(PlanError::Database { cause, .. }) => !db::is_refused(cause),
         OpenError::Stopped => true,
         _ => false,
     }

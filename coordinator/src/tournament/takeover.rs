@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 use crate::db::lots::{self, Entering, LotState};
 use crate::db::matches::{self, Match};
 use crate::db::takeover::{self, Run};
-use crate::db::{self, editions, shelves};
+use crate::db::{self, editions, voids};
 use crate::queue::{NewLot, Order, Plan, PlanError};
 
 /// The most matches of a lot that is not played: they are counted many lots at a time.
@@ -86,10 +86,7 @@ async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
     if possible {
         // Whatever is leased from now on is of the edition that runs, which is among them.
         under_way = takeover::under_way(&mut *db, edition).await?;
-        if first.0 == 0 {
-            // Not for a later round: whoever plans one has the row of an edition that others want.
-            shelves::analyze(&mut *db, edition).await?;
-        }
+        voids::hold_off(&mut *db, edition).await?;
         takeover::prepare(&mut *db).await?;
         takeover::results(&mut *db, edition, first, None).await?;
     }

@@ -26,7 +26,7 @@ pub(super) async fn show(
         aside.push((tournament, found));
     }
     let known = workers::list(&shared.pool).await.map_err(database)?;
-    let now = (shared.clock)();
+    let now = shared.clock.now();
     // A worker that is connected is seen several times in the time of a lease.
     let here = |worker: &&Worker| worker.slots > 0 && worker.seen_at >= now - shared.terms.lease;
     let connected = known.iter().filter(here);

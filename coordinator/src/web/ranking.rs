@@ -91,7 +91,7 @@ pub(super) async fn show(
     let body = html! {
         h1 { (title) }
         (page::tabs(&tournament, "Leaderboard"))
-        (boards(&found, &board, (shared.clock)()))
+        (boards(&found, &board, shared.clock.now()))
         form.search method="get" role="search" {
             @if let Some(edition) = look.edition {
                 input type="hidden" name="edition" value=(edition);

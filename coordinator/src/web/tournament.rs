@@ -75,7 +75,7 @@ pub(super) async fn show(
         }
         h2 { "Editions" }
         (due(&found))
-        (editions(&found, (shared.clock)()))
+        (editions(&found, shared.clock.now()))
         (set_aside(&aside, organiser.then_some((&session, &found.name))))
         @if organiser { (actions::buttons(&session, &found)) }
         h2 { "Chance" }
@@ -126,7 +126,7 @@ pub(super) async fn live(
     let asked = session.ask(WatchEditionRequest { tournament, edition: None });
     let states = shared.watch_edition(asked).await?.into_inner();
     Ok(live::watched(shared.queue.metrics().viewers.enter(), states, move |edition| {
-        state(edition, (shared.clock)())
+        state(edition, shared.clock.now())
     }))
 }
 

@@ -20,6 +20,7 @@ use arbiter_ranking as ranking;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START};
 
 /// Terms under which no match is ever set aside.
@@ -145,7 +146,7 @@ impl Field {
 
     /// Leases at most so many lots of an edition.
     pub(crate) async fn lease(&self, edition: &Edition, most: usize) -> Vec<Leased> {
-        self.queue.lease(edition.id, most, self.now).await.unwrap()
+        self.queue.lease_at(edition.id, most, self.now).await.unwrap()
     }
 
     /// Plays leased lots, and says what became of the reports.

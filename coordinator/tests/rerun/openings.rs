@@ -1,16 +1,20 @@
 //! Editions that are due, and what becomes of the one that runs.
 
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
+use arbiter_coordinator::db::voids::Wanted;
 use arbiter_coordinator::queue::Verdict;
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
+use arbiter_coordinator::voiding;
 use arbiter_games::{Dice, GameName, Seed};
 use time::Duration;
 
 use crate::field::Change::{self, Submit, Withdraw};
 use crate::field::{Field, Leaves, file};
+use crate::support::times::AtTime as _;
 
 /// How often the same match was played more than once, all editions taken together.
 const TWICE: &str = "
@@ -115,7 +119,7 @@ async fn what_is_being_played_is_waited_for() {
         // What has nothing but matches of the bot that changed is not played on.
         let held = field
             .queue
-            .renew(
+            .renew_at(
                 None,
                 &[&reported[..], &lost, &back]
                     .concat()
@@ -135,7 +139,7 @@ async fn what_is_being_played_is_waited_for() {
             assert_eq!(verdict, due, "{told}");
         }
         field.queue.give_back(None, &[back[0].lease]).await.unwrap();
-        field.queue.expire(field.now + Duration::minutes(2)).await.unwrap();
+        field.queue.expire_at(field.now + Duration::minutes(2)).await.unwrap();
         field.tend(&second).await;
         assert_eq!(matches(&field, &second, LotState::Weighing).await, 0, "{told}");
         for state in [LotState::Leased, LotState::Pending, LotState::Delayed, LotState::Split] {
@@ -147,6 +151,39 @@ async fn what_is_being_played_is_waited_for() {
         assert_eq!(field.database.number(TWICE).await, 0, "{told}");
         let scratch = Field::from_scratch(&cup, 12, Leaves::Nothing, &changes).await;
         assert_eq!(field.export(second.id).await, scratch, "{told}");
+    }
+}
+
+/// A result that was declared void is not taken over, also where the next edition waits for it and
+/// was opened before.
+#[tokio::test]
+async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
+    for (game, leaves) in [(GameName::Tricks, Leaves::Nothing), (GameName::Gomoku, Leaves::Notes)] {
+        let mut field = Field::new(&file(game, "expected = \"1ms\""), 8, leaves).await;
+        let first = field.start().await;
+        let lots = field.lease(&first, 4).await;
+        let second = field.reopen(&[Submit(7, 2)]).await;
+        field.tend(&second).await;
+        assert!(matches(&field, &second, LotState::Weighing).await > 0, "{game}");
+        let verdicts = field.play(&lots).await;
+        assert!(verdicts.contains(&Verdict::Accepted), "{game}");
+        let all = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
+        let mut db = field.database.pool.begin().await.unwrap();
+        let void = voiding::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
+        let made = access::create(&field.database.pool, Role::Organiser, "o", field.now).await;
+        let by = made.unwrap().0;
+        let (id, now) = (field.tournament.id, field.now);
+        voiding::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
+        db.commit().await.unwrap();
+        field.tend(&second).await;
+        let taken = "
+            SELECT count(*) FROM results r
+            JOIN voids v ON v.edition = r.source_edition AND v.number = r.source_number";
+        assert_eq!(field.database.number(taken).await, 0, "{game}");
+        field.finish(&second).await;
+        assert_eq!(field.database.number(taken).await, 0, "{game}");
+        let mut db = field.database.pool.acquire().await.unwrap();
+        assert!(!editions::keeps_void(&mut db, second.id).await.unwrap(), "{game}");
     }
 }
 
@@ -215,7 +252,7 @@ async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
             }
             1 => {
                 field.now += Duration::seconds(dice.below(50).into());
-                field.queue.expire(field.now).await.unwrap();
+                field.queue.expire_at(field.now).await.unwrap();
             }
             2 => {
                 dice.shuffle(&mut kept);
@@ -230,8 +267,8 @@ async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
     }
     field.play(&kept).await;
     if state(&field, &edition).await == EditionState::Running {
-        field.queue.expire(field.now + Duration::minutes(2)).await.unwrap();
-        field.queue.expire(field.now + Duration::minutes(4)).await.unwrap();
+        field.queue.expire_at(field.now + Duration::minutes(2)).await.unwrap();
+        field.queue.expire_at(field.now + Duration::minutes(4)).await.unwrap();
         field.finish(&edition).await;
     }
     if game == GameName::Wojna {

@@ -142,9 +142,11 @@ impl Server {
         started.unwrap().into_inner()
     }
 
-    pub(crate) async fn stop(mut self) {
+    /// Ends it; its database stays.
+    pub(crate) async fn stop(mut self) -> Database {
         self.stop.take().unwrap().send(()).unwrap();
         tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
+        self.database
     }
 }
 

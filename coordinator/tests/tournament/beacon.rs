@@ -16,6 +16,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::play::{Troupe, all};
 use crate::stage::{file, made, matches, open, running};
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START};
 
 const BEACON: &str = "beacon = \"Bitcoin block 900000 hash\"\n";
@@ -135,7 +136,7 @@ async fn a_value_replaces_the_edition_that_runs() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, first) = running(&database, &with_beacon(GameName::Tricks, ""), 5).await;
-    let held = queue.lease(first.id, 2, START).await.unwrap();
+    let held = queue.lease_at(first.id, 2, START).await.unwrap();
     assert_eq!(held.len(), 2);
     let (_, opened) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let opened = opened.unwrap();
@@ -144,7 +145,7 @@ async fn a_value_replaces_the_edition_that_runs() {
     assert_eq!(database.number("SELECT count(*) FROM awaited").await, 0);
     let going = "SELECT count(*) FROM lots WHERE edition = 1 AND state = 'leased'";
     assert_eq!(database.number(going).await, 0, "what was leased is of no use");
-    let leased = queue.lease(opened.id, 64, CLOSED).await.unwrap();
+    let leased = queue.lease_at(opened.id, 64, CLOSED).await.unwrap();
     let count: i32 = leased.iter().map(|lot| lot.count).sum();
     assert_eq!(i64::from(count), opened.matches, "all of it is to be played");
 }

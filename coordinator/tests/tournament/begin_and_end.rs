@@ -9,6 +9,7 @@ use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::TournamentId;
 
 use crate::stage::{file, made, open, running};
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
     bots::withdraw(pool, all[0].id, START).await.unwrap();
     let new = bots::create(pool, tournament.id, None, "new", START).await.unwrap();
     let newest = versions::submit(pool, new, &[2; 32], START).await.unwrap();
-    queue.lease(first.id, 1, START).await.unwrap();
+    queue.lease_at(first.id, 1, START).await.unwrap();
     let second = edition::open(&queue, tournament.id, Running::Replace, START).await.unwrap();
     assert_eq!((second.number, second.state, second.matches), (2, EditionState::Running, 10));
     let entrants = editions::entrants(pool, second.id).await.unwrap();
@@ -140,7 +141,7 @@ async fn a_cancelled_tournament_takes_its_edition_with_it() {
     let (tournament, edition) = running(&database, &file(GameName::Bitwa, ""), 4).await;
     let cancelled = create::cancel(&queue, tournament.id, START).await.unwrap();
     assert_eq!((cancelled.state, cancelled.ended_at), (TournamentState::Cancelled, Some(START)));
-    assert_eq!(queue.lease(edition.id, 1, START).await.unwrap(), []);
+    assert_eq!(queue.lease_at(edition.id, 1, START).await.unwrap(), []);
     let over = "tournament bitwa-cup was cancelled; make another one";
     let again = create::cancel(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(again, over);

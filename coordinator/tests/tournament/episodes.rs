@@ -13,6 +13,7 @@ use arbiter_proto::ids::{EditionId, WorkerId};
 
 use crate::play::{Troupe, all};
 use crate::stage::{file, matches, running};
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START, poll_at_most, report};
 
 /// A table as it is planned: who sits there, and what they bring.
@@ -87,7 +88,7 @@ async fn rounds_are_what_the_rules_make_of_the_results() {
 /// Reports all lots that may be leased, everybody ending with so many chips.
 async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: i64) {
     loop {
-        let lots = queue.lease(edition, 64, START).await.unwrap();
+        let lots = queue.lease_at(edition, 64, START).await.unwrap();
         if lots.is_empty() {
             break;
         }
@@ -122,7 +123,7 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
     let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 5).await;
     assert!(!grow(&queue, edition.id).await.unwrap());
     // One match is still being played.
-    let held = queue.lease(edition.id, 1, START).await.unwrap();
+    let held = queue.lease_at(edition.id, 1, START).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
     assert!(!grow(&queue, edition.id).await.unwrap());
     queue.give_back(None, &[held[0].lease]).await.unwrap();

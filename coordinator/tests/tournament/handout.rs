@@ -13,11 +13,12 @@ use tokio::task::JoinSet;
 
 use crate::play::params;
 use crate::stage::{file, matches, running};
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START, report};
 
 /// The next lot, as its worker gets it.
 async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
-    let (dispatcher, allocator) = Dispatcher::new(queue.clone(), || START);
+    let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     handout.lot(dispatcher.next().await.unwrap().into_work().unwrap(), 60_000).await.unwrap().0
@@ -84,7 +85,7 @@ async fn seats_begin_with_what_their_bots_left() {
     let first = next(&queue, &handout).await;
     assert_eq!(first.matches[0].seats.len(), 2);
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
-    assert_eq!(queue.lease(edition, 1, START).await.unwrap(), []);
+    assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
     let lease = first.lease.unwrap().try_into().unwrap();
     let leased =
         Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1, holder: None };
@@ -121,7 +122,7 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
 async fn lots_that_cannot_be_told_are_not_handed_out() {
     let (database, edition, handout) = stage(&file(GameName::Tricks, ""), 3).await;
     let unknown = Handout::new(database.pool.clone());
-    let (dispatcher, allocator) = Dispatcher::new(database.queue(), || START);
+    let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     let mut work = dispatcher.next().await.unwrap().into_work().unwrap();

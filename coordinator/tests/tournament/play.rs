@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
-use arbiter_coordinator::queue::{Clock, Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
+use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
 use arbiter_coordinator::tournament::{Handout, TournamentFile, report};
 use arbiter_games::{Dice, GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
@@ -18,6 +19,7 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
 use crate::stage::{file, matches as plan, running};
+use crate::support::times::AtTime as _;
 use crate::support::{Database, START};
 
 /// Terms under which no match is ever set aside.
@@ -39,7 +41,7 @@ pub(crate) struct Troupe {
     dice: Dice,
     now: OffsetDateTime,
     /// What it is for what goes on beside play.
-    clock: Clock,
+    clock: fn() -> OffsetDateTime,
     /// What was played and is not reported yet.
     kept: Vec<v1::Report>,
 }
@@ -59,19 +61,19 @@ impl Troupe {
     }
 
     /// Begins at another time.
-    pub(crate) fn at(self, clock: Clock) -> Self {
+    pub(crate) fn at(self, clock: fn() -> OffsetDateTime) -> Self {
         Self { now: clock(), clock, ..self }
     }
 
     /// Plays until the edition is complete.
     pub(crate) async fn play(mut self) {
-        let upkeep = Upkeep::new(self.queue.clone(), self.clock);
+        let upkeep = Upkeep::new(self.queue.clone(), Clock::given(self.clock));
         for _ in 0..10_000 {
             if !upkeep.round().await.unwrap().complete.is_empty() {
                 return;
             }
             self.now += Duration::seconds(i64::from(self.dice.below(40)));
-            self.queue.expire(self.now).await.unwrap();
+            self.queue.expire_at(self.now).await.unwrap();
             self.lease().await;
             self.report().await;
         }
@@ -80,7 +82,7 @@ impl Troupe {
 
     /// Leases some lots; most are played, some lost, and some given back.
     async fn lease(&mut self) {
-        let lots = self.queue.lease(self.edition, 64, self.now).await.unwrap();
+        let lots = self.queue.lease_at(self.edition, 64, self.now).await.unwrap();
         let mut back = Vec::new();
         for work in self.work(&lots).await {
             match self.dice.below(8) {
@@ -253,7 +255,7 @@ async fn files_are_stored_by_what_is_in_them() {
     let database = Database::new().await;
     let (_, edition) = running(&database, &file(GameName::Gomoku, ""), 4).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
-    let lots = queue.lease(edition.id, 4, START).await.unwrap();
+    let lots = queue.lease_at(edition.id, 4, START).await.unwrap();
     assert!(lots.len() >= 2);
     let reports: Vec<_> = lots
         .iter()

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 
 use super::backoff::Backoff;
 use super::line::{Event, Line};
+use super::verdicts::Verdicts;
 use super::{Callers, Ending, WorkerConfig, WorkerError};
 use crate::library::Library;
 use crate::lot::{Job, Lot, Tryout};
@@ -92,6 +93,7 @@ pub(super) struct Desk {
     fetching: JoinSet<Fetched>,
     /// What was to be said while there was no line.
     owed: Vec<Say>,
+    verdicts: Verdicts,
     /// Which database the coordinator has, once it was heard.
     database: Option<String>,
     /// How long leases hold.
@@ -116,6 +118,7 @@ impl Desk {
         let places = (0..config.slots).map(|_| Place::Idle).collect();
         let pause = |slot| Backoff::new(&format!("slot {slot}"), SHORTEST_PAUSE, LONGEST_PAUSE);
         let pauses = (0..config.slots).map(pause).collect();
+        let verdicts = Verdicts::new(Arc::clone(&spool), Arc::clone(&metrics));
         Self {
             server: config.access.server.clone(),
             drain: config.drain,
@@ -130,6 +133,7 @@ impl Desk {
             pauses,
             fetching: JoinSet::new(),
             owed: Vec::new(),
+            verdicts,
             database: None,
             lease: SHORTEST_LEASE,
             renew_at: Instant::now(),
@@ -197,7 +201,7 @@ impl Desk {
                 return unwanted;
             };
             match *heard {
-                Heard::Verdict(verdict) => self.judged(verdict),
+                Heard::Verdict(verdict) => self.verdicts.hear(verdict),
                 Heard::Lot(lot) => unwanted.extend(lot.lease),
                 Heard::Trial(trial) => unwanted.extend(trial.lease),
                 _ => {}
@@ -230,7 +234,7 @@ impl Desk {
         let renewal = self.line.is_open().then_some(self.renew_at);
         let far = Instant::now() + LONGEST_PAUSE;
         let until = self.until.filter(|until| *until > Instant::now());
-        pauses.chain(renewal).chain(until).fold(far, Instant::min)
+        pauses.chain(renewal).chain(until).chain(self.verdicts.alarm()).fold(far, Instant::min)
     }
 
     fn wake(&mut self) {
@@ -243,6 +247,7 @@ impl Desk {
         if self.line.is_open() && self.renew_at <= now {
             self.renew();
         }
+        self.verdicts.take_due().into_iter().for_each(|lease| self.line.report(lease));
         if self.until.is_some_and(|until| until <= now) {
             self.stop_all();
         }
@@ -284,7 +289,7 @@ impl Desk {
                 let read = |lease| Tryout::read(lease, trial).map(Box::new).map(Job::Trial);
                 self.take(lease, lease_ms, read);
             }
-            Heard::Verdict(verdict) => self.judged(verdict),
+            Heard::Verdict(verdict) => self.verdicts.hear(verdict),
             Heard::Lost(v1::Lost { leases }) => {
                 leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
             }
@@ -489,22 +494,6 @@ impl Desk {
         match until.filter(|until| *until > Instant::now()) {
             Some(until) => self.places[slot] = Place::Pausing(until),
             None => self.idle(slot),
-        }
-    }
-
-    fn judged(&self, v1::Verdict { lease, fate }: v1::Verdict) {
-        let Some(lease) = lease.and_then(read) else { return };
-        if !self.spool.forget(lease) {
-            return;
-        }
-        self.metrics.judged(v1::Fate::try_from(fate).unwrap_or(v1::Fate::Unspecified));
-        match v1::Fate::try_from(fate) {
-            Ok(v1::Fate::Accepted | v1::Fate::Repeated) => {}
-            Ok(v1::Fate::Late) => warn!(%lease, "a report came too late: it counts for nothing"),
-            Ok(v1::Fate::Malformed) => error!(%lease, "a report was called malformed"),
-            Ok(v1::Fate::Unspecified) | Err(_) => {
-                warn!(%lease, fate, "a report had a strange fate");
-            }
         }
     }
 

@@ -201,7 +201,8 @@ impl Line {
     }
 
     pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::Fate) {
-        self.say(Said::Verdict(v1::Verdict { lease, fate: fate.into() })).await;
+        self.say(Said::Verdict(v1::Verdict { lease, fate: fate.into(), reason: String::new() }))
+            .await;
     }
 }
 

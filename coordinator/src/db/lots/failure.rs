@@ -1,9 +1,9 @@
 //! Lots that were leased and not played: how they go on.
 
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{Lease, LotId, WorkerId};
+use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
 use sqlx::{Error, PgConnection, PgExecutor, Row as _};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 use super::{Columns, LotState, lease, lot_id};
 
@@ -52,7 +52,6 @@ pub async fn fail(
     connection: &mut PgConnection,
     failures: &[Failure],
     patience: &Patience,
-    now: OffsetDateTime,
 ) -> Result<Vec<Failed>, Error> {
     let Columns { editions, numbers, attempts } =
         Columns::of(failures.iter().map(|failure| failure.lease));
@@ -62,7 +61,7 @@ pub async fn fail(
     let statement = "
         WITH held AS (
             SELECT l.edition, l.number, u.reason, u.kind, e.state = 'cancelled' AS over
-            FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::text[], $9::text[], $10::int[])
+            FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $8::text[], $9::int[])
                 AS u (edition, number, attempt, reason, kind, by)
             JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
                 AND l.state IS NOT DISTINCT FROM 'leased'
@@ -78,12 +77,13 @@ pub async fn fail(
                              WHEN l.faults + 1 >= $5::smallint THEN 'aside' ELSE 'delayed' END::lot_state,
                 not_before = CASE WHEN NOT held.over AND l.count = 1
                                        AND l.faults + 1 < $5::smallint THEN
-                    $6::timestamptz + least($8::interval, $7::interval * power(2, least(l.faults, 30))) END
+                    database_clock()
+                        + least($7::interval, $6::interval * power(2, least(l.faults, 30))) END
             FROM held WHERE l.edition = held.edition AND l.number = held.number
             RETURNING l.edition, l.number, l.attempt, l.state, l.worker, held.reason, held.kind
         ), noted AS (
             INSERT INTO faults (edition, lot, attempt, reason, at, kind, worker)
-            SELECT edition, number, attempt, left(reason, 4000), $6::timestamptz, kind, worker
+            SELECT edition, number, attempt, left(reason, 4000), database_clock(), kind, worker
             FROM failed
         )
         SELECT edition, number, attempt, state FROM failed";
@@ -93,7 +93,6 @@ pub async fn fail(
         .bind(attempts)
         .bind(reasons)
         .bind(patience.faults)
-        .bind(now)
         .bind(patience.rest)
         .bind(patience.longest_rest)
         .bind(kinds)
@@ -106,7 +105,7 @@ pub async fn fail(
     let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
     if !split.is_empty() {
         let lots = split.iter().map(|failed| failed.lease.lot);
-        go_on_singly(connection, lots, patience, now).await?;
+        go_on_singly(connection, lots, patience).await?;
     }
     Ok(failed)
 }
@@ -116,42 +115,43 @@ async fn go_on_singly(
     connection: &mut PgConnection,
     lots: impl Iterator<Item = LotId>,
     patience: &Patience,
-    now: OffsetDateTime,
 ) -> Result<(), Error> {
     let statement = "
         INSERT INTO lots (edition, number, first, count, expected, width, faults, state, not_before)
-        SELECT l.edition, -1 - match, match, 1, l.expected / l.count, l.width, 0, 'delayed', $3
+        SELECT l.edition, -1 - match, match, 1, l.expected / l.count, l.width, 0, 'delayed',
+            database_clock() + $3::interval
         FROM unnest($1::int[], $2::bigint[]) AS u (edition, number)
         JOIN lots l ON l.edition = u.edition AND l.number = u.number
         CROSS JOIN LATERAL generate_series(l.first, l.first + l.count - 1) AS match
         ORDER BY l.edition, match";
     let (editions, numbers): (Vec<_>, Vec<_>) =
         lots.map(|lot| (lot.edition.0, lot.number.0)).unzip();
-    let rested = now + patience.rest;
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(rested);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(patience.rest);
     query.execute(connection).await.map(drop)
 }
 
-/// Leases whose deadline has passed, at most 1000 of them, locked until the transaction ends.
+/// Leases of an edition whose deadline has passed, at most 1000 of them, locked until the
+/// transaction ends.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn expire(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Lease>, Error> {
+pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM lots
-        WHERE state = 'leased' AND deadline < $1
+        WHERE state = 'leased' AND deadline < (SELECT database_clock()) AND edition = $1
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    sqlx::query(statement).bind(now).fetch_all(db).await?.iter().map(lease).collect()
+    sqlx::query(statement).bind(edition.0).fetch_all(db).await?.iter().map(lease).collect()
 }
 
-/// Makes delayed lots pending that have rested, and returns how many.
+/// Makes delayed lots of an edition pending that have rested, and returns how many.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn wake(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, Error> {
+pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
     let statement = "
         WITH rested AS (
-            SELECT edition, number FROM lots WHERE state = 'delayed' AND not_before <= $1
+            SELECT edition, number FROM lots
+            WHERE state = 'delayed' AND not_before <= (SELECT database_clock()) AND edition = $1
             FOR UPDATE SKIP LOCKED
         )
         UPDATE lots AS l
@@ -159,7 +159,7 @@ pub async fn wake(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, E
             not_before = NULL
         FROM rested JOIN editions e ON e.id = rested.edition
         WHERE l.edition = rested.edition AND l.number = rested.number";
-    Ok(sqlx::query(statement).bind(now).execute(db).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
 }
 
 /// Gives a lot that was set aside another chance, its faults forgotten; whether it was aside.
@@ -178,10 +178,7 @@ pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool, Error>
 ///
 /// # Errors
 /// If the database fails.
-pub async fn aside(
-    db: impl PgExecutor<'_>,
-    edition: arbiter_proto::ids::EditionId,
-) -> Result<Vec<LotId>, Error> {
+pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<LotId>, Error> {
     let statement = "
         SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'
         ORDER BY number LIMIT 1000";

@@ -3,7 +3,6 @@
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
-use time::OffsetDateTime;
 
 use super::{Columns, LotState, lease, lot_id};
 
@@ -14,8 +13,6 @@ pub struct Claim {
     pub lease: Lease,
     /// Who played it.
     pub worker: WorkerId,
-    /// When the report came in.
-    pub at: OffsetDateTime,
     /// Its first match.
     pub first: MatchNumber,
     /// How many matches were played.
@@ -41,21 +38,20 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
     // The comparison with 'leased' is not one that an index on leased lots could serve: the lots
     // are to be found one by one by their key, not among all that are leased.
     let statement = "
-        UPDATE lots AS l SET state = 'reported', worker = u.worker, reported_at = u.at,
-            deadline = NULL
+        UPDATE lots AS l SET state = 'reported', worker = u.worker,
+            reported_at = database_clock(), deadline = NULL
         FROM (
             SELECT * FROM unnest(
-                $1::int[], $2::bigint[], $3::smallint[], $4::int[],
-                $5::bigint[], $6::int[], $7::smallint[], $8::timestamptz[]
-            ) AS u (edition, number, attempt, worker, first, count, width, at)
+                $1::int[], $2::bigint[], $3::int[], $4::int[],
+                $5::bigint[], $6::int[], $7::smallint[]
+            ) AS u (edition, number, attempt, worker, first, count, width)
             ORDER BY edition, number
         ) AS u
         WHERE l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
           AND l.state IS NOT DISTINCT FROM 'leased'
           AND (l.worker IS NULL OR l.worker = u.worker)
           AND l.first = u.first AND l.count = u.count AND l.width = u.width
-          AND u.worker <> ALL (ARRAY(
-              SELECT worker FROM suspensions WHERE reinstated_at IS NULL))
+          AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
         RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
     let Columns { editions, numbers, attempts } = Columns::of(claims.iter().map(|c| c.lease));
     let flipped = sqlx::query(statement)
@@ -66,7 +62,6 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
         .bind(claims.iter().map(|claim| claim.first.0).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.count).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.width).collect::<Vec<_>>())
-        .bind(claims.iter().map(|claim| claim.at).collect::<Vec<_>>())
         .fetch_all(db)
         .await?;
     let read = |row: &PgRow| {
@@ -133,7 +128,7 @@ impl Verdict {
 #[derive(Debug, FromRow)]
 struct Found {
     state: LotState,
-    attempt: i16,
+    attempt: i32,
     worker: Option<i32>,
 }
 
@@ -147,7 +142,7 @@ pub async fn verdicts(
 ) -> Result<Vec<((Lease, WorkerId), Verdict)>, Error> {
     let statement = "
         SELECT u.edition, u.number, u.attempt AS reported, u.reporter, l.state, l.attempt, l.worker
-        FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::int[])
+        FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[])
             AS u (edition, number, attempt, reporter)
         LEFT JOIN lots l ON l.edition = u.edition AND l.number = u.number";
     let Columns { editions, numbers, attempts } =
@@ -158,7 +153,7 @@ pub async fn verdicts(
 }
 
 fn verdict(row: &PgRow) -> Result<((Lease, WorkerId), Verdict), Error> {
-    let lease = Lease { lot: lot_id(row)?, attempt: row.try_get::<i16, _>("reported")?.into() };
+    let lease = Lease { lot: lot_id(row)?, attempt: row.try_get::<i32, _>("reported")?.into() };
     let reporter = WorkerId(row.try_get("reporter")?);
     if row.try_get::<Option<LotState>, _>("state")?.is_none() {
         return Ok(((lease, reporter), Verdict::Late));

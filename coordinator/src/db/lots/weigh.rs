@@ -116,6 +116,43 @@ pub async fn decide(
     sqlx::query(statement).bind(edition.0).bind(numbers).bind(played).execute(db).await.map(drop)
 }
 
+/// Has lots played whose results were declared void since: one void match is enough, the lot is played
+/// as a whole.
+///
+/// # Errors
+/// If the database fails.
+pub async fn leave_void(
+    connection: &mut sqlx::PgConnection,
+    edition: EditionId,
+    weighed: &mut [Weighed],
+) -> Result<(), Error> {
+    let statement = "
+        SELECT u.number FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bigint[])
+            AS u (number, first, count, source_edition, source_number)
+        WHERE EXISTS (
+            SELECT FROM voids v
+            WHERE v.edition = u.source_edition AND v.number = u.source_number
+        ) OR EXISTS (
+            SELECT FROM awaited a
+            JOIN voids v ON v.edition = a.source_edition AND v.number = a.source_number
+            WHERE u.source_number IS NULL
+              AND a.edition = $1 AND a.number >= u.first AND a.number < u.first + u.count)";
+    let played: Vec<_> = weighed.iter().filter(|lot| lot.played).collect();
+    let void: Vec<i64> = sqlx::query_scalar(statement)
+        .bind(edition.0)
+        .bind(played.iter().map(|lot| lot.number.0).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.first.0).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await?;
+    for lot in weighed.iter_mut().filter(|lot| void.contains(&lot.number.0)) {
+        lot.played = false;
+    }
+    Ok(())
+}
+
 /// Copies the results of lots whose matches were played in an earlier edition, and what was left in
 /// these.
 ///

@@ -90,8 +90,12 @@ impl Shared {
     ) -> Result<Verdict, Status> {
         let (worker, lease) = (report.worker, report.lease);
         let malformed = |reason| Box::pin(self.malformed(worker, lease, reason, came));
-        if !is_checked && let Some(reason) = Box::pin(self.implausible(&report)).await? {
-            return malformed(reason).await;
+        if !is_checked {
+            match Box::pin(self.implausible(&report)).await {
+                Ok(None) => {}
+                Ok(Some(reason)) => return malformed(reason).await,
+                Err(error) => return Ok(self.postponed(worker, lease, &error)),
+            }
         }
         let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
         let stored = match self.reporter.report(report).await {
@@ -99,10 +103,13 @@ impl Shared {
                 return malformed("its report does not tell of its matches".to_owned()).await;
             }
             Ok(stored) => stored,
-            Err(ReportError::Database(error)) if !db::is_passing(&error) => {
+            Err(ReportError::Database(error)) if db::is_refused(&error) => {
                 return malformed(format!("its report cannot be stored: {error}")).await;
             }
-            Err(error) => return Err(Status::unavailable(error.to_string())),
+            Err(ReportError::Stopped) => {
+                return Err(Status::unavailable(ReportError::Stopped.to_string()));
+            }
+            Err(error) => return Ok(self.postponed(worker, lease, &error)),
         };
         span.set("verdict", format!("{stored:?}"));
         if stored == queue::Verdict::Accepted {
@@ -112,11 +119,11 @@ impl Shared {
         tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
         // What waited for this lot may be leased now.
         self.dispatcher.news();
-        Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+        Ok(judged(lease, stored))
     }
 
     /// Why a report cannot be that of its lot, which was handed out elsewhere, if it cannot.
-    async fn implausible(&self, report: &Report) -> Result<Option<String>, Status> {
+    async fn implausible(&self, report: &Report) -> Result<Option<String>, sqlx::Error> {
         // The queue says what is wrong with one that tells of nothing.
         let Some(first) = report.results.first() else { return Ok(None) };
         let count = i32::try_from(report.results.len()).unwrap_or(i32::MAX);
@@ -124,7 +131,7 @@ impl Shared {
             Ok(Some(check)) => Ok(check.check(report).err().map(|error| untrue(&error))),
             // There is no such lot any more: the queue says that it is late.
             Ok(None) => Ok(None),
-            Err(HandoutError::Database { cause, .. }) => Err(database(cause)),
+            Err(HandoutError::Database { cause, .. }) => Err(cause),
             Err(error) => Ok(Some(format!("its report is of no use: {error}"))),
         }
     }
@@ -162,14 +169,27 @@ impl Shared {
                 tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
                 self.queue.metrics().judged(lease, stored, came);
                 self.changes.tell();
-                Ok(Verdict { lease: Some(lease.into()), fate: fate(stored).into() })
+                Ok(judged(lease, stored))
             }
-            Err(error) if !db::is_passing(&error) => {
+            Err(error) if db::is_refused(&error) => {
                 let reason = format!("its report cannot be stored: {error}");
                 self.malformed(worker, lease, reason, came).await
             }
-            Err(error) => Err(Status::unavailable(error.to_string())),
+            Err(error) => Ok(self.postponed(worker, lease, &error)),
         }
+    }
+
+    /// A report that cannot be stored at present: the worker keeps it and sends it again.
+    pub(in crate::rpc) fn postponed(
+        &self,
+        worker: WorkerId,
+        lease: Lease,
+        error: &dyn std::error::Error,
+    ) -> Verdict {
+        tracing::warn!(%worker, %lease, %error, "a report cannot be stored yet; it is postponed");
+        self.queue.metrics().postponed();
+        let reason = error.to_string().chars().take(REASON).collect();
+        Verdict { lease: Some(lease.into()), fate: Fate::Postponed.into(), reason }
     }
 
     /// A report that will never be stored: the attempt has failed.
@@ -182,11 +202,14 @@ impl Shared {
     ) -> Result<Verdict, Status> {
         tracing::error!(%worker, %lease, reason, "a report is refused");
         self.queue.metrics().judged(lease, queue::Verdict::Malformed, came);
-        let reason = reason.chars().take(REASON).collect();
-        let failure = Failure { lease, by: Some(worker), kind: FaultKind::Report, reason };
-        self.queue.fail(&[failure], self.now()).await.map_err(database)?;
+        let reason: String = reason.chars().take(REASON).collect();
+        let told = reason.clone();
+        let failure = Failure { lease, by: Some(worker), kind: FaultKind::Report, reason: told };
+        if let Err(error) = self.queue.fail(&[failure]).await {
+            tracing::warn!(%lease, %error, "its fault is not noted; the lease will run out");
+        }
         self.dispatcher.news();
-        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into() })
+        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into(), reason })
     }
 }
 
@@ -205,11 +228,12 @@ pub(super) fn suspended(reason: &str) -> Status {
 }
 
 /// What became of a report, as a message.
-pub(in crate::rpc) fn fate(verdict: queue::Verdict) -> Fate {
-    match verdict {
+pub(in crate::rpc) fn judged(lease: Lease, verdict: queue::Verdict) -> Verdict {
+    let fate = match verdict {
         queue::Verdict::Accepted => Fate::Accepted,
         queue::Verdict::Repeated => Fate::Repeated,
         queue::Verdict::Late | queue::Verdict::Foreign => Fate::Late,
         queue::Verdict::Malformed => Fate::Malformed,
-    }
+    };
+    Verdict { lease: Some(lease.into()), fate: fate.into(), reason: String::new() }
 }

@@ -1,0 +1,112 @@
+//! Work that is cut into parts, so that one that fails or takes long holds up no other.
+//!
+//! Each part has at most one task at a time. A part that failed rests, longer from failure to
+//! failure, until it has succeeded again.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio::task::{self, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+
+/// How a part failed lately.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    at: Instant,
+    until: Instant,
+    backoff: Backoff,
+}
+
+/// The parts of some work, by a key each, and what their tasks return.
+#[derive(Debug)]
+pub(crate) struct Parts<K, T> {
+    working: JoinSet<T>,
+    under_way: HashMap<task::Id, K>,
+    failing: HashMap<K, Failing>,
+}
+
+impl<K: Copy + Eq + Hash, T: Send + 'static> Parts<K, T> {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self { working: JoinSet::new(), under_way: HashMap::new(), failing: HashMap::new() }
+    }
+
+    /// Whether a part may be worked on: it is not, and does not rest.
+    pub(crate) fn is_free(&self, part: K) -> bool {
+        let rests = self.failing.get(&part).is_some_and(|failing| Instant::now() < failing.until);
+        !rests && self.under_way.values().all(|busy| *busy != part)
+    }
+
+    /// Begins to work on a part.
+    pub(crate) fn begin(&mut self, part: K, work: impl Future<Output = T> + Send + 'static) {
+        self.under_way.insert(self.working.spawn(work).id(), part);
+    }
+
+    /// Waits for the end of the work on a part; nothing if there is no such work. A caller that stops
+    /// waiting misses nothing.
+    pub(crate) async fn next(&mut self) -> Option<(K, Result<T, JoinError>)> {
+        let (id, ended) = match self.working.join_next_with_id().await? {
+            Ok((id, returned)) => (id, Ok(returned)),
+            Err(panicked) => (panicked.id(), Err(panicked)),
+        };
+        self.under_way.remove(&id).map(|part| (part, ended))
+    }
+
+    /// The work on a part failed: how long it rests.
+    pub(crate) fn fail(&mut self, part: K) -> Duration {
+        let at = Instant::now();
+        let first = Failing { at, until: at, backoff: Backoff::new() };
+        let failing = self.failing.entry(part).or_insert(first);
+        let rest = failing.backoff.next();
+        (failing.at, failing.until) = (at, at + rest);
+        rest
+    }
+
+    /// The work on a part succeeded. Its last failure is remembered for a while.
+    pub(crate) fn succeed(&mut self, part: K, remembered: Duration) {
+        let is_over = |failing: &Failing| failing.at.elapsed() >= remembered;
+        if self.failing.get(&part).is_some_and(is_over) {
+            self.failing.remove(&part);
+        } else if let Some(failing) = self.failing.get_mut(&part) {
+            failing.backoff = Backoff::new();
+        }
+    }
+
+    /// When a part failed last, as long as that is remembered.
+    pub(crate) fn failed_at(&self, part: K) -> Option<Instant> {
+        self.failing.get(&part).map(|failing| failing.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_fails_rests_and_holds_up_no_other() {
+        let mut parts = Parts::new();
+        parts.begin(1, std::future::ready(true));
+        assert!(!parts.is_free(1) && parts.is_free(2));
+        let (part, ended) = parts.next().await.unwrap();
+        assert_eq!((part, ended.unwrap()), (1, true));
+        let rest = parts.fail(1);
+        assert!(!parts.is_free(1) && parts.is_free(2));
+        assert!(parts.fail(1) > rest);
+        parts.succeed(1, Duration::from_secs(60));
+        assert!(parts.failed_at(1).is_some());
+        assert_eq!(parts.fail(1), rest, "it begins again with the shortest rest");
+        parts.succeed(1, Duration::ZERO);
+        assert!(parts.failed_at(1).is_none() && parts.is_free(1));
+    }
+
+    #[tokio::test]
+    async fn a_part_whose_task_panics_is_free_again() {
+        let mut parts: Parts<u8, ()> = Parts::new();
+        parts.begin(1, async { panic!("as a test wants") });
+        let (part, ended) = parts.next().await.unwrap();
+        assert!(part == 1 && ended.is_err() && parts.is_free(1));
+    }
+}

@@ -1,0 +1,119 @@
+//! What a session does beside reading and writing messages: renewing leases, taking them back, taking
+//! note of faults, looking whether the worker may still work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::Lease;
+use tonic::{Code, Status};
+
+use super::super::status::database;
+use super::{End, Role, Session, Tasks};
+use super::{suspended, workers};
+use crate::backoff::Backoff;
+use crate::db;
+use crate::queue::Failure;
+
+/// What a worker said that is to be noted, however long that takes.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// These leases are given back.
+    GiveBack(Vec<Lease>),
+    /// An attempt has failed.
+    Fault(Failure),
+}
+
+impl Session {
+    /// Begins to take note of something.
+    pub(super) fn begin_note(&self, note: Note, tasks: &mut Tasks) {
+        tasks.noting.spawn(tracing::Instrument::in_current_span(self.note(note)));
+    }
+
+    /// Takes note of something: until it is done, or the lease it is about has run out anyway.
+    pub(super) fn note(&self, note: Note) -> impl Future<Output = ()> + Send + use<> {
+        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
+        let lease = shared.terms.lease.unsigned_abs();
+        async move {
+            let mut backoff = Backoff::new();
+            let noting = async {
+                loop {
+                    let noted = match &note {
+                        Note::GiveBack(leases) => {
+                            shared.queue.give_back(Some(worker), leases).await.map(|back| {
+                                tracing::info!(lots = back.len(), "given back");
+                            })
+                        }
+                        Note::Fault(failure) => {
+                            let failed = shared.queue.fail(std::slice::from_ref(failure)).await;
+                            failed.map(|failed| {
+                                for failed in failed {
+                                    let state = failed.state.word();
+                                    tracing::warn!(lease = %failed.lease, state, "rescheduled");
+                                }
+                            })
+                        }
+                    };
+                    let Err(error) = noted else { break };
+                    let rest = backoff.next();
+                    tracing::warn!(%error, rest_ms = rest.as_millis(), "cannot be noted; retrying");
+                    tokio::time::sleep(rest).await;
+                }
+            };
+            drop(tokio::time::timeout(lease, noting).await);
+            shared.dispatcher.news();
+        }
+    }
+
+    /// Renews leases, and gives those that no longer hold. A database that cannot renew at present
+    /// takes no lease away. The session ends where this coordinator has lost its database: another
+    /// one may have it.
+    pub(super) fn renewal(
+        &self,
+        leases: Vec<Lease>,
+    ) -> impl Future<Output = Result<Vec<Lease>, End>> + Send + use<> {
+        let (shared, worker, stream) = (Arc::clone(&self.shared), self.worker, self.stream());
+        async move {
+            let held = match shared.queue.renew(Some(worker), &leases).await {
+                Ok(held) => held,
+                Err(error) if db::is_away(&error) => return Err(database(error).into()),
+                Err(error) => {
+                    tracing::warn!(%error, lots = leases.len(), "leases cannot be renewed");
+                    return Ok(Vec::new());
+                }
+            };
+            shared.playing.begin(stream, &held);
+            Ok(leases.into_iter().filter(|lease| !held.contains(lease)).collect())
+        }
+    }
+
+    /// Waits until the session is to end, whatever its worker says: its token was revoked, it was
+    /// suspended, it has left, or the coordinator stops. Every so often it is noted that it is there.
+    pub(super) fn ended(&self, each: Duration) -> impl Future<Output = End> + Send + use<> {
+        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
+        let (secret, caller) = (self.secret.clone(), self.caller.clone());
+        let (outbound, token) = (self.outbound.clone(), Arc::clone(&self.token));
+        async move {
+            let checking = async {
+                let mut checks = tokio::time::interval(each);
+                loop {
+                    checks.tick().await;
+                    let admitted = shared.admit_secret(&secret, Role::Worker, &caller).await;
+                    if let Err(status) = admitted
+                        && matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied)
+                    {
+                        return End::Refused(status);
+                    }
+                    // If this fails, the worker is not seen for a while.
+                    drop(workers::see(&shared.pool, worker, shared.now()).await);
+                }
+            };
+            tokio::select! {
+                end = checking => end,
+                () = token.ended() => End::Refused(super::super::revocation::ended()),
+                reason = shared.suspensions.wait(worker) => suspended(&reason).into(),
+                () = outbound.closed() => End::Left,
+                () = shared.changes.ended() => Status::unavailable("the coordinator stops").into(),
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! A failure stays local: what fails is tried again and holds up nothing else, and no finished work is
+//! thrown away while it could still be stored.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::db::bots;
+use arbiter_coordinator::db::editions::{self, EditionState};
+use arbiter_coordinator::db::tournaments;
+use arbiter_coordinator::db::{self, faults};
+use arbiter_coordinator::leader::{Election, Leadership};
+use arbiter_coordinator::queue::{Dispatcher, Queue, Terms, Upkeep};
+use arbiter_coordinator::tournament::Opener;
+use arbiter_coordinator::tournament::opener::Outcome;
+use arbiter_games::GameName;
+use arbiter_proto::ids::{EditionId, Lease};
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::{Fate, Renew, Verdict};
+use sqlx::AssertSqlSafe;
+use support::times::{AtTime as _, set_clock};
+use support::{Database, START, plan, report};
+use time::{Duration, OffsetDateTime};
+use tokio::time::sleep;
+use wire::{PATIENCE, Server, Worker, report as wire_report};
+
+/// How often something is looked at that is waited for.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+async fn run(database: &Database, script: String) {
+    sqlx::raw_sql(AssertSqlSafe(script)).execute(&database.pool).await.unwrap();
+}
+
+/// Has every change of a table fail with this code, where `condition` holds of the new row.
+async fn poison(database: &Database, table: &str, code: &str, condition: &str) {
+    let script = format!(
+        "CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'poisoned by a test' USING ERRCODE = '{code}'; END $$;
+         CREATE TRIGGER poisoned BEFORE INSERT OR UPDATE ON {table}
+             FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION poisoned()"
+    );
+    run(database, script).await;
+}
+
+async fn cure(database: &Database) {
+    run(database, "DROP FUNCTION poisoned CASCADE".to_owned()).await;
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !holds().await {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("{what}: not in time"));
+}
+
+/// A running edition of a tournament of this name.
+async fn running(database: &Database, name: &str) -> EditionId {
+    let tournament = database.tournament(name, GameName::Gomoku).await;
+    let versions = database.versions(tournament, 5).await;
+    let edition = editions::create(&database.pool, tournament, 1, false, START).await.unwrap();
+    editions::enter(&database.pool, edition, &versions).await.unwrap();
+    let queue = database.queue();
+    queue.plan(edition, plan(4, 1)).await.unwrap();
+    assert!(queue.start(edition).await.unwrap());
+    edition
+}
+
+async fn verdict(worker: &mut Worker) -> Verdict {
+    let Answer::Verdict(verdict) = worker.hear().await else { panic!("a verdict is due") };
+    verdict
+}
+
+#[tokio::test]
+async fn a_report_is_postponed_as_long_as_it_could_be_stored_later() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    let lot = worker.lot().await;
+    // A full disk, no memory, no connection, a timeout, a lock, a broken disk, a missing table.
+    for code in ["53100", "53200", "53300", "57014", "55P03", "58030", "XX000", "42P01"] {
+        poison(&server.database, "results", code, "true").await;
+        worker.say(Say::Report(wire_report(&lot))).await;
+        let verdict = verdict(&mut worker).await;
+        assert_eq!(verdict.fate(), Fate::Postponed, "{code}");
+        assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
+        cure(&server.database).await;
+    }
+    assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
+    assert_eq!(worker.report(wire_report(&lot)).await, Fate::Accepted);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    for (number, code) in [(1, "22003"), (2, "23514")] {
+        let lot = worker.lot().await;
+        poison(&server.database, "results", code, "true").await;
+        worker.say(Say::Report(wire_report(&lot))).await;
+        let verdict = verdict(&mut worker).await;
+        assert_eq!(verdict.fate(), Fate::Malformed, "{code}");
+        assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
+        cure(&server.database).await;
+        assert_eq!(server.database.number("SELECT count(*) FROM faults").await, number);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn renewal_waits_for_no_lock_and_counts_what_is_locked_as_held() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(3, 1).await;
+    let leases: Vec<Lease> =
+        queue.lease_at(edition, 2, START).await.unwrap().iter().map(|lot| lot.lease).collect();
+    let mut stalled = database.pool.begin().await.unwrap();
+    let lock = "SELECT FROM lots WHERE edition = $1 AND number = $2 FOR UPDATE";
+    let [locked, free] = *leases else { panic!("two lots were asked for") };
+    let number = locked.lot.number.0;
+    sqlx::query(lock).bind(edition.0).bind(number).execute(&mut *stalled).await.unwrap();
+    let mut held = queue.renew_at(None, &leases, START + Duration::seconds(30)).await.unwrap();
+    held.sort_unstable();
+    let mut named = leases.clone();
+    named.sort_unstable();
+    assert_eq!(held, named);
+    // The one that was free is renewed, and the one that is locked does not expire as long as it is.
+    let expired = queue.expire_at(START + Duration::seconds(61)).await.unwrap();
+    assert_eq!(expired.failed, []);
+    stalled.rollback().await.unwrap();
+    let expired = queue.expire_at(START + Duration::seconds(61)).await.unwrap();
+    assert_eq!(expired.failed.iter().map(|failed| failed.lease).collect::<Vec<_>>(), [locked]);
+    assert_eq!(queue.renew_at(None, &[free], START).await.unwrap(), [free]);
+}
+
+#[tokio::test]
+async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    let [first, second] = [worker.lot().await, worker.lot().await];
+    let mut stalled = server.database.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE records IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *stalled)
+        .await
+        .unwrap();
+    worker.say(Say::Report(wire_report(&first))).await;
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    until("the report waits", async || server.database.number(waits).await > 0).await;
+    let deadlines = "
+        SELECT (extract(epoch FROM max(deadline)) * 1000000)::bigint FROM lots
+        WHERE state = 'leased'";
+    let before = server.database.number(deadlines).await;
+    let leases = vec![first.lease.unwrap(), second.lease.unwrap()];
+    worker.say(Say::Renew(Renew { leases })).await;
+    until("the other is renewed", async || server.database.number(deadlines).await > before).await;
+    // Whether the report waits on or is postponed meanwhile: it is stored when the lock is gone.
+    stalled.rollback().await.unwrap();
+    let mut fate = verdict(&mut worker).await.fate();
+    while fate == Fate::Postponed {
+        fate = worker.report(wire_report(&first)).await;
+    }
+    assert_eq!(fate, Fate::Accepted);
+    assert_eq!(worker.report(wire_report(&second)).await, Fate::Accepted);
+    assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn no_clock_of_a_host_decides_when_a_lease_ends() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let edition = database.running(2, 1).await;
+    set_clock(&database.pool, Duration::ZERO).await;
+    let lots = queue.lease(edition, 2).await.unwrap();
+    let clocks = [
+        || OffsetDateTime::now_utc() + Duration::HOUR,
+        || OffsetDateTime::now_utc() - Duration::HOUR,
+        // It is set back behind the beginning of the edition.
+        || START - Duration::DAY,
+    ];
+    for clock in clocks {
+        let round = Upkeep::new(queue.clone(), Clock::given(clock)).round().await.unwrap();
+        assert_eq!(round.expired.failed, []);
+    }
+    let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
+    queue.report(&reports).await.unwrap();
+    let last = Upkeep::new(queue, Clock::given(clocks[2])).round().await.unwrap();
+    assert_eq!(last.complete, [edition]);
+}
+
+#[tokio::test]
+async fn leases_survive_a_step_of_the_database_clock() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(2, 1).await;
+    set_clock(&database.pool, Duration::ZERO).await;
+    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
+    let upkeep = Upkeep::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let expired = Arc::new(AtomicUsize::new(0));
+    let (seen, failed) = (Arc::clone(&rounds), Arc::clone(&expired));
+    let working = tokio::spawn(async move {
+        let done = |round: Result<arbiter_coordinator::queue::Round, _>| {
+            failed.fetch_add(round.unwrap().expired.failed.len(), Ordering::Relaxed);
+            seen.fetch_add(1, Ordering::Relaxed);
+        };
+        // For as long as anyone knows workers could renew their leases.
+        upkeep.run_since(tokio::time::Instant::now() - PATIENCE * 2, done).await;
+    });
+    until("it works", async || rounds.load(Ordering::Relaxed) > 3).await;
+    set_clock(&database.pool, Duration::HOUR).await;
+    let stepped = rounds.load(Ordering::Relaxed);
+    until("it goes on", async || rounds.load(Ordering::Relaxed) > stepped + 9).await;
+    assert_eq!(expired.load(Ordering::Relaxed), 0);
+    assert_eq!(queue.renew(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+    working.abort();
+}
+
+#[tokio::test]
+async fn an_edition_that_cannot_be_leased_holds_up_no_other() {
+    let database = Database::new().await;
+    let bad = running(&database, "bad").await;
+    let good = running(&database, "good").await;
+    poison(&database, "lots", "XX000", &format!("NEW.edition = {bad} AND NEW.state = 'leased'"))
+        .await;
+    let (dispatcher, allocator) = Dispatcher::new(database.queue());
+    let failures = Arc::new(AtomicUsize::new(0));
+    let failed = Arc::clone(&failures);
+    let allocating = tokio::spawn(allocator.run(move |_| {
+        failed.fetch_add(1, Ordering::Relaxed);
+    }));
+    for _ in 0..4 {
+        let task = tokio::time::timeout(PATIENCE, dispatcher.next()).await.unwrap().unwrap();
+        assert_eq!(task.lease().lot.edition, good);
+    }
+    cure(&database).await;
+    let task = tokio::time::timeout(PATIENCE, dispatcher.next()).await.unwrap().unwrap();
+    assert_eq!(task.lease().lot.edition, bad);
+    assert!(failures.load(Ordering::Relaxed) > 0, "nothing failed");
+    allocating.abort();
+}
+
+#[tokio::test]
+async fn what_cannot_be_handed_out_at_present_is_given_back_and_is_no_fault() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    run(&server.database, "ALTER TABLE matches RENAME TO gone".to_owned()).await;
+    worker.say(Say::Room(arbiter_proto::v1::Room { slots: 1 })).await;
+    let attempts = "SELECT coalesce(sum(attempt), 0)::bigint FROM lots";
+    until("it was tried", async || server.database.number(attempts).await > 1).await;
+    run(&server.database, "ALTER TABLE gone RENAME TO matches".to_owned()).await;
+    let Answer::Lot(lot) = worker.hear().await else { panic!("a lot was asked for") };
+    assert_eq!(worker.report(wire_report(&lot)).await, Fate::Accepted);
+    assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
+    let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
+    until("nothing stays leased", async || server.database.number(leased).await == 0).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
+    let database = Database::new().await;
+    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let bad = running(&database, "bad").await;
+    let good = running(&database, "good").await;
+    for edition in [bad, good] {
+        let lots = queue.lease(edition, 4).await.unwrap();
+        let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
+        queue.report(&reports).await.unwrap();
+    }
+    poison(&database, "progress", "XX000", &format!("NEW.edition = {bad}")).await;
+    let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let working = tokio::spawn(async move { upkeep.run(|_| {}).await });
+    let state =
+        async |edition| editions::get(&database.pool, edition).await.unwrap().unwrap().state;
+    until("the other is complete", async || state(good).await == EditionState::Complete).await;
+    assert_eq!(state(bad).await, EditionState::Running);
+    cure(&database).await;
+    until("it goes on", async || state(bad).await == EditionState::Complete).await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_change_is_kept_until_an_edition_can_be_opened() {
+    let server = Server::start_with(Terms { lease: Duration::HOUR, ..Terms::USUAL }).await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let database = &server.stop().await;
+    let cup = tournaments::find(&database.pool, "cup").await.unwrap().unwrap();
+    let one = bots::find(&database.pool, cup.id, "one").await.unwrap().unwrap();
+    assert!(bots::withdraw(&database.pool, one.id, START).await.unwrap());
+    tournaments::changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
+        .await
+        .unwrap();
+    let opener = Opener::new(database.queue(), Clock::given(|| START + Duration::DAY));
+    for code in ["53100", "57014", "XX000"] {
+        poison(database, "editions", code, "true").await;
+        opener.look().await.unwrap_err();
+        cure(database).await;
+        assert_eq!(database.number("SELECT count(*) FROM changes").await, 1, "{code}");
+        assert_eq!(tournaments::find(&database.pool, "cup").await.unwrap().unwrap().trouble, None);
+    }
+    let [Outcome::Opened(edition)] = &opener.look().await.unwrap()[..] else {
+        panic!("an edition is due")
+    };
+    assert_eq!(edition.number, 2);
+    assert_eq!(faults::list(&database.pool, edition.id).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_new_leader_ends_what_a_stopped_one_was_opening() {
+    let database = Database::new().await;
+    let cup = database.tournament("cup", GameName::Gomoku).await;
+    // It has locked the tournament, computes in the server for as long as it likes, and is stopped.
+    let mut stopped = database.pool.begin().await.unwrap();
+    db::begin_opening(&mut *stopped).await.unwrap();
+    db::be_patient(&mut *stopped).await.unwrap();
+    let lock = "SELECT FROM tournaments WHERE id = $1 FOR UPDATE";
+    sqlx::query(lock).bind(cup.0).execute(&mut *stopped).await.unwrap();
+    let computing = tokio::spawn(async move {
+        sqlx::query("SELECT pg_sleep(600)").execute(&mut *stopped).await.unwrap_err()
+    });
+    let pool = db::connect(database.options(), 2).await.unwrap();
+    let leadership = Leadership::default();
+    let election = Election::new(pool, leadership.clone());
+    let leading = tokio::spawn(election.run(|_| std::future::pending()));
+    until("it leads", async || leadership.holds()).await;
+    computing.await.unwrap();
+    sqlx::query(lock).bind(cup.0).execute(&database.pool).await.unwrap();
+    leading.abort();
+}
+
+#[tokio::test]
+async fn giving_back_more_often_than_a_small_number_counts_goes_on() {
+    let database = Database::new().await;
+    let queue: Queue = database.queue();
+    let edition = database.running(1, 1).await;
+    run(&database, "UPDATE lots SET attempt = 32767".to_owned()).await;
+    for _ in 0..2 {
+        let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("a lot is pending") };
+        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+    }
+}

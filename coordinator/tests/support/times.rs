@@ -1,0 +1,97 @@
+//! The database's clock in the hands of a test: it goes on by itself, ahead by as much as a test says,
+//! or stands still where a test has stopped it.
+
+use arbiter_coordinator::queue::{Expired, Failed, Failure, Leased, Queue};
+use arbiter_proto::ids::{EditionId, Lease, WorkerId};
+use sqlx::{Error, PgPool};
+use time::{Duration, OffsetDateTime};
+
+/// Puts the clock of a database into the hands of tests.
+pub(crate) const TAKE_CLOCK: &str = "
+    CREATE TABLE test_clock (stopped timestamptz, ahead interval NOT NULL);
+    INSERT INTO test_clock VALUES (NULL, '0');
+    CREATE OR REPLACE FUNCTION database_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+        AS 'SELECT coalesce(stopped, clock_timestamp() + ahead) FROM test_clock'";
+
+/// Stops the clock at this time.
+pub(crate) async fn set_time(pool: &PgPool, at: OffsetDateTime) {
+    let statement = "UPDATE test_clock SET stopped = $1 WHERE stopped IS DISTINCT FROM $1";
+    sqlx::query(statement).bind(at).execute(pool).await.unwrap();
+}
+
+/// Sets the clock of a database forward, or back; it goes on.
+pub(crate) async fn set_clock(pool: &PgPool, ahead: Duration) {
+    let statement = "UPDATE test_clock SET stopped = NULL, ahead = $1";
+    sqlx::query(statement).bind(ahead).execute(pool).await.unwrap();
+}
+
+/// What a queue does at a time that the test says.
+pub(crate) trait AtTime {
+    async fn lease_at(
+        &self,
+        edition: EditionId,
+        most: usize,
+        at: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error>;
+    async fn lease_to_at(
+        &self,
+        edition: EditionId,
+        holders: &[Option<WorkerId>],
+        at: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error>;
+    async fn renew_at(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        at: OffsetDateTime,
+    ) -> Result<Vec<Lease>, Error>;
+    async fn fail_at(&self, failures: &[Failure], at: OffsetDateTime)
+    -> Result<Vec<Failed>, Error>;
+    async fn expire_at(&self, at: OffsetDateTime) -> Result<Expired, Error>;
+}
+
+impl AtTime for Queue {
+    async fn lease_at(
+        &self,
+        edition: EditionId,
+        most: usize,
+        at: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error> {
+        set_time(self.pool(), at).await;
+        self.lease(edition, most).await
+    }
+
+    async fn lease_to_at(
+        &self,
+        edition: EditionId,
+        holders: &[Option<WorkerId>],
+        at: OffsetDateTime,
+    ) -> Result<Vec<Leased>, Error> {
+        set_time(self.pool(), at).await;
+        self.lease_to(edition, holders).await
+    }
+
+    async fn renew_at(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+        at: OffsetDateTime,
+    ) -> Result<Vec<Lease>, Error> {
+        set_time(self.pool(), at).await;
+        self.renew(by, leases).await
+    }
+
+    async fn fail_at(
+        &self,
+        failures: &[Failure],
+        at: OffsetDateTime,
+    ) -> Result<Vec<Failed>, Error> {
+        set_time(self.pool(), at).await;
+        self.fail(failures).await
+    }
+
+    async fn expire_at(&self, at: OffsetDateTime) -> Result<Expired, Error> {
+        set_time(self.pool(), at).await;
+        self.expire().await
+    }
+}
