@@ -38,3 +38,11 @@ CREATE VIEW barred_workers AS
     SELECT worker FROM suspensions WHERE reinstated_at IS NULL
     UNION ALL
     SELECT worker FROM worker_tokens WHERE revoked;
+
+-- Of the counted matches those that were played for the edition and not taken over: until now they
+-- were added up whenever someone asked how fast it is played.
+ALTER TABLE progress ADD COLUMN played bigint NOT NULL DEFAULT 0 CHECK (played >= 0);
+UPDATE progress AS p SET played = (
+    SELECT coalesce(sum(l.count), 0) FROM lots l
+    WHERE l.edition = p.edition AND l.state = 'counted' AND NOT l.taken)
+FROM editions e WHERE e.id = p.edition AND e.state = 'running';

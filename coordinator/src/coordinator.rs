@@ -30,8 +30,8 @@ use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError, again,
 };
 use crate::rpc::{
-    self, Budgets, Changes, EditionWatches, OpenTokens, Playing, Returns, ServeError, Shared, Tls,
-    Turns, Watched,
+    self, Budgets, BundlePieces, Censuses, Changes, EditionWatches, OpenTokens, Playing, Returns,
+    ServeError, Shared, Tls, Turns, Watched,
 };
 use crate::store::Store;
 use crate::suspension::{Suspended, Suspensions};
@@ -139,22 +139,25 @@ impl Coordinator {
     /// If the database cannot be used.
     pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
         let database = place(&options);
-        let pool = open(options, config.connections).await?;
-        let clock = Clock::of(&pool)
-            .await
-            .map_err(|cause| StartError::Unreachable { database: database.clone(), cause })?;
-        let queue = Queue::new(pool.clone(), config.terms);
+        // Readers have a third of the connections.
+        let readers = (config.connections / 3).max(1);
+        let work = (config.connections - readers).max(1);
+        let pool = open(options.clone(), readers).await?;
+        let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
+        let work = db::connect(options, work).await.map_err(unreachable)?;
+        let clock = Clock::of(&work).await.map_err(unreachable)?;
+        let queue = Queue::new(work.clone(), config.terms);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, collector) = Reporter::new(queue.clone());
         let store = config.records.store.clone();
         let collector = collector.with_store(store.clone());
-        let clearing = Clearing::new(pool.clone(), config.records.clone(), clock.clone());
-        if store.is_none() && again(|| packs::any(&pool)).await.unwrap_or_default() {
+        let clearing = Clearing::new(work.clone(), config.records.clone(), clock.clone());
+        if store.is_none() && again(|| packs::any(&work)).await.unwrap_or_default() {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
         let shared = Shared {
             boards: Boards::new(pool.clone()),
-            handout: Arc::new(Handout::new(pool.clone())),
+            handout: Arc::new(Handout::new(work.clone())),
             changes: Changes::default(),
             turns: Turns::default(),
             guard: Guard::new(config.proxies.clone()),
@@ -165,6 +168,8 @@ impl Coordinator {
             playing: Playing::default(),
             returns: Returns::default(),
             open_tokens: OpenTokens::default(),
+            censuses: Censuses::default(),
+            bundles: BundlePieces::default(),
             watched: Watched::default(),
             edition_watches: EditionWatches::default(),
             budgets: Budgets::default(),
@@ -243,16 +248,16 @@ impl Coordinator {
             tracing::warn!(%error, "cannot lease; trying again");
         };
         let allocating = tokio::spawn(allocator.run_until(async { drop(left.await) }, failed));
-        let election = Election::new(shared.pool.clone(), shared.leadership.clone());
+        let election = Election::new(shared.queue.pool().clone(), shared.leadership.clone());
         let led = shared.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
         let clearing = shared.clearing.clone();
         background.spawn(async move { clearing.run().await });
-        let (clock, pool) = (shared.clock.clone(), shared.pool.clone());
+        let (clock, pool) = (shared.clock.clone(), shared.queue.pool().clone());
         background.spawn(async move { clock.follow(&pool).await });
-        let (open_tokens, pool) = (shared.open_tokens.clone(), shared.pool.clone());
+        let (open_tokens, pool) = (shared.open_tokens.clone(), shared.queue.pool().clone());
         background.spawn(async move { open_tokens.run(&pool).await });
-        let (suspensions, pool) = (shared.suspensions.clone(), shared.pool.clone());
+        let (suspensions, pool) = (shared.suspensions.clone(), shared.queue.pool().clone());
         background.spawn(async move { suspensions.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
@@ -287,7 +292,8 @@ impl Coordinator {
 async fn lead(shared: Shared, awake: Instant) {
     let Shared { changes, dispatcher, suspensions, .. } = &shared;
     let (handout, store) = (Arc::clone(&shared.handout), shared.store.clone());
-    let mut auditor = Auditor::new(shared.pool.clone(), store, handout, shared.clock.clone());
+    let mut auditor =
+        Auditor::new(shared.queue.pool().clone(), store, handout, shared.clock.clone());
     let upkeep = Upkeep::new(shared.queue.clone(), shared.clock.clone());
     let opener = Opener::new(shared.queue.clone(), shared.clock.clone());
     let metrics = shared.queue.metrics();

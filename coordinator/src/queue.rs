@@ -531,7 +531,8 @@ async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Resul
     }
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
     let matches = tallies.matches();
-    editions::count(&mut *db, edition, matches).await?;
+    let played = counted.iter().filter(|lot| !lot.taken).map(|lot| lot.past - lot.first).sum();
+    editions::count(&mut *db, edition, matches, played).await?;
     Ok(Counted { lots, matches })
 }
 
@@ -573,7 +574,13 @@ mod tests {
 
     #[test]
     fn neighbours_are_joined() {
-        let lot = |(first, past)| CountedLot { first, past, worker: None, reported_at: None };
+        let lot = |(first, past)| CountedLot {
+            first,
+            past,
+            worker: None,
+            reported_at: None,
+            taken: false,
+        };
         let lots = [(0, 4), (4, 8), (8, 9), (20, 21)].map(lot);
         assert_eq!(joined(&lots), (vec![0, 20], vec![9, 21]));
         assert_eq!(joined(&[]), (Vec::new(), Vec::new()));

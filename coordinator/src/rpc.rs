@@ -24,6 +24,8 @@ mod admission;
 mod audit;
 mod beacon;
 mod bot;
+mod bundles;
+mod census;
 mod collusion;
 mod derivation;
 mod dropping;
@@ -50,6 +52,8 @@ mod worker;
 mod worker_audit;
 
 pub use admission::Budgets;
+pub use bundles::BundlePieces;
+pub use census::Censuses;
 pub use edition_watch::EditionWatches;
 pub use outlook::counted_certificate;
 pub(crate) use outlook::keep_pace;
@@ -91,7 +95,8 @@ pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send
 /// What all services share.
 #[derive(Clone, Debug)]
 pub struct Shared {
-    /// The database.
+    /// The database, for calls and pages: other connections than those of the queue, so that readers
+    /// keep no worker waiting.
     pub pool: PgPool,
     /// Its queue.
     pub queue: Queue,
@@ -129,6 +134,10 @@ pub struct Shared {
     pub returns: Returns,
     /// The tokens of open streams.
     pub open_tokens: OpenTokens,
+    /// How lots stood when they were counted last.
+    pub censuses: Censuses,
+    /// Pieces of bundles that workers fetch.
+    pub bundles: BundlePieces,
     /// Leaderboards that are watched.
     pub watched: Watched,
     /// Editions that are watched.
@@ -316,7 +325,7 @@ impl Shared {
         self.guard
             .admits(secret, caller, Instant::now())
             .map_err(|wait| later("too many tokens from there are not known here", wait))?;
-        let found = access::find(&self.pool, secret, self.now()).await.map_err(database)?;
+        let found = access::find(self.queue.pool(), secret, self.now()).await.map_err(database)?;
         match found {
             Some(_) => self.guard.right(secret, Instant::now()),
             None => self.guard.wrong(secret, caller, Instant::now()),

@@ -46,8 +46,8 @@ pub(super) struct CoordinatorArgs {
     trust_proxy: Vec<Network>,
     #[command(flatten)]
     records: RecordArgs,
-    /// Connections to the database at most, beside three of its own: for leasing, for standing
-    /// for leader, and now and then for clearing away.
+    /// Connections to the database at most, a third of them for pages and clients, beside three of
+    /// its own: for leasing, for standing for leader, and now and then for clearing away.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
     connections: u32,

@@ -446,13 +446,21 @@ pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<boo
     Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)
 }
 
-/// Adds to the number of matches in the standings of an edition.
+/// Adds to the number of matches in the standings of an edition, and of those among them that were
+/// played for it and not taken over.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn count(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<(), Error> {
-    let statement = "UPDATE progress SET counted = counted + $2 WHERE edition = $1";
-    sqlx::query(statement).bind(edition.0).bind(matches).execute(db).await.map(drop)
+pub async fn count(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    matches: i64,
+    played: i64,
+) -> Result<(), Error> {
+    let statement = "
+        UPDATE progress SET counted = counted + $2, played = played + $3 WHERE edition = $1";
+    let query = sqlx::query(statement).bind(edition.0).bind(matches).bind(played);
+    query.execute(db).await.map(drop)
 }
 
 /// How many matches are in the standings of an edition.

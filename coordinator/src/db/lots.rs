@@ -443,7 +443,7 @@ pub async fn count(
             SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported' AND taken <= $2
             ORDER BY taken, number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
-        RETURNING first, first + count AS past, worker, reported_at";
+        RETURNING first, first + count AS past, worker, reported_at, taken";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
     let query = sqlx::query_as(statement).bind(edition.0).bind(which == Which::All);
     query.fetch_all(connection).await
@@ -469,6 +469,8 @@ pub struct CountedLot {
     pub worker: Option<i32>,
     /// When.
     pub reported_at: Option<OffsetDateTime>,
+    /// Whether its results were taken over.
+    pub taken: bool,
 }
 
 /// How many lots and matches of an edition are in a state.

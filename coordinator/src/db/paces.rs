@@ -28,10 +28,7 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, E
     let statement = "
         INSERT INTO paces AS p (edition, at, played, before_at, before_played)
         SELECT e.id, $1, f.played, $1, f.played
-        FROM editions e CROSS JOIN LATERAL (
-            SELECT coalesce(sum(count), 0)::bigint AS played FROM lots l
-            WHERE l.edition = e.id AND l.state = 'counted' AND l.attempt > 0
-        ) f
+        FROM editions e JOIN progress f ON f.edition = e.id
         WHERE e.state = 'running'
           AND NOT EXISTS (SELECT FROM paces p WHERE p.edition = e.id AND p.at > $2)
         ON CONFLICT (edition) DO UPDATE
@@ -50,10 +47,7 @@ pub async fn of_edition(
     edition: EditionId,
 ) -> Result<Option<Pace>, Error> {
     let statement = "
-        SELECT before_at, before_played AS before, (
-            SELECT coalesce(sum(count), 0)::bigint FROM lots
-            WHERE edition = $1 AND state = 'counted' AND attempt > 0
-        ) AS played
-        FROM paces WHERE edition = $1";
+        SELECT p.before_at, p.before_played AS before, f.played
+        FROM paces p JOIN progress f ON f.edition = p.edition WHERE p.edition = $1";
     sqlx::query_as(statement).bind(edition.0).fetch_optional(db).await
 }

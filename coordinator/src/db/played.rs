@@ -112,14 +112,31 @@ pub struct Standing {
 /// # Errors
 /// If the database fails.
 pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>, Error> {
-    // The lot as planned is the last that begins with the match or before it.
+    // Lots are numbered in the order of their matches: the one that holds the match is found by
+    // halving, in as many looks into the index as the number of lots has binary digits. It is the
+    // last that begins with the match or before it.
     let statement = "
+        WITH RECURSIVE halves (low, high) AS (
+            SELECT 0::bigint, (SELECT number FROM lots WHERE edition = $1 AND number >= 0
+                ORDER BY number DESC LIMIT 1)
+            UNION ALL
+            SELECT CASE WHEN is_before THEN middle ELSE low END,
+                CASE WHEN is_before THEN high ELSE middle - 1 END
+            FROM (
+                SELECT h.low, h.high, m.middle, coalesce((
+                    SELECT l.first <= $2 FROM lots l WHERE l.edition = $1 AND l.number = m.middle
+                ), false) AS is_before
+                FROM halves h CROSS JOIN LATERAL (SELECT (h.low + h.high + 1) / 2 AS middle) AS m
+                WHERE h.low < h.high
+            ) AS half
+        )
         SELECT l.number AS lot, l.state, w.name AS worker
         FROM (
             (SELECT * FROM lots WHERE edition = $1 AND number = -1 - $2)
             UNION ALL
-            (SELECT * FROM lots WHERE edition = $1 AND number >= 0 AND first <= $2
-                AND first + count > $2)
+            (SELECT * FROM lots WHERE edition = $1
+                AND number = (SELECT low FROM halves WHERE low >= high)
+                AND first <= $2 AND first + count > $2)
         ) AS l
         LEFT JOIN workers w ON w.id = l.worker
         ORDER BY l.number LIMIT 1";
@@ -127,7 +144,7 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
 }
 
 /// The played matches of one entrant, or those that it forfeited, the last first: at most 1000 of
-/// them.
+/// them, of the last 200 000 matches of the edition that were played.
 ///
 /// # Errors
 /// If the database fails.
@@ -140,15 +157,18 @@ pub async fn of_entrant(
     let statement = "
         SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
             r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
-        FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND $2 = ANY (m.seats)
+        FROM (
+            SELECT * FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
+        ) AS r JOIN matches m ON m.edition = $1 AND m.number = r.number
+        WHERE $2 = ANY (m.seats)
           AND (NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0)
-        ORDER BY number DESC LIMIT 1000";
+        ORDER BY r.number DESC LIMIT 1000";
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
     query.fetch_all(db).await
 }
 
-/// The last matches of an entrant that were played, at most so many, and who sat at them.
+/// The last matches of an entrant that were played, at most so many, and who sat at them; of the last
+/// 200 000 matches of the edition that were played.
 ///
 /// # Errors
 /// If the database fails.
@@ -159,8 +179,10 @@ pub async fn last_of(
     most: i64,
 ) -> Result<Vec<(MatchNumber, Seats)>, Error> {
     let statement = "
-        SELECT m.number, m.seats FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND $2 = ANY (m.seats) ORDER BY number DESC LIMIT $3";
+        SELECT m.number, m.seats FROM (
+            SELECT number FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
+        ) AS r JOIN matches m ON m.edition = $1 AND m.number = r.number
+        WHERE $2 = ANY (m.seats) ORDER BY r.number DESC LIMIT $3";
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(most);
     let found: Vec<(i64, Vec<i32>)> = query.fetch_all(db).await?;
     Ok(found.into_iter().map(|(number, seats)| (MatchNumber(number), seats.into())).collect())

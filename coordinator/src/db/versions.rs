@@ -75,6 +75,38 @@ pub async fn copy_bundle_in(
     copy.finish().await.map(drop)
 }
 
+/// How many bytes the bundle with this digest has, if there is one.
+///
+/// # Errors
+/// If the database fails.
+pub async fn bundle_size(
+    db: impl PgExecutor<'_>,
+    digest: &[u8; 32],
+) -> Result<Option<usize>, Error> {
+    let statement = "SELECT octet_length(bytes) FROM bundles WHERE digest = $1";
+    let query = sqlx::query_scalar(statement).bind(digest.as_slice());
+    let size: Option<i32> = query.fetch_optional(db).await?;
+    Ok(size.map(|size| usize::try_from(size).unwrap_or(0)))
+}
+
+/// At most `length` bytes of a bundle, from `offset` on.
+///
+/// # Errors
+/// If there is no such bundle, or the database fails.
+pub async fn bundle_piece(
+    db: impl PgExecutor<'_>,
+    digest: &[u8; 32],
+    offset: usize,
+    length: usize,
+) -> Result<Vec<u8>, Error> {
+    // Counted from 1.
+    let statement = "SELECT substring(bytes FROM $2 FOR $3) FROM bundles WHERE digest = $1";
+    let first = i32::try_from(offset + 1).unwrap_or(i32::MAX);
+    let length = i32::try_from(length).unwrap_or(i32::MAX);
+    let query = sqlx::query_scalar(statement).bind(digest.as_slice()).bind(first).bind(length);
+    query.fetch_one(db).await
+}
+
 /// The bundle with this digest.
 ///
 /// # Errors

@@ -52,8 +52,9 @@ const GUESTS: usize = 16 << 20;
 const CLIENTS: usize = 64 << 20;
 /// The same from workers, of messages of up to [`SMALL_REPORT`].
 const SMALL_REPORTS: usize = 64 << 20;
-/// The same from workers, of larger ones: these wait for each other.
-const LARGE_REPORTS: usize = LARGEST_REPORT;
+/// The same from workers, of larger ones: these wait for each other, and one that is larger than all
+/// of it waits until there is no other. A report is in memory three times while it is stored.
+const LARGE_REPORTS: usize = 128 << 20;
 const SMALL_REPORT: usize = 1 << 20;
 
 /// What one address without a token may have of [`GUESTS`], in bytes.
@@ -349,7 +350,8 @@ impl Memory {
         // What was reserved for the message before is free, unless the service is not done with it.
         drop(self.reservation.take());
         let (budget, waits) = self.budgets.of(role, length);
-        let units = u32::try_from(length.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let most = if length > SMALL_REPORT { LARGE_REPORTS } else { length };
+        let units = u32::try_from(length.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX);
         // Large reports wait for each other, also those of different workers.
         let shares = if length > SMALL_REPORT { &[] } else { &self.shares[..] };
         let all = shares.iter().chain([budget]).map(Arc::clone);

@@ -33,6 +33,7 @@ use arbiter_proto::v1::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
@@ -44,7 +45,7 @@ use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
-use crate::db::{held, versions, workers};
+use crate::db::{held, workers};
 use crate::queue::{Failure, Task, Work};
 use crate::tournament::handout::HandoutError;
 use crate::tournament::score_check::LotCheck;
@@ -63,8 +64,6 @@ pub use returns::Returns;
 const HELLO: Duration = Duration::from_secs(10);
 /// Messages that may wait for a worker to take them.
 const WAITING: usize = 64;
-/// Bytes in a piece of a bundle.
-const PIECE: usize = 256 << 10;
 /// The most room that one worker may have: more is a mistake.
 const MOST_ROOM: u32 = 4096;
 /// How often in the time of a lease it is looked whether a worker's token is still good.
@@ -97,9 +96,9 @@ impl WorkerService for Shared {
         let hello = hello(&mut inbound).await?;
         let worker = self.greet(who.id, &hello).await?;
         let slots = hello.slots.min(MOST_ROOM);
-        let number = workers::connect(&self.pool, worker, slots, self.now()).await;
+        let number = workers::connect(self.queue.pool(), worker, slots, self.now()).await;
         let number = number.map_err(database)?;
-        let database = workers::database(&self.pool).await.map_err(database)?;
+        let database = workers::database(self.queue.pool()).await.map_err(database)?;
         let (outbound, answers) = mpsc::channel(WAITING);
         let shared = Arc::new(self.clone());
         let checks = Mutex::default();
@@ -129,7 +128,7 @@ impl WorkerService for Shared {
         let who = self.admit(&request, Role::Worker).await?;
         let digest = convert::bytes32("digest", &request.get_ref().digest);
         let digest = digest.map_err(|error| meaningless(&error))?;
-        if !held::needs_bundle(&self.pool, who.id, &digest).await.map_err(database)? {
+        if !held::needs_bundle(self.queue.pool(), who.id, &digest).await.map_err(database)? {
             let asked = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %who.id, digest = %asked, "refused: a bundle without a lease");
             self.queue.metrics().refused_bundle();
@@ -137,11 +136,11 @@ impl WorkerService for Shared {
                 "no lot or trial that this token's workers have leased needs this bundle",
             ));
         }
-        let found = versions::bundle(&self.pool, &digest).await.map_err(database)?;
-        let bundle = found.ok_or_else(|| Status::not_found("there is no bundle of this digest"))?;
-        let pieces: Vec<_> =
-            bundle.chunks(PIECE).map(|piece| Ok(BundlePiece { bytes: piece.to_vec() })).collect();
-        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+        let found = self.bundles.stream(self.queue.pool(), digest).await.map_err(database)?;
+        let pieces = found.ok_or_else(|| Status::not_found("there is no bundle of this digest"))?;
+        let pieces = ReceiverStream::new(pieces)
+            .map(|piece| piece.map(|bytes| BundlePiece { bytes }).map_err(database));
+        Ok(Response::new(Box::pin(pieces)))
     }
 }
 
@@ -237,7 +236,7 @@ impl Session {
         let held = self.shared.playing.of(self.stream());
         self.shared.playing.leave(self.stream());
         // If this fails, the worker is soon not seen any more.
-        drop(workers::disconnect(&self.shared.pool, self.worker, self.number).await);
+        drop(workers::disconnect(self.shared.queue.pool(), self.worker, self.number).await);
         match end {
             End::Left => tracing::info!("gone"),
             End::Refused(status) => {
@@ -449,7 +448,7 @@ impl Session {
         tasks: &mut Tasks,
     ) -> Result<(), End> {
         let Some(version) = lease.version() else { return Ok(()) };
-        match trial::message(&self.shared.pool, lease, version, lease_ms).await {
+        match trial::message(self.shared.queue.pool(), lease, version, lease_ms).await {
             Ok(message) => {
                 let traced = TraceParent::carried(&message.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());

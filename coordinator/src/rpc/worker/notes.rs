@@ -104,7 +104,7 @@ impl Session {
                         return End::Refused(status);
                     }
                     // If this fails, the worker is not seen for a while.
-                    drop(workers::see(&shared.pool, worker, shared.now()).await);
+                    drop(workers::see(shared.queue.pool(), worker, shared.now()).await);
                 }
             };
             tokio::select! {

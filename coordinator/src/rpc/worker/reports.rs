@@ -28,15 +28,16 @@ impl Shared {
     /// Takes note of a worker that says hello with this token, whose name is its own.
     pub(super) async fn greet(&self, token: TokenId, hello: &Hello) -> Result<WorkerId, Status> {
         let Hello { name, build, sandbox, .. } = hello;
-        let greeted = workers::greet(&self.pool, token, name, sandbox, build, self.now()).await;
+        let greeted =
+            workers::greet(self.queue.pool(), token, name, sandbox, build, self.now()).await;
         if let Some(worker) = greeted.map_err(database)? {
-            return match suspensions::reason(&self.pool, worker).await.map_err(database)? {
+            return match suspensions::reason(self.queue.pool(), worker).await.map_err(database)? {
                 Some(reason) => Err(suspended(&reason)),
                 None => Ok(worker),
             };
         }
         tracing::warn!(%token, name, "refused: the worker's name belongs to another token");
-        let owner = workers::owner(&self.pool, name).await.map_err(database)?;
+        let owner = workers::owner(self.queue.pool(), name).await.map_err(database)?;
         let owner = owner.map_or_else(|| "TOKEN".to_owned(), |owner| owner.to_string());
         Err(Status::failed_precondition(format!(
             "worker name {name:?} belongs to another token: start this worker with another --name, \
@@ -156,12 +157,12 @@ impl Shared {
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {
             // Before it enters: an edition that shows it goes on from here.
-            drop(traces::move_version(&self.pool, lease, parent).await);
+            drop(traces::move_version(self.queue.pool(), lease, parent).await);
         }
         match self.queue.end_trial(&outcome, &program, self.now()).await {
             Ok(stored) => {
                 if parent.is_some() {
-                    drop(traces::forget_failed(&self.pool, lease).await);
+                    drop(traces::forget_failed(self.queue.pool(), lease).await);
                 }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());

@@ -1,0 +1,123 @@
+//! Readers keep no worker waiting, and no question reads a whole edition.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+#[path = "support/wire.rs"]
+mod wire;
+
+use arbiter_coordinator::access::Role;
+use arbiter_coordinator::db::played;
+use arbiter_coordinator::queue::{Failure, Terms};
+use arbiter_proto::fault::FaultKind;
+use arbiter_proto::ids::{MatchId, MatchNumber};
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{Fate, FetchBundleRequest, GetMatchRequest};
+use support::Database;
+use tokio::task::JoinSet;
+use wire::{PATIENCE, Server, Worker, report};
+
+#[tokio::test]
+async fn workers_go_on_while_readers_hold_all_their_connections() {
+    let server = Server::start().await;
+    server.tournament("cup").await;
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    let lot = worker.lot().await;
+    let mut stalled = server.database.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE faults IN ACCESS EXCLUSIVE MODE").execute(&mut *stalled).await.unwrap();
+    let mut readers = JoinSet::new();
+    for _ in 0..30 {
+        let mut tournaments = server.tournaments(None);
+        let edition = lot.lease.unwrap().edition;
+        let id = format!("{edition}/0");
+        let request = GetMatchRequest { r#match: id };
+        readers.spawn(async move { drop(tournaments.get_match(request).await) });
+    }
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    let waited = async {
+        while server.database.number(waiting).await < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap();
+    assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+    let next = worker.lot().await;
+    assert_eq!(worker.report(report(&next)).await, Fate::Accepted);
+    assert!(readers.try_join_next().is_none(), "readers are held up no more");
+    stalled.rollback().await.unwrap();
+    readers.join_all().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_lot_of_a_match_is_found_among_thousands_by_a_few_looks() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(9_000, 3).await;
+    // One lot fails, and its matches go on one by one.
+    let split = queue.lease(edition, 1).await.unwrap()[0];
+    let (lease, by, kind) = (split.lease, None, FaultKind::System);
+    queue.fail(&[Failure { lease, by, kind, reason: "no".to_owned() }]).await.unwrap();
+    let session = database.pool.acquire().await.unwrap().detach();
+    let mut session = session;
+    let looks = "
+        SELECT (sum(idx_tup_fetch) + sum(seq_tup_read))::bigint FROM pg_stat_user_tables
+        WHERE relname = 'lots'";
+    let flush = "SELECT pg_stat_force_next_flush()";
+    sqlx::query(flush).execute(&mut session).await.unwrap();
+    let before: i64 = sqlx::query_scalar(looks).fetch_one(&mut session).await.unwrap();
+    let numbers = [0, 1, 2, 3, 4_499, 4_500, 8_996, 8_997, 8_999];
+    for number in numbers {
+        let id = MatchId { edition, number: MatchNumber(number) };
+        let found = played::lot(&mut session, id).await.unwrap().unwrap();
+        let is_split = (split.first.0..split.first.0 + 3).contains(&number);
+        let due = if is_split { -1 - number } else { number / 3 };
+        assert_eq!(found.lot.0, due, "match {number}");
+    }
+    let none = MatchId { edition, number: MatchNumber(9_000) };
+    assert_eq!(played::lot(&mut session, none).await.unwrap(), None);
+    sqlx::query(flush).execute(&mut session).await.unwrap();
+    sqlx::query("SELECT 1").execute(&mut session).await.unwrap();
+    let after: i64 = sqlx::query_scalar(looks).fetch_one(&mut session).await.unwrap();
+    let most = i64::try_from(numbers.len() + 1).unwrap() * 32;
+    assert!(after - before <= most, "{} rows were read", after - before);
+}
+
+#[tokio::test]
+async fn a_bundle_comes_whole_whoever_else_fetches_it() {
+    let server = Server::start_with(Terms::USUAL).await;
+    server.tournament("cup").await;
+    // Of several pieces, and not a whole number of them.
+    let bundle: Vec<u8> = (0..900_000_u32).map(|byte| (byte % 251) as u8).collect();
+    server.submit(Role::Organiser, "cup", "large", true, &bundle).await.unwrap();
+    server.edition("cup").await;
+    let mut worker = Worker::new(&server, "w").await;
+    let digest = blake3::hash(&bundle).as_bytes().to_vec();
+    let mut lots = Vec::new();
+    while !lots.iter().any(|lot: &arbiter_proto::v1::Lot| {
+        lot.matches.iter().flat_map(|planned| &planned.seats).any(|seat| seat.digest == digest)
+    }) {
+        lots.push(worker.lot().await);
+    }
+    let mut fetching = JoinSet::new();
+    for _ in 0..8 {
+        let mut client = WorkerServiceClient::with_interceptor(
+            server.channel.clone(),
+            server.bearer(Some(Role::Worker)),
+        );
+        let request = FetchBundleRequest { digest: digest.clone() };
+        fetching.spawn(async move {
+            let mut pieces = client.fetch_bundle(request).await.unwrap().into_inner();
+            let mut whole = Vec::new();
+            while let Some(piece) = pieces.message().await.unwrap() {
+                whole.extend(piece.bytes);
+            }
+            whole
+        });
+    }
+    for fetched in fetching.join_all().await {
+        assert!(fetched == bundle, "another bundle came");
+    }
+    server.stop().await;
+}
