@@ -44,6 +44,26 @@ def post(body, stream=None, more=""):
     stream.sendall((head(len(body), more) + body).encode())
     return receive(stream)
 
+def ask_and_read_to_the_end(body):
+    # As PHP and `cat </dev/tcp/…` do. The socket is left open, as by clients that leak.
+    version, more = {
+        "close": ("1.1", "Host: x\r\nConnection: close\r\n"),
+        "long": ("1.1", "Host: x\r\nConnection: close\r\n"),
+        "old": ("1.0", ""),
+        "shut": ("1.1", "Host: x\r\n"),
+    }[mode]
+    stream = connect()
+    start = "POST /tricks.php HTTP/%s\r\nContent-Length: %d\r\n%s\r\n"
+    stream.sendall((start % (version, len(body), more) + body).encode())
+    if mode == "shut":
+        stream.shutdown(socket.SHUT_WR)
+    got = b""
+    while True:
+        more = stream.recv(65536)
+        if not more:
+            return got.split(b"\r\n\r\n", 1)[1].decode()
+        got += more
+
 def cards(answer, hands={}):
     words = dict(line.split(": ", 1) for line in answer.splitlines())["states"].split()
     for table, state in enumerate(words):
@@ -69,6 +89,14 @@ if mode == "silent":
     time.sleep(1000)
 if mode == "exits":
     sys.exit(7)
+if mode in ("close", "old", "shut", "long"):
+    # What is too long is refused before all of it was read.
+    for bad in ["x" * 3000000] if mode == "long" else ["", "x", "token=%s&move=W0" % token]:
+        assert ask_and_read_to_the_end(bad).startswith("error: "), len(bad)
+    answer = ask_and_read_to_the_end("token=" + token)
+    while "result: " not in answer:
+        answer = ask_and_read_to_the_end("token=%s&move=%s" % (token, cards(answer)))
+    sys.exit(0)
 stream = connect()
 if mode == "garbage":
     while True:
@@ -232,6 +260,15 @@ fn clients_get_what_they_deserve() {
     ] {
         deserves(mode, forfeit, detail);
     }
+}
+
+#[test]
+fn clients_that_read_to_the_end_of_the_stream_are_served() {
+    thread::scope(|scope| {
+        for mode in ["close", "old", "shut", "long"] {
+            scope.spawn(move || deserves(mode, None, ""));
+        }
+    });
 }
 
 #[test]

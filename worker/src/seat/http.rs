@@ -20,6 +20,10 @@
 //! does one that comes while another is not answered, over another connection. The time of an
 //! answer runs from when it is asked for, which is when the answer before was written, to when a
 //! wait finds the last byte of the request readable. The first includes the start.
+//!
+//! The last answer of a connection is followed by the end of the stream, for clients that read up
+//! to it: where the client asks for that, where it will send nothing more, and at the end of the
+//! match.
 
 mod connection;
 mod request;
@@ -44,7 +48,8 @@ use request::{Refused, Request};
 /// What the bot calls itself by. Nobody else can reach the address.
 const TOKEN: &str = "player";
 
-/// How many connections a bot may have at a time.
+/// How many connections a bot may have at a time, besides as many that have had their last answer
+/// and are not closed by the bot.
 const MOST_CONNECTIONS: usize = 16;
 
 /// How much is read of a connection at once, in bytes.
@@ -275,15 +280,33 @@ impl Visit {
             let number = *number;
             self.hear(number);
         }
-        let waiting = self.stage;
-        let owed = |number| matches!(waiting, Stage::Waiting(owed) if owed.connection == number);
-        self.connections.retain(|(number, connection)| !connection.is_done() || owed(*number));
+        self.drop_finished();
         Ok(())
+    }
+
+    /// Closes the connections that serve no purpose any more, and of those whose client alone is
+    /// waited for all but the newest.
+    fn drop_finished(&mut self) {
+        let stage = self.stage;
+        let is_owed = |number| matches!(stage, Stage::Waiting(owed) if owed.connection == number);
+        self.connections.retain(|(number, connection)| !connection.is_done() || is_owed(*number));
+        let lingering = self.connections.len() - self.in_use();
+        let mut surplus = lingering.saturating_sub(MOST_CONNECTIONS);
+        self.connections.retain(|(_, connection)| {
+            let drops = surplus > 0 && connection.is_lingering();
+            surplus -= usize::from(drops);
+            !drops
+        });
+    }
+
+    /// How many connections have not had their last answer.
+    fn in_use(&self) -> usize {
+        self.connections.iter().filter(|(_, connection)| !connection.is_lingering()).count()
     }
 
     /// Lets connections in.
     fn admit(&mut self) -> Result<(), Fault> {
-        while self.connections.len() <= MOST_CONNECTIONS {
+        while self.in_use() <= MOST_CONNECTIONS {
             let Some(door) = &self.door else { break };
             match door.listener.accept() {
                 Ok((stream, _)) => {
@@ -369,6 +392,8 @@ impl Visit {
         }
         // What came behind the request was left until now.
         self.hear(number);
+        // A client that will send nothing more waits for the end of the stream.
+        self.drop_finished();
         Some(number)
     }
 
@@ -390,7 +415,7 @@ impl Visit {
 
     /// What of all that the bot does is too much, if anything.
     fn flood(&self) -> Option<String> {
-        if self.connections.len() > MOST_CONNECTIONS {
+        if self.in_use() > MOST_CONNECTIONS {
             return Some(format!("has more than {MOST_CONNECTIONS} connections at a time"));
         }
         let total = self.total;
@@ -474,7 +499,8 @@ impl Seat for HttpSeat {
 
     fn hang_up(&mut self) {
         if let Self::Running(visit) = self {
-            visit.connections.clear();
+            // A last answer may not be read yet: see [`Connection`].
+            visit.connections.retain(|(_, connection)| connection.is_lingering());
             visit.door = None;
         }
     }

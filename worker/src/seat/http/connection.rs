@@ -1,7 +1,7 @@
 //! One connection of a bot: bytes that came and are no request yet, and bytes that are still to go.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 use arbiter_proto::tricks::Format;
 
@@ -11,6 +11,10 @@ use super::request::{self, Parsed, Refused, Request};
 const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A connection. It never blocks.
+///
+/// After its last answer the client reads the end of the stream at once, but the socket stays until
+/// the client closes it too, and what still comes is thrown away. If it were closed with bytes
+/// unread the kernel would reset the connection, and the client could lose the answer.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
@@ -18,7 +22,8 @@ pub(super) struct Connection {
     outbox: Vec<u8>,
     /// Whether the client was told to go on with the body of this request.
     told_to_go_on: bool,
-    /// Nothing more is read, and it is closed as soon as everything was written.
+    /// The last answer was given: what comes is no request any more, and the client reads the end
+    /// of the stream as soon as everything was written.
     closing: bool,
     /// The other side will send nothing more, or is gone.
     ended: bool,
@@ -36,19 +41,19 @@ impl Connection {
         !self.outbox.is_empty()
     }
 
-    /// Whether anything can still come.
-    pub(super) fn is_open(&self) -> bool {
-        !self.ended && !self.closing
-    }
-
     /// Whether it is read from: not while its client leaves answers unread, or they would pile up.
     pub(super) fn is_listening(&self) -> bool {
-        self.is_open() && !self.is_writing()
+        !self.ended && !self.is_writing()
+    }
+
+    /// Whether the last answer was written, and only the client's end is waited for.
+    pub(super) fn is_lingering(&self) -> bool {
+        self.closing && !self.is_writing()
     }
 
     /// Whether it serves no purpose any more, unless an answer is owed to it.
     pub(super) fn is_done(&self) -> bool {
-        !self.is_open() && !self.is_writing()
+        self.ended && !self.is_writing()
     }
 
     /// How many bytes came that are no request yet.
@@ -56,13 +61,16 @@ impl Connection {
         self.inbox.len()
     }
 
-    /// Reads what is there now, into `buffer` first: how many bytes came.
+    /// Reads what is there now, into `buffer` first: how many bytes came. After the last answer
+    /// they are thrown away.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> usize {
         loop {
             match self.stream.read(buffer) {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
-                    self.inbox.extend_from_slice(&buffer[..count]);
+                    if !self.closing {
+                        self.inbox.extend_from_slice(&buffer[..count]);
+                    }
                     return count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -108,12 +116,18 @@ impl Connection {
         );
         self.outbox.extend_from_slice(head.as_bytes());
         self.outbox.extend_from_slice(body.as_bytes());
-        self.closing |= !keeps_alive;
+        if !keeps_alive {
+            self.closing = true;
+            self.inbox.clear();
+        }
         self.write();
     }
 
-    /// Writes what there is room for.
+    /// Writes what there is room for, and ends the stream behind the last answer.
     pub(super) fn write(&mut self) {
+        if self.outbox.is_empty() {
+            return;
+        }
         while !self.outbox.is_empty() {
             match self.stream.write(&self.outbox) {
                 Ok(count) => drop(self.outbox.drain(..count)),
@@ -121,6 +135,9 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.break_off(),
             }
+        }
+        if self.closing && self.stream.shutdown(Shutdown::Write).is_err() {
+            self.break_off();
         }
     }
 
