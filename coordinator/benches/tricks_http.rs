@@ -11,6 +11,7 @@ use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::tricks_http::{Mode, router_in};
+use arbiter_coordinator::web::serve_routes;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -38,7 +39,7 @@ fn main() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let pages = router_in(pool.clone(), clock, Guard::default(), Mode::Official);
-        tokio::spawn(async { axum::serve(listener, pages).await.expect("it serves") });
+        tokio::spawn(async { serve_routes(listener, pages).await.expect("it serves") });
         let players = players(&pool).await;
         for think in [THINK, Duration::ZERO] {
             println!("load of the machine {}", load());

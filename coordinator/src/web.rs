@@ -49,7 +49,7 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 use crate::metrics::count_request;
-use crate::rpc::Shared;
+use crate::rpc::{Changes, Shared};
 use crate::tricks_http;
 pub use live::stream;
 pub use page::framed;
@@ -77,6 +77,14 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
     let changes = shared.changes.clone();
     serve::serve(listener, routes(shared), changes).await
+}
+
+/// Serves other pages in the same way, with the same limits, until the future is dropped.
+///
+/// # Errors
+/// If the port fails.
+pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<()> {
+    serve::serve(listener, routes, Changes::default()).await
 }
 
 /// All pages.

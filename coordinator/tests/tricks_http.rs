@@ -5,7 +5,6 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arbiter_coordinator::access::guard::Guard;
@@ -13,6 +12,7 @@ use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::tricks::{self, Stored};
 use arbiter_coordinator::tricks_http::{Mode, router_in};
+use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
@@ -57,18 +57,17 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let pages = router_in(database.pool.clone(), Clock::given(clock), Guard::default(), mode);
-        let pages = pages.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = tokio::spawn(async { axum::serve(listener, pages).await.unwrap() });
+        let serving = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
         Self { address, serving }
     }
 
-    /// What comes back for these bytes until the server closes. If they are all that is to come,
-    /// and no whole request, the server is told so.
-    async fn raw(&self, bytes: &[u8], is_whole: bool) -> String {
+    /// What comes back for these bytes until the server closes. Unless the client stays, it ends
+    /// its side behind them.
+    async fn raw(&self, bytes: &[u8], stays: bool) -> String {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         // A server may have closed before it has read everything.
         drop(stream.write_all(bytes).await);
-        if !is_whole {
+        if !stays {
             drop(stream.shutdown().await);
         }
         let mut answer = Vec::new();
@@ -277,6 +276,26 @@ async fn offers_of_another_protocol_are_ignored() {
     // Two on one connection, the first of which is kept alive.
     let answer = server.raw((request("") + &request(", close")).as_bytes(), true).await;
     assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_ends_its_side_after_the_request_is_answered() {
+    let database = Database::new().await;
+    let secret = player(&database, "Ada").await;
+    let server = Server::start(&database, Mode::Official).await;
+    let body = format!("token={}&_games=1", typed(&secret));
+    let length = body.len();
+    for version in ["1.0", "1.1"] {
+        let request = format!(
+            "POST /tricks.php HTTP/{version}\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        // As `nc -N` and socat do.
+        let (status, answer) = split(&server.raw(request.as_bytes(), false).await);
+        assert!(status == 200 && answer.contains("scores: 0:0"), "HTTP/{version}: {answer}");
+    }
+    let broken_off = format!("POST /tricks.php HTTP/1.1\r\nContent-Length: 99\r\n\r\n{body}");
+    let (status, answer) = split(&server.raw(broken_off.as_bytes(), false).await);
+    assert!(status != 200, "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arbiter_coordinator::metrics::OPEN_METRICS;
+use arbiter_coordinator::web::serve_routes;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -20,7 +21,7 @@ pub(super) async fn serve(listener: TcpListener, sources: Sources) {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .with_state(sources);
-    if let Err(error) = axum::serve(listener, routes).await {
+    if let Err(error) = serve_routes(listener, routes).await {
         tracing::error!(%error, "figures are not served any more");
     }
 }

@@ -15,7 +15,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use arbiter_coordinator::web::dressed;
+use arbiter_coordinator::web::{dressed, serve_routes};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -55,7 +55,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
 ) -> io::Result<()> {
     let desk = Desk { house, root: format!("/{secret}").into() };
-    axum::serve(listener, routes(desk)).await
+    serve_routes(listener, routes(desk)).await
 }
 
 fn routes(desk: Desk) -> Router {

@@ -12,6 +12,11 @@
 //! There are only so many connections ([`crate::connections`]). A browser whose connection is ended
 //! to make room for another while it watches something comes back by itself.
 //!
+//! A client may end its side of the connection after its request, as `nc -N` and `socat` do, and
+//! still reads the answer. One that has gone away looks the same until something is written to it:
+//! an answer ends its connection at the latest, and a live stream says every 15 s that it is there
+//! (`live`), so that it ends with the second time.
+//!
 //! It speaks HTTP/1.1 and nothing else: what multiplexes is the business of a proxy.
 
 use std::convert::Infallible;
@@ -101,6 +106,7 @@ async fn attend(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
+        .half_close(true)
         .max_buf_size(LONGEST_HEAD)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream)), answer);
     let mut connection = std::pin::pin!(connection);
@@ -190,5 +196,119 @@ impl HttpBody for Arriving {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::routing::{get, post};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::JoinHandle;
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+
+    /// How often a stream says something.
+    const TICK: Duration = Duration::from_millis(10);
+
+    /// How many streams are being written.
+    static STREAMS: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts a stream until it is dropped.
+    struct Counted;
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            STREAMS.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// A stream without an end, that says something all the time.
+    async fn endless() -> Body {
+        STREAMS.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted;
+        let ticks = tokio_stream::iter(0..).then(|_: u64| tokio::time::sleep(TICK));
+        Body::from_stream(ticks.map(move |()| {
+            let _counted = &counted;
+            Ok::<_, Infallible>("tick\n")
+        }))
+    }
+
+    /// A server of pages for these tests; it stops when its task is aborted.
+    async fn start() -> (SocketAddr, JoinHandle<io::Result<()>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pages = Router::new()
+            .route("/echo", post(|body: String| async move { body }))
+            .route("/endless", get(endless));
+        (address, tokio::spawn(serve(listener, pages, Changes::default())))
+    }
+
+    /// A connection that has sent this.
+    async fn sent(address: SocketAddr, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// What comes until the end of the stream, which is soon.
+    async fn rest(mut stream: TcpStream) -> String {
+        let mut answer = Vec::new();
+        let reading = stream.read_to_end(&mut answer);
+        tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_client_that_ends_its_side_is_answered() {
+        let (address, serving) = start().await;
+        for request in [
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nword",
+            "POST /echo HTTP/1.0\r\nContent-Length: 4\r\n\r\nword",
+        ] {
+            let mut stream = sent(address, request).await;
+            stream.shutdown().await.unwrap();
+            let answer = rest(stream).await;
+            assert!(answer.contains(" 200 ") && answer.ends_with("\r\n\r\nword"), "{answer}");
+        }
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_within_a_request_is_not_waited_for() {
+        let (address, serving) = start().await;
+        for part in ["", "POST /ec", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nword"] {
+            let mut stream = sent(address, part).await;
+            stream.shutdown().await.unwrap();
+            let answer = rest(stream).await;
+            assert!(!answer.contains(" 200 "), "{answer}");
+        }
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_its_client() {
+        let (address, serving) = start().await;
+        let mut stream = sent(address, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        stream.shutdown().await.unwrap();
+        let mut read = vec![0; 4096];
+        let mut total = 0;
+        while total < read.len() {
+            let count = stream.read(&mut read).await.unwrap();
+            assert!(count > 0, "the stream goes on though nothing more will be asked");
+            total += count;
+        }
+        assert_eq!(STREAMS.load(Ordering::SeqCst), 1);
+        drop(stream);
+        let gone = async {
+            while STREAMS.load(Ordering::SeqCst) > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+        serving.abort();
     }
 }
