@@ -6,10 +6,12 @@
 mod support;
 
 use std::fs::{self, Permissions};
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use arbiter_coordinator::postgres::Durability;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -202,6 +204,13 @@ fn a_worker_is_let_in_by_its_token_alone() {
     let mut command = site.worker(&player, "spool");
     ends(command.args(["--drain", "soon"]), 2, &["--drain soon", "whole number and a unit"]);
 
+    let mut command = site.database.coordinator(free_address());
+    ends(
+        command.args(["--tricks-mode", "tset"]),
+        2,
+        &["--tricks-mode", "tset", "official", "test"],
+    );
+
     let pass = create("worker");
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
@@ -256,6 +265,30 @@ fn the_coordinator_outlives_its_worker() {
     up.wait_for("cup", 1);
     assert_eq!(up.json("ranking cup").len(), 3, "the leaderboard is whole");
     up.tell("tournament check cup");
+    up.close();
+}
+
+/// What a server answers to a request over a connection that the client half-closes behind it.
+fn answer(address: std::net::SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn tricks_is_served_in_test_mode_if_the_operator_says_so() {
+    let up = Up::start_with("ARBITER_TRICKS_MODE", "test");
+    let page = answer(up.http, "GET /tricks HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Test mode"), "{page}");
+    let body = format!("token={}&_games=2", up.token("player --name ada"));
+    let length = body.len();
+    let begin = format!("POST /tricks.php HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}");
+    let begun = answer(up.http, &begin);
+    assert!(begun.contains("scores: 0:0 0:0"), "{begun}");
     up.close();
 }
 

@@ -38,6 +38,7 @@ use crate::suspension::{Suspended, Suspensions};
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
+use crate::tricks_http::Mode;
 use crate::web;
 
 /// The oldest version of Postgres that our statements are tried with.
@@ -128,6 +129,8 @@ pub struct Coordinator {
     config: Config,
     /// Where pages are served, if they are.
     web: Option<TcpListener>,
+    /// Whether victories in tricks over HTTP count.
+    tricks_mode: Mode,
     /// Where the database is, for people.
     database: String,
 }
@@ -183,13 +186,20 @@ impl Coordinator {
             reporter,
             clock,
         };
-        Ok(Self { shared, allocator, collector, config, web: None, database })
+        let (web, tricks_mode) = (None, Mode::default());
+        Ok(Self { shared, allocator, collector, config, web, tricks_mode, database })
     }
 
     /// The same, but that it serves web pages too.
     #[must_use]
     pub fn with_web(self, listener: TcpListener) -> Self {
         Self { web: Some(listener), ..self }
+    }
+
+    /// The same with this mode of tricks over HTTP.
+    #[must_use]
+    pub fn with_tricks_mode(self, tricks_mode: Mode) -> Self {
+        Self { tricks_mode, ..self }
     }
 
     /// Whoever operates it looks at it so.
@@ -239,7 +249,7 @@ impl Coordinator {
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { shared, allocator, collector, config, web, .. } = self;
+        let Self { shared, allocator, collector, config, web, tricks_mode, .. } = self;
         let mut background = JoinSet::new();
         let (leaves, left) = oneshot::channel::<()>();
         let metrics = Arc::clone(shared.queue.metrics());
@@ -266,7 +276,7 @@ impl Coordinator {
         if let Some(listener) = web {
             let shared = shared.clone();
             pages.spawn(async move {
-                if let Err(error) = web::serve(shared, listener).await {
+                if let Err(error) = web::serve(shared, listener, tricks_mode).await {
                     tracing::error!(%error, "the web server failed");
                 }
             });

@@ -14,8 +14,8 @@
 //! there are processors, so that a request waits only for the thoughts of those before it.
 //!
 //! A request that says nothing sensible is answered with a line `error: …` and has changed nothing.
-//! Whoever finishes a session well enough gets a victory token (see `victory`), unless the game is in
-//! test mode; `GET /tricks` shows everybody's records.
+//! A session that ends well enough earns a victory token (see `victory`), unless the server is in
+//! [test mode](Mode::Test); `GET /tricks` shows everybody's records.
 
 mod limits;
 mod page;
@@ -24,7 +24,9 @@ mod player;
 mod session;
 mod victory;
 
+use std::fmt;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,6 +42,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use sqlx::{Error, PgPool};
+use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -70,14 +73,44 @@ pub enum Mode {
     /// They do.
     #[default]
     Official,
-    /// The game is being tried: nobody ever gets a victory token.
+    /// The game is being tried: no session earns a victory token.
     Test,
 }
 
-/// The pages of the game, official.
-pub fn router(shared: &Shared) -> Router {
+/// A text that is no [`Mode`].
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("`{0}` is no mode of tricks: write official, or test for no victory tokens")]
+pub struct ModeError(String);
+
+impl Mode {
+    /// The mode as it is written on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Official => "official",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ModeError;
+
+    fn from_str(text: &str) -> Result<Self, ModeError> {
+        let mut modes = [Self::Official, Self::Test].into_iter();
+        modes.find(|mode| mode.as_str() == text).ok_or_else(|| ModeError(text.to_owned()))
+    }
+}
+
+/// The pages of the game.
+pub fn router(shared: &Shared, mode: Mode) -> Router {
     let guard = shared.guard.clone();
-    router_in(shared.pool.clone(), shared.clock.clone(), guard, Mode::Official)
+    router_in(shared.pool.clone(), shared.clock.clone(), guard, mode)
 }
 
 /// The pages of the game on a database, in a mode; `guard` counts wrong tokens.

@@ -74,9 +74,13 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 ///
 /// # Errors
 /// If the port fails.
-pub async fn serve(shared: Shared, listener: TcpListener) -> io::Result<()> {
+pub async fn serve(
+    shared: Shared,
+    listener: TcpListener,
+    tricks_mode: tricks_http::Mode,
+) -> io::Result<()> {
     let changes = shared.changes.clone();
-    serve::serve(listener, routes(shared), changes).await
+    serve::serve(listener, routes(shared, tricks_mode), changes).await
 }
 
 /// Serves other pages in the same way, with the same limits, until the future is dropped.
@@ -88,8 +92,8 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 }
 
 /// All pages.
-fn routes(shared: Shared) -> Router {
-    let tricks = tricks_http::router(&shared);
+fn routes(shared: Shared, tricks_mode: tricks_http::Mode) -> Router {
+    let tricks = tricks_http::router(&shared, tricks_mode);
     let metrics = Arc::clone(shared.queue.metrics());
     Router::new()
         .route("/", get(tournament::list))

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::db::tricks::{self, Stored};
+use arbiter_coordinator::queue::Terms;
 use arbiter_coordinator::tricks_http::{Mode, router_in};
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config as Trials, TestRunner};
 use support::mind::Mind;
 use support::{Database, START};
 use time::{Duration, OffsetDateTime};
@@ -51,6 +53,28 @@ impl Drop for Server {
 impl Server {
     async fn start(database: &Database, mode: Mode) -> Self {
         Self::with(database, mode, clock).await
+    }
+
+    /// A whole coordinator, whose clock is the real one.
+    async fn whole(database: &Database, mode: Mode) -> Self {
+        let config = Config {
+            tls: None,
+            terms: Terms::USUAL,
+            connections: 8,
+            proxies: Vec::new(),
+            records: Records::default(),
+        };
+        let [grpc, web] = [
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        ];
+        let address = web.local_addr().unwrap().to_string();
+        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
+        let coordinator = coordinator.with_web(web).with_tricks_mode(mode);
+        let serving = tokio::spawn(async {
+            coordinator.run(grpc, std::future::pending()).await.unwrap();
+        });
+        Self { address, serving }
     }
 
     async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
@@ -349,8 +373,9 @@ async fn victories_are_proved_but_not_in_test_mode() {
         let secret = player(&database, name).await;
         let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
         let id = tricks::find(&database.pool, &hash, START, START).await.unwrap().unwrap().id;
-        tricks::begin(&database.pool, id, &nearly_won(seed), START).await.unwrap();
-        let server = Server::start(&database, mode).await;
+        let now = OffsetDateTime::now_utc();
+        tricks::begin(&database.pool, id, &nearly_won(seed), now).await.unwrap();
+        let server = Server::whole(&database, mode).await;
         let body = format!("token={}&move={}", typed(&secret), "x ".repeat(40));
         let (status, answer) = server.post(&body).await;
         assert_eq!((status, line(&answer, "result")), (200, vec!["38"]), "{answer}");
@@ -365,6 +390,7 @@ async fn victories_are_proved_but_not_in_test_mode() {
         }
         let (_, page) = server.get("/tricks").await;
         assert!(page.contains(&format!("<td>{name}</td><td>38</td><td>40</td>")), "{page}");
+        assert_eq!(page.contains("Test mode"), mode == Mode::Test, "{page}");
     }
 }
 
@@ -439,7 +465,7 @@ fn no_request_breaks_the_server_or_a_session() {
         (database, secret, server)
     });
     let before = runtime.block_on(stored(&database, &secret));
-    let config = Config { cases: 400, failure_persistence: None, ..Config::default() };
+    let config = Trials { cases: 400, failure_persistence: None, ..Trials::default() };
     let tried = TestRunner::new(config).run(&hostile(typed(&secret)), |(request, whole)| {
         let answer = runtime.block_on(server.raw(&request, whole));
         prop_assert!(!answer.starts_with("HTTP/1.1 5"), "{answer}");

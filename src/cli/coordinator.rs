@@ -9,6 +9,7 @@ use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records, Start
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::store::{Store, StoreError};
+use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Micros;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -46,6 +47,8 @@ pub(super) struct CoordinatorArgs {
     trust_proxy: Vec<Network>,
     #[command(flatten)]
     records: RecordArgs,
+    #[command(flatten)]
+    tricks: TricksArgs,
     /// Connections to the database at most, a third of them for pages and clients, beside three of
     /// its own: for leasing, for standing for leader, and now and then for clearing away.
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -128,6 +131,15 @@ impl RecordArgs {
     }
 }
 
+/// How tricks is served over HTTP.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TricksArgs {
+    /// What victories in tricks over HTTP (`/tricks.php`) are worth: official (35 or more earn a
+    /// victory token) or test (never one).
+    #[arg(long, value_name = "MODE", env = "ARBITER_TRICKS_MODE", default_value_t)]
+    pub(super) tricks_mode: Mode,
+}
+
 impl CoordinatorArgs {
     pub(super) fn run(self) -> Result<(), Failure> {
         logs::start();
@@ -147,7 +159,8 @@ impl CoordinatorArgs {
                 None => None,
             };
             let observing = self.observe.begin("arbiter-coordinator").await?;
-            let mut coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+            let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+            let mut coordinator = coordinator.with_tricks_mode(self.tricks.tricks_mode);
             if coordinator.has_no_tokens().await.map_err(unusable)? {
                 tell(
                     "there are no tokens yet, so nobody but readers may enter; make the first: \

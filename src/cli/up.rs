@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Micros;
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
-use super::coordinator::{LeaseArgs, RecordArgs};
+use super::coordinator::{LeaseArgs, RecordArgs, TricksArgs};
 use super::observe::ObserveArgs;
 use super::worker::default_slots;
 use super::{Failure, logs, signals, tell};
@@ -51,6 +52,8 @@ pub(super) struct Up {
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]
+    tricks: TricksArgs,
+    #[command(flatten)]
     observe: ObserveArgs,
 }
 
@@ -90,6 +93,7 @@ impl SlotArgs {
             slots: self.slots.map_or_else(default_slots, usize::from),
             policy,
             drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
+            tricks_mode: Mode::default(),
             otlp: None,
         })
     }
@@ -100,6 +104,7 @@ impl Up {
         logs::start();
         let (url, records) = (self.database_url.clone(), self.records.records()?);
         let mut plan = self.slots.plan(self.grpc, self.http, url, &self.leases, records)?;
+        plan.tricks_mode = self.tricks.tricks_mode;
         plan.otlp = self.observe.otlp().map(str::to_owned);
         if plan.policy == Policy::Auto {
             // Submitted bots run on the machine of the database.

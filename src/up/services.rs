@@ -9,6 +9,7 @@ use arbiter_coordinator::access::{Role, Secret};
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::tricks_http::Mode;
 use arbiter_worker::client::WorkerConfig;
 use arbiter_worker::connect::Access;
 use arbiter_worker::sandbox::Policy;
@@ -44,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) terms: Terms,
     /// What becomes of records.
     pub(crate) records: Records,
+    /// Whether victories in tricks over HTTP count.
+    pub(crate) tricks_mode: Mode,
     /// Matches at a time.
     pub(crate) slots: usize,
     /// How bots are isolated.
@@ -96,7 +99,7 @@ impl Services {
             records: plan.records.clone(),
         };
         let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
-        let coordinator = coordinator.with_web(web);
+        let coordinator = coordinator.with_web(web).with_tricks_mode(plan.tricks_mode);
         let admin = token(data, &coordinator, Role::Admin).await?;
         let pass = token(data, &coordinator, Role::Worker).await?;
         let access =

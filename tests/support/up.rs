@@ -31,6 +31,13 @@ impl Up {
         Self::run(arbiter(), slots, "off")
     }
 
+    /// Starts it with one slot, without walls for its bots, and with this in its environment.
+    pub(crate) fn start_with(name: &str, value: &str) -> Self {
+        let mut command = arbiter();
+        command.env(name, value);
+        Self::run(command, 1, "off")
+    }
+
     /// Starts it with one slot, with this sandbox and this directory for temporary files. What it
     /// frees goes back to the system at once, so that its memory shows what it keeps.
     pub(crate) fn start_in(sandbox: &str, temporary: &Path) -> Self {

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::House;
+use super::{House, Mode};
 use crate::db::tricks::{self, Record};
 use crate::queue::again;
 
@@ -18,7 +18,13 @@ const POLICY: &str =
 /// The leaderboard.
 pub(super) async fn records(State(house): State<House>) -> Response {
     match again(|| tricks::records(&house.pool)).await {
-        Ok(records) => page(StatusCode::OK, "Tricks against the house", &board(&records)),
+        Ok(records) => {
+            let shown = html! {
+                @if house.mode == Mode::Test { p { "Test mode: there are no victory tokens." } }
+                (board(&records))
+            };
+            page(StatusCode::OK, "Tricks against the house", &shown)
+        }
         Err(error) => failed(&error),
     }
 }
