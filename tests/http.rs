@@ -66,6 +66,7 @@ def ask_and_read_to_the_end(body):
 
 def cards(answer, hands={}):
     words = dict(line.split(": ", 1) for line in answer.splitlines())["states"].split()
+    assert mode != "naive" or "_" not in words, answer
     for table, state in enumerate(words):
         if state == "_" or state.endswith("."):
             continue
@@ -234,6 +235,18 @@ fn two_clients_do_not_wait_for_each_other() {
             lines.iter().map(|line| line["transcript"].clone()).collect()
         };
         assert_eq!(transcripts(&lines), transcripts(&again));
+    }
+}
+
+#[test]
+fn against_a_bot_of_lines_every_table_waits_for_the_client() {
+    let bots = Bots::new();
+    let naive = client(&bots, "naive");
+    for rival in [LOWEST, "bots/tricks/counter"] {
+        let lines = play(&bots, &["--set", "tables=20", "--games", "2"], [&naive, rival]);
+        for line in &lines {
+            assert_eq!(ends(line), [(None, ""); 2], "{line}");
+        }
     }
 }
 

@@ -103,6 +103,16 @@ pub enum Owes {
     Move,
 }
 
+/// When a bot is asked that plays at several tables at once, as in tricks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TurnPolicy {
+    /// As soon as one table waits for it.
+    #[default]
+    AnyTable,
+    /// Only when every table that is not over waits for it.
+    AllTables,
+}
+
 /// How long a bot may take for an answer, before the margin that clock rules add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {

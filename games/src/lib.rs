@@ -31,7 +31,7 @@ pub use bounds::{Bounds, Impossible, MatchScores, Range};
 pub use clock::{Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
 pub use game::{
     Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
-    View,
+    TurnPolicy, View,
 };
 pub use name::{BotName, BotNameError};
 pub use params::{GameName, Params, UnknownGame};
@@ -40,3 +40,7 @@ pub use seed::{Dice, Seed, SeedError};
 /// The version of the rules in this crate, written into each record. It grows when the same
 /// replies to the same seed would no longer give the same scores.
 pub const RULES_VERSION: &str = "1";
+
+/// The version of the rules in matches between a bot that is asked for all tables at once and one
+/// that is not ([`TurnPolicy`]). Under [`RULES_VERSION`] both were asked for any.
+pub const MIXED_TURNS_RULES_VERSION: &str = "2";

@@ -10,10 +10,10 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-use crate::game::{Game, StartError};
+use crate::game::{Game, StartError, TurnPolicy};
 use crate::name::BotName;
 use crate::seed::Seed;
-use crate::{bitwa, blackjack, gomoku, tricks, wojna};
+use crate::{MIXED_TURNS_RULES_VERSION, RULES_VERSION, bitwa, blackjack, gomoku, tricks, wojna};
 
 /// One of the five games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -172,6 +172,40 @@ impl Params {
             }
             Self::Gomoku(params) => Box::new(gomoku::Match::start(params, names, seed)),
         })
+    }
+
+    /// The same match where each seat is asked by its [`TurnPolicy`], seat 1 first, by a version of
+    /// the rules: one of [`Params::rules_version`], or [`RULES_VERSION`].
+    ///
+    /// # Errors
+    /// As [`Params::start`], and if this version is another.
+    pub fn start_by(
+        &self,
+        rules: &str,
+        names: &[BotName],
+        turns: &[TurnPolicy],
+        seed: Seed,
+    ) -> Result<Box<dyn Game>, StartError> {
+        match (self, turns) {
+            _ if rules == RULES_VERSION => self.start(names, seed),
+            (Self::Tricks(params), &[first, second]) if rules == self.rules_version(turns) => {
+                self.check_names(names)?;
+                Ok(Box::new(tricks::Match::start(params, seed).with_turn_policies([first, second])))
+            }
+            _ => {
+                let known = self.rules_version(turns);
+                let error = format!("rules version {rules}; this program knows {known}");
+                Err(StartError(error))
+            }
+        }
+    }
+
+    /// The version of the rules by which such seats play now.
+    pub fn rules_version(&self, turns: &[TurnPolicy]) -> &'static str {
+        match (self, turns) {
+            (Self::Tricks(_), [first, second]) if first != second => MIXED_TURNS_RULES_VERSION,
+            _ => RULES_VERSION,
+        }
     }
 
     fn check_names(&self, names: &[BotName]) -> Result<(), StartError> {

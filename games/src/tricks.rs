@@ -5,6 +5,11 @@
 //! asked once for all the tables that wait for it. A bad card loses its table, a bad line or a
 //! dead program all that is not over yet.
 //!
+//! A client of the HTTP form is written for a server whose player answers at once, so that every
+//! table which is not over waits for the client. Against another kind of bot it is served so too
+//! ([`TurnPolicy::AllTables`]): the opponent is asked for its tables until none waits for it. Two
+//! such clients cannot both be: each attacks first at half of the tables.
+//!
 //! [`Table`] has the rules of a table and the fragments in which players are told what happened;
 //! this module has the line protocol of two bots at many tables.
 //!
@@ -27,7 +32,7 @@ pub use table::{Player, TRICKS, Table, Trick};
 use crate::bounds::Bounds;
 use crate::clock::{Micros, some_time};
 use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, TurnPolicy, View,
 };
 use crate::quote::quote;
 use crate::seed::Seed;
@@ -129,6 +134,8 @@ impl From<TableCount> for u32 {
 #[derive(Clone, Debug)]
 pub struct Match {
     tables: Vec<Table>,
+    /// Who is asked only when every table that is not over waits for it.
+    asked_for_all: Option<Player>,
     move_limit: Micros,
     /// Who is asked, while a table waits for anybody.
     turn: Player,
@@ -146,9 +153,29 @@ impl Match {
         Self::at(tables.collect(), params.move_limit)
     }
 
+    /// The same match with each seat asked by its [`TurnPolicy`], seat 1 first. If both seats ask
+    /// for [`TurnPolicy::AllTables`], neither is served so.
+    #[must_use]
+    pub fn with_turn_policies(mut self, turns: [TurnPolicy; 2]) -> Self {
+        self.asked_for_all = match turns {
+            [TurnPolicy::AllTables, TurnPolicy::AnyTable] => Some(Player::First),
+            [TurnPolicy::AnyTable, TurnPolicy::AllTables] => Some(Player::Second),
+            _ => None,
+        };
+        self.turn_to(self.turn);
+        self
+    }
+
     /// A match at the given tables, which need not come in pairs.
     pub fn at(tables: Vec<Table>, move_limit: Micros) -> Self {
-        let mut game = Self { tables, move_limit, turn: Player::First, forfeit: None, told: 0 };
+        let mut game = Self {
+            tables,
+            asked_for_all: None,
+            move_limit,
+            turn: Player::First,
+            forfeit: None,
+            told: 0,
+        };
         game.turn_to(Player::First);
         game
     }
@@ -170,6 +197,7 @@ impl Match {
 
     /// Makes it a player's turn, or the other's if no table waits for that player.
     fn turn_to(&mut self, player: Player) {
+        let player = self.asked_for_all.map_or(player, Player::other);
         let waits = self.tables.iter().any(|table| table.turn() == Some(player));
         self.turn = if waits { player } else { player.other() };
     }

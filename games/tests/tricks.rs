@@ -8,7 +8,8 @@ use arbiter_games::tricks::{
     Card, DECK, Deal, Dealer, HAND, Match, Params, Player, Suit, TRICKS, Table,
 };
 use arbiter_games::{
-    Allowance, Forfeit, Game as _, GameName, Micros, Owes, Params as GameParams, Say, Seed, Step,
+    Allowance, Forfeit, Game as _, GameName, MIXED_TURNS_RULES_VERSION, Micros, Owes,
+    Params as GameParams, RULES_VERSION, Say, Seed, Step, TurnPolicy,
 };
 use dialogue::{follow, golden, names, scores};
 
@@ -172,6 +173,73 @@ fn tables_come_in_pairs_with_hands_and_first_attack_exchanged() {
     for pair in game.tables().chunks(2) {
         assert_eq!(pair[0].tricks(Player::First), pair[1].tricks(Player::Second));
     }
+}
+
+#[test]
+fn who_is_asked_for_all_tables_sees_none_that_waits() {
+    for client in Player::ALL {
+        let mut turns = [TurnPolicy::AnyTable; 2];
+        turns[client.index()] = TurnPolicy::AllTables;
+        let mut game = start(20, "all tables").with_turn_policies(turns);
+        let mut rival_waits = false;
+        loop {
+            let said = say(&mut game);
+            let player = Player::ALL[said.seat.index()];
+            let waits = line(&said.text, "states").contains(&"_");
+            assert!(player != client || !waits, "{}", said.text);
+            rival_waits |= waits;
+            if said.owes == Owes::Nothing {
+                break;
+            }
+            game.heard(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
+        }
+        assert!(rival_waits && game.is_over(), "the rival is told of tables that wait");
+    }
+}
+
+#[test]
+fn two_of_the_same_turns_are_asked_alike() {
+    let played = |turns| {
+        let mut game = start(20, "alike").with_turn_policies(turns);
+        let mut said = Vec::new();
+        loop {
+            let next = say(&mut game);
+            let player = Player::ALL[next.seat.index()];
+            said.push(next.clone());
+            if next.owes == Owes::Nothing {
+                return said;
+            }
+            game.heard(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
+        }
+    };
+    let any = played([TurnPolicy::AnyTable; 2]);
+    assert_eq!(any, played([TurnPolicy::AllTables; 2]));
+    assert_ne!(any, played([TurnPolicy::AnyTable, TurnPolicy::AllTables]));
+}
+
+#[test]
+fn the_version_of_the_rules_tells_how_bots_are_asked() {
+    let params = GameParams::official(GameName::Tricks);
+    let (names, seed) = (names(2), Seed::of_text("version"));
+    let first_seat = |rules, turns: [TurnPolicy; 2]| {
+        let mut game = params.start_by(rules, &names, &turns, seed).map_err(|e| e.to_string())?;
+        match game.step() {
+            Step::Say(say) => Ok::<_, String>(say.seat.number()),
+            step => panic!("{step:?}"),
+        }
+    };
+    let mixed = [TurnPolicy::AllTables, TurnPolicy::AnyTable];
+    assert_eq!(params.rules_version(&mixed), MIXED_TURNS_RULES_VERSION);
+    assert_eq!(first_seat(MIXED_TURNS_RULES_VERSION, mixed), Ok(2));
+    assert_eq!(first_seat(RULES_VERSION, mixed), Ok(1), "as it was recorded before");
+    for alike in [[TurnPolicy::AnyTable; 2], [TurnPolicy::AllTables; 2]] {
+        assert_eq!(params.rules_version(&alike), RULES_VERSION);
+        assert_eq!(first_seat(RULES_VERSION, alike), Ok(1));
+        let error = first_seat(MIXED_TURNS_RULES_VERSION, alike).unwrap_err();
+        assert_eq!(error, "rules version 2; this program knows 1");
+    }
+    let gomoku = GameParams::official(GameName::Gomoku);
+    assert_eq!(gomoku.rules_version(&mixed), RULES_VERSION);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How bots are spoken to.
 
-use arbiter_games::GameName;
+use arbiter_games::{GameName, TurnPolicy};
 use serde::{Deserialize, Serialize};
 
 /// How a bot is spoken to.
@@ -21,6 +21,14 @@ impl Protocol {
         match game {
             GameName::Blackjack => Self::Exec,
             GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
+        }
+    }
+
+    /// When a bot is asked that speaks it.
+    pub fn turn_policy(self) -> TurnPolicy {
+        match self {
+            Self::Http => TurnPolicy::AllTables,
+            Self::Stdio | Self::Exec => TurnPolicy::AnyTable,
         }
     }
 

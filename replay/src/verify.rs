@@ -6,9 +6,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use arbiter_games::{
-    ClockRules, Forfeit, Game, Micros, Owes, RULES_VERSION, Say, Seat, Spent, Standing, Step,
-};
+use arbiter_games::{ClockRules, Forfeit, Game, Micros, Owes, Say, Seat, Spent, Standing, Step};
 use arbiter_proto::protocol::Protocol;
 use thiserror::Error;
 
@@ -127,9 +125,10 @@ pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Veri
         return Err(lines.difference("http is spoken at tricks alone"));
     }
     let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
+    let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
     let mut game = header
         .params
-        .start(&names, header.seed)
+        .start_by(&header.rules, &names, &turns, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
     let starting_up = header.seats.iter().map(|seat| seat.protocol != Protocol::Exec).collect();
     follower.begin(&header, game.as_ref());
@@ -159,11 +158,6 @@ fn header<R: BufRead>(lines: &mut Lines<R>) -> Result<Header, Difference> {
         let version = header.record;
         return Err(lines
             .difference(format!("record format {version}; this program knows {RECORD_VERSION}")));
-    }
-    if header.rules != RULES_VERSION {
-        let version = &header.rules;
-        return Err(lines
-            .difference(format!("rules version {version}; this program knows {RULES_VERSION}")));
     }
     Ok(header)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, GameName, Micros, Params, RULES_VERSION, Seat as Place,
-    Seed, Spent, Standing,
+    BotName, ClockRules, Forfeit, Game, GameName, Micros, Params, Seat as Place, Seed, Spent,
+    Standing, TurnPolicy,
 };
 
 use crate::bot::{Bot, Contestant, Protocol};
@@ -162,9 +162,11 @@ impl Match {
         stop: &Arc<Stop>,
     ) -> Result<Outcome, Fault> {
         let names: Vec<_> = self.entrants.iter().map(|entrant| entrant.name.clone()).collect();
+        let turns = self.turn_policies();
+        let rules = self.params.rules_version(&turns);
         let game = self
             .params
-            .start(&names, self.seed)
+            .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
         let mut game = company.follow(game);
         let record = self.record.clone();
@@ -193,6 +195,12 @@ impl Match {
         Ok(Outcome { starts, margin, ..outcome })
     }
 
+    /// When each bot is asked, seat 1 first.
+    fn turn_policies(&self) -> Vec<TurnPolicy> {
+        let game = self.params.game();
+        self.entrants.iter().map(|entrant| entrant.protocol(game).turn_policy()).collect()
+    }
+
     fn header(&self, sandbox: Level) -> Header {
         let game = self.params.game();
         let seats = self.entrants.iter().map(|entrant| SeatLine {
@@ -203,7 +211,7 @@ impl Match {
         Header {
             record: RECORD_VERSION,
             game,
-            rules: RULES_VERSION.to_owned(),
+            rules: self.params.rules_version(&self.turn_policies()).to_owned(),
             params: self.params.clone(),
             seed: self.seed,
             clock: self.clock,

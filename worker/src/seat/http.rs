@@ -9,12 +9,12 @@
 //! next request are the bot's reply. So the bot is always owed exactly one answer while others are
 //! asked, and owes exactly one request while it is.
 //!
-//! An answer comes as soon as *some* table waits for the bot; tables that do not show `_`, as they
-//! do to bots of lines, and take anything for a card. If a request were answered when *all* tables
-//! wait for the client, two clients would wait for each other for ever: in a match every deal is
-//! played twice with the first attack exchanged, so that at the start half the tables wait for
-//! either. This way each table moves as soon as its own player has spoken, whatever the others do,
-//! and a seat needs to know neither rules nor its rival.
+//! When the bot is asked, and so when a request is answered, is for the game to say: against a bot
+//! of lines when every table that is not over waits for the client, as at the house's server
+//! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Between two clients it is as soon as
+//! *some* table waits, and tables that do not show `_`: in a match every deal is played twice with
+//! the first attack exchanged, so that at the start half the tables wait for either, and both would
+//! wait for each other for ever. A seat needs to know neither rules nor its rival.
 //!
 //! A request that means nothing is answered with a line `error: …` and costs nothing but time; so
 //! does one that comes while another is not answered, over another connection. The time of an
