@@ -3,7 +3,7 @@
 //! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) puts three stones, seat
 //! 2 (B) answers them, and it is settled who plays black; in the game phase they put one stone
 //! each in turn, black first, until there is a row or the board is full. A bot that forfeits has
-//! lost at once. The end is told to both, also to the loser.
+//! lost at once. The end is told to both, also to the loser unless its program is gone.
 //!
 //! Source: the challenge "KotH: Gomoku (Five in a row)", whose sections are quoted by their
 //! titles.
@@ -152,7 +152,7 @@ pub enum Phase {
 struct Ending {
     /// Who has won, if it is not a tie.
     winner: Option<Seat>,
-    /// How many seats have been told.
+    /// So many seats have been told, unless they are gone.
     told: usize,
 }
 
@@ -259,12 +259,26 @@ impl Match {
         }
     }
 
+    /// Whether a seat's program is gone: it is not told how the match has ended.
+    fn is_gone(&self, seat: Seat) -> bool {
+        self.forfeit == Some((seat, Forfeit::Gone))
+    }
+
+    /// How the end of the match is told, if it is over.
+    pub fn exit(&self) -> Option<String> {
+        self.ending.map(|ending| self.exit_line(ending.winner))
+    }
+
+    fn exit_line(&self, winner: Option<Seat>) -> String {
+        let name = winner.map_or("TIE", |winner| self.names[winner.index()].as_str());
+        format!("EXIT {name}")
+    }
+
     /// Tells a seat how the match has ended.
     fn farewell(&self, seat: Seat, winner: Option<Seat>) -> Say {
-        let name = winner.map_or("TIE", |winner| self.names[winner.index()].as_str());
         Say {
             seat,
-            text: format!("EXIT {name}"),
+            text: self.exit_line(winner),
             owes: Owes::Nothing,
             allowance: Allowance::Move(Micros::ZERO),
             tells_time: false,
@@ -358,9 +372,10 @@ impl Game for Match {
         let Some(Ending { winner, told }) = self.ending else {
             return Step::Say(self.prompt());
         };
-        if told < SEATS {
-            self.ending = Some(Ending { winner, told: told + 1 });
-            return Step::Say(self.farewell(Seat::from_index(told), winner));
+        let mut untold = Seat::all(SEATS).skip(told).filter(|seat| !self.is_gone(*seat));
+        if let Some(seat) = untold.next() {
+            self.ending = Some(Ending { winner, told: seat.index() + 1 });
+            return Step::Say(self.farewell(seat, winner));
         }
         Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
     }

@@ -6,7 +6,9 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use arbiter_games::{ClockRules, Forfeit, Game, Micros, Owes, Say, Seat, Spent, Standing, Step};
+use arbiter_games::{
+    ClockRules, Forfeit, Game, Micros, Owes, Say, Seat, Spent, Standing, Step, View,
+};
 use arbiter_proto::protocol::Protocol;
 use thiserror::Error;
 
@@ -119,7 +121,7 @@ pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
 /// # Errors
 /// The first difference; what the follower has seen until then is right.
 pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Verified, Difference> {
-    let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new() };
+    let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
     let header = header(&mut lines)?;
     if !header.seats.iter().all(|seat| seat.protocol.is_spoken_at(header.params.game())) {
         return Err(lines.difference("http is spoken at tricks alone"));
@@ -139,6 +141,7 @@ pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Veri
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
+        exit_to_gone: None,
     };
     let standings = replay.play(game.as_mut())?;
     let transcript = replay.transcript.hash();
@@ -167,6 +170,8 @@ struct Lines<R> {
     record: R,
     number: usize,
     seal: blake3::Hasher,
+    /// The next line, if it was looked at already.
+    next: Option<String>,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -174,9 +179,21 @@ impl<R: BufRead> Lines<R> {
         Difference::Line { line: self.number, what: what.into() }
     }
 
+    /// The next line without its newline, which stays the next one.
+    fn peek(&mut self) -> Result<&str, Difference> {
+        let next = match self.next.take() {
+            Some(text) => text,
+            None => self.unsealed_text()?,
+        };
+        Ok(self.next.insert(next))
+    }
+
     /// The next line without its newline; it goes into the seal.
     fn next_text(&mut self) -> Result<String, Difference> {
-        let text = self.unsealed_text()?;
+        let text = match self.next.take() {
+            Some(text) => text,
+            None => self.unsealed_text()?,
+        };
         self.seal.update(text.as_bytes()).update(b"\n");
         Ok(text)
     }
@@ -220,6 +237,8 @@ struct Replay<'a, R, F> {
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
+    /// The program of gomoku that is gone, and what only records of earlier versions say to it.
+    exit_to_gone: Option<(Seat, String)>,
 }
 
 impl<R: BufRead, F: Follower> Replay<'_, R, F> {
@@ -240,13 +259,32 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
                     Line::Noted { time, note: found } if found == note => self.at(time)?,
                     found => return Err(self.unlike(&format!("{note:?}"), &found)),
                 },
-                Step::Over(standings) => return Ok(standings),
+                Step::Over(standings) => {
+                    self.skip_exit_to_gone()?;
+                    return Ok(standings);
+                }
             }
+        }
+    }
+
+    /// Passes over the end of a game of gomoku as it was said to a program that was gone: earlier
+    /// versions did so, and nothing followed from it.
+    fn skip_exit_to_gone(&mut self) -> Result<(), Difference> {
+        let Some((gone, exit)) = &self.exit_to_gone else { return Ok(()) };
+        match Line::parse(self.lines.peek()?) {
+            Some(Line::Sent { time, seat, text }) if seat == *gone && text == *exit => {
+                self.exit_to_gone = None;
+                self.lines.next_text()?;
+                self.transcript.sent(seat, &text);
+                self.at(time)
+            }
+            _ => Ok(()),
         }
     }
 
     /// Finds what the rules say in the record, and tells them the answer found there.
     fn say(&mut self, game: &mut dyn Game, say: &Say) -> Result<(), Difference> {
+        self.skip_exit_to_gone()?;
         match self.lines.next()? {
             Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
                 self.at(time)?;
@@ -327,6 +365,9 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         self.transcript.forfeited(say.seat, forfeit);
         if let Err(illegal) = game.heard(Err(forfeit), cost) {
             return Err(self.lines.difference(illegal.to_string()));
+        }
+        if let (Forfeit::Gone, View::Gomoku(gomoku)) = (forfeit, game.view()) {
+            self.exit_to_gone = gomoku.exit().map(|exit| (say.seat, exit));
         }
         let scene = Scene::Forfeited { say, forfeit, spent, cost, detail };
         self.follower.follow(self.time, scene, game);

@@ -4,8 +4,8 @@
 
 mod support;
 
-use arbiter_games::{Forfeit, GameName, Micros, Params, Score, Seat, Seed};
-use arbiter_replay::{Step, Steps, steps, verify};
+use arbiter_games::{Forfeit, GameName, Micros, Params, Score, Seat, Seed, Standing};
+use arbiter_replay::{Header, Line, Step, Steps, Transcript, Writer, steps, verify};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, answer, names, params, play, transcript};
 
@@ -204,4 +204,38 @@ fn clocks_and_forfeits_stand_beside_the_picture() {
     let html = html(&steps, step);
     assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "a bot's words are no markup: {html}");
     assert!(html.contains("0.002 s"), "{html}");
+}
+
+/// The record with this line before the last one, and with the hashes of what it now says.
+fn with_line(record: &[u8], more: Line, standings: &[Standing]) -> Vec<u8> {
+    let text = std::str::from_utf8(record).unwrap();
+    let mut lines = text.lines();
+    let header: Header = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let (mut writer, mut transcript) =
+        (Writer::new(Vec::new(), &header).unwrap(), Transcript::default());
+    for line in lines.filter_map(Line::parse).chain([more]) {
+        match &line {
+            Line::Sent { seat, text, .. } => transcript.sent(*seat, text),
+            Line::Replied { seat, reply, .. } => transcript.replied(*seat, reply),
+            Line::Forfeited { seat, forfeit, .. } => transcript.forfeited(*seat, *forfeit),
+            Line::Noted { .. } | Line::Stderr { .. } => {}
+        }
+        writer.line(&line).unwrap();
+    }
+    writer.finish(standings, transcript.hash()).unwrap()
+}
+
+#[test]
+fn records_that_say_the_end_to_a_program_that_is_gone_are_still_right() {
+    let (record, standings) = transcript("gomoku-gone.txt", "");
+    assert!(!String::from_utf8(record.clone()).unwrap().contains("\"seat\":2,\"send\":\"EXIT"));
+    assert_eq!(verify(&record[..]).unwrap().standings, standings);
+    let exit = |seat, text: &str| {
+        let (time, text) = (Micros(1_000_000), text.to_owned());
+        with_line(&record, Line::Sent { time, seat: Seat::from_index(seat), text }, &standings)
+    };
+    assert_eq!(verify(&exit(1, "EXIT alpha")[..]).unwrap().standings, standings);
+    for (seat, text) in [(0, "EXIT alpha"), (1, "EXIT beta"), (1, "EXIT TIE")] {
+        assert!(verify(&exit(seat, text)[..]).is_err(), "seat index {seat}: {text}");
+    }
 }

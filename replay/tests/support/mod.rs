@@ -108,7 +108,8 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("games/tests/transcripts").join(file)).unwrap();
     let opening = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();
-    let (game, json) = opening("game ").split_once(' ').unwrap();
+    let named = opening("game ");
+    let (game, json) = named.split_once(' ').unwrap_or((named, "{}"));
     let params = params(game.parse().unwrap(), json);
     let names: Vec<BotName> = opening("names ").split(' ').map(|n| n.parse().unwrap()).collect();
     let mut answers = text.lines().filter_map(|line| {
