@@ -28,11 +28,12 @@ pub use order::{Order, Sign};
 
 use crate::bank::Bank;
 use crate::bounds::Bounds;
-use crate::clock::{Micros, some_time};
+use crate::clock::Micros;
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
 };
 use crate::gtp;
+use crate::parameter::some_time;
 
 /// How many bots play.
 const SEATS: usize = 2;

@@ -115,20 +115,6 @@ where
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// Reads a span for the parameter `key` that leaves a bot some time; `example` is one that does.
-pub(crate) fn some_time<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    key: &str,
-    example: &str,
-) -> Result<Micros, D::Error> {
-    let time = Micros::deserialize(deserializer)?;
-    if time > Micros::ZERO {
-        return Ok(time);
-    }
-    let cause = format!("{key} cannot be {time}: a bot needs some time, as in {example}");
-    Err(D::Error::custom(cause))
-}
-
 /// Which clock is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

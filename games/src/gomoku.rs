@@ -16,17 +16,19 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
 
 use crate::bounds::Bounds;
-use crate::clock::{Micros, some_time};
+use crate::clock::Micros;
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
 };
 use crate::name::BotName;
+use crate::parameter::{Accepts, some_time, whole_number};
 use crate::seed::Seed;
 use syntax::Swap;
 
@@ -93,8 +95,8 @@ fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::E
 }
 
 /// The number of the first prompt of the game phase; the source's example fits both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "i64", into = "u32")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "u32")]
 pub enum FirstNumber {
     /// Prompts are counted from 0.
     #[default]
@@ -105,7 +107,7 @@ pub enum FirstNumber {
 
 /// A number that prompts are not counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("first_number cannot be {0}: prompts are counted from 0 or from 1")]
+#[error("first_number cannot be {0}: prompts are counted from 0 or from 1, as in 0")]
 pub struct FirstNumberError(i64);
 
 impl TryFrom<i64> for FirstNumber {
@@ -117,6 +119,14 @@ impl TryFrom<i64> for FirstNumber {
             1 => Ok(Self::One),
             _ => Err(FirstNumberError(number)),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for FirstNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = "0 or 1, as in 0";
+        let number = whole_number(deserializer, Accepts { key: "first_number", values })?;
+        number.try_into().map_err(D::Error::custom)
     }
 }
 

@@ -21,6 +21,7 @@ mod game;
 pub mod gomoku;
 mod gtp;
 mod name;
+mod parameter;
 mod params;
 mod quote;
 mod seed;

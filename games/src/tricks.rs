@@ -23,6 +23,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
@@ -30,10 +31,11 @@ pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
 pub use table::{Player, TRICKS, Table, Trick};
 
 use crate::bounds::Bounds;
-use crate::clock::{Micros, some_time};
+use crate::clock::Micros;
 use crate::game::{
     Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, TurnPolicy, View,
 };
+use crate::parameter::{Accepts, some_time, whole_number};
 use crate::quote::quote;
 use crate::seed::Seed;
 
@@ -102,15 +104,15 @@ fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::E
 }
 
 /// A number of tables: even, for they come in pairs, from 2 to 200.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "i64", into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "u32")]
 pub struct TableCount(u32);
 
 /// A number that is no [`TableCount`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "tables cannot be {0}: each deal is played at two tables, with the hands exchanged, so it \
-    takes an even number from 2 to {MOST_TABLES}"
+    takes an even number from 2 to {MOST_TABLES}, as in 100"
 )]
 pub struct TableCountError(i64);
 
@@ -121,6 +123,14 @@ impl TryFrom<i64> for TableCount {
         let fits = |count: &u32| (2..=MOST_TABLES).contains(count) && count.is_multiple_of(2);
         let count = u32::try_from(number).ok().filter(fits);
         count.map(Self).ok_or(TableCountError(number))
+    }
+}
+
+impl<'de> Deserialize<'de> for TableCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = "an even number from 2 to 200, as in 100";
+        let number = whole_number(deserializer, Accepts { key: "tables", values })?;
+        number.try_into().map_err(D::Error::custom)
     }
 }
 
@@ -195,7 +205,8 @@ impl Match {
         self.tables.iter().all(|table| table.turn().is_none())
     }
 
-    /// Makes it a player's turn, or the other's if no table waits for that player.
+    /// Makes it a player's turn, or the other's if no table waits for that player. Before a player
+    /// who is asked for all tables comes the other.
     fn turn_to(&mut self, player: Player) {
         let player = self.asked_for_all.map_or(player, Player::other);
         let waits = self.tables.iter().any(|table| table.turn() == Some(player));

@@ -489,13 +489,16 @@ fn meaningless_parameters_are_refused() {
     for (json, error) in [
         (r#"{"baord": "pole"}"#, "unknown field `baord`"),
         (r#"{"board": "nowhere"}"#, "there is no board \"nowhere\""),
-        (r#"{"board": 8}"#, "invalid type"),
+        (r#"{"board": 8}"#, "board cannot be 8: write the name of a board or its text, as in pole"),
         (r#"{"rounds": 0}"#, "rounds cannot be 0: 1 to 1000000 are allowed"),
         (r#"{"rounds": 1000001}"#, "rounds cannot be 1000001: 1 to 1000000 are allowed"),
-        (r#"{"rounds": -1}"#, "invalid value: integer `-1`"),
+        (r#"{"rounds": -1}"#, "rounds cannot be -1: 1 to 1000000 are allowed"),
         (r#"{"bank": "0ms"}"#, "bank cannot be 0ms: a bot needs some time, as in 3min"),
-        (r#"{"bank": "-3min"}"#, "`-3min` is not a duration"),
-        (r#"{"bank": 180}"#, "invalid type"),
+        (
+            r#"{"bank": "-3min"}"#,
+            "bank cannot be `-3min`: write a whole number and a unit, as in 3min",
+        ),
+        (r#"{"bank": 180}"#, "bank cannot be 180: write a whole number and a unit, as in 3min"),
     ] {
         let found = serde_json::from_str::<Params>(json).unwrap_err().to_string();
         assert!(found.starts_with(error), "{json}: {found}");

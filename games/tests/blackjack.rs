@@ -292,7 +292,10 @@ fn what_means_nothing_is_refused() {
         (r#"{"chips": 1000000000000000001}"#, "`1000000000000000001` is not"),
         (r#"{"bad_answers": 18446744073709551615}"#, "`18446744073709551615` is not"),
         (r#"{"move_limit": "0s"}"#, "move_limit cannot be 0ms: a bot needs some time, as in 2s"),
-        (r#"{"move_limit": "soon"}"#, "`soon` is not a duration"),
+        (
+            r#"{"move_limit": "soon"}"#,
+            "move_limit cannot be `soon`: write a whole number and a unit, as in 2s",
+        ),
     ] {
         assert!(error(json).contains(reason), "{json}: {}", error(json));
     }

@@ -294,7 +294,10 @@ fn parameters() {
         (r#"{"first_number": 2}"#, "first_number cannot be 2: prompts are counted from 0 or"),
         (r#"{"first_number": -1}"#, "first_number cannot be -1"),
         (r#"{"move_limit": "0ms"}"#, "move_limit cannot be 0ms: a bot needs some time"),
-        (r#"{"move_limit": "soon"}"#, "`soon` is not a duration"),
+        (
+            r#"{"move_limit": "soon"}"#,
+            "move_limit cannot be `soon`: write a whole number and a unit, as in",
+        ),
     ] {
         let error = params(json).unwrap_err().to_string();
         assert!(error.contains(complaint), "{json}: {error}");

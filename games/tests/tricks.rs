@@ -400,9 +400,12 @@ fn parameters_that_mean_nothing_are_refused() {
         (r#"{"tables": 202}"#, "tables cannot be 202"),
         (r#"{"tables": -2}"#, "tables cannot be -2"),
         (r#"{"tables": 4294967298}"#, "tables cannot be 4294967298"),
-        (r#"{"tables": "many"}"#, "invalid type"),
+        (r#"{"tables": "many"}"#, "tables cannot be `many`: write an even number from 2 to 200"),
         (r#"{"move_limit": "0ms"}"#, "move_limit cannot be 0ms: a bot needs some time"),
-        (r#"{"move_limit": "soon"}"#, "`soon` is not a duration"),
+        (
+            r#"{"move_limit": "soon"}"#,
+            "move_limit cannot be `soon`: write a whole number and a unit, as in 2s",
+        ),
     ] {
         let error = serde_json::from_str::<Params>(json).unwrap_err().to_string();
         assert!(error.contains(reason), "{json}: {error}");

@@ -31,7 +31,7 @@ pub(crate) fn params(game: GameName, settings: &[String], bots: usize) -> Result
         table.insert("seats".to_owned(), Value::Integer(i64::try_from(bots).unwrap_or(4)));
     }
     Params::read(game, Value::Table(table)).map_err(|error| {
-        let cause = error.to_string().trim().replace('\n', " ");
+        let cause = error.message().replace('\n', " ");
         let known: Vec<_> = game.parameters().iter().map(|(name, _)| *name).collect();
         Failure::usage(format!(
             "--set: {game}: {cause}; its parameters are {} (see arbiter play --help)",

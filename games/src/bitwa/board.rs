@@ -10,11 +10,13 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::game::Seat;
 use crate::gtp::{plain_number, quote};
+use crate::parameter::{self, Accepts};
 
 /// How many columns or rows a board may have.
 const SIDE: RangeInclusive<u32> = 1..=100;
@@ -141,10 +143,17 @@ pub struct Board {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BoardError {
     /// A single word that names no board.
-    #[error("there is no board {word}; the boards are {list}", word = quote(.0), list = names())]
+    #[error(
+        "there is no board {word}; the boards are {list}, as in pole",
+        word = quote(.0),
+        list = names()
+    )]
     Unknown(String),
     /// The text ends before a number.
-    #[error("the board's number of {0} is missing: columns, rows, rounds and strength come first")]
+    #[error(
+        "the board's number of {0} is missing: columns, rows, rounds and strength come first; or \
+        write the name of a board, as in pole"
+    )]
     Missing(&'static str),
     /// A number that is none, or out of its limits.
     #[error("the board's number of {name} is {}: {least} to {most} are allowed", quote(.word))]
@@ -339,29 +348,39 @@ impl Serialize for Board {
 
 impl<'de> Deserialize<'de> for Board {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::clock::text(deserializer)
+        let values = "the name of a board or its text, as in pole";
+        parameter::text(deserializer, Accepts { key: "board", values })
     }
 }
 
 /// How many rounds a game lasts at most, in place of what its board says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "u32")]
 pub struct Rounds(u32);
 
 /// A number of rounds that no game has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "rounds cannot be {0}: {least} to {most} are allowed",
+    "rounds cannot be {0}: {least} to {most} are allowed, as in 100",
     least = ROUNDS.start(),
     most = ROUNDS.end()
 )]
-pub struct RoundsError(pub u32);
+pub struct RoundsError(pub i64);
 
-impl TryFrom<u32> for Rounds {
+impl TryFrom<i64> for Rounds {
     type Error = RoundsError;
 
-    fn try_from(rounds: u32) -> Result<Self, RoundsError> {
-        if ROUNDS.contains(&rounds) { Ok(Self(rounds)) } else { Err(RoundsError(rounds)) }
+    fn try_from(rounds: i64) -> Result<Self, RoundsError> {
+        let allowed = u32::try_from(rounds).ok().filter(|rounds| ROUNDS.contains(rounds));
+        allowed.map(Self).ok_or(RoundsError(rounds))
+    }
+}
+
+impl<'de> Deserialize<'de> for Rounds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = "a whole number from 1 to 1000000, as in 100";
+        let number = parameter::whole_number(deserializer, Accepts { key: "rounds", values })?;
+        number.try_into().map_err(D::Error::custom)
     }
 }
 

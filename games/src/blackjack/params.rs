@@ -12,8 +12,9 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::clock::{Micros, some_time};
+use crate::clock::Micros;
 use crate::game::StartError;
+use crate::parameter::{Accepts, some_time, whole_number};
 
 /// How many bots a table has.
 pub const SEATS: RangeInclusive<usize> = 1..=4;
@@ -41,12 +42,16 @@ pub const PARAMETERS: &[(&str, &str)] = &[
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     /// How many rounds an episode has. A match is one round, whatever is written here.
+    #[serde(deserialize_with = "rounds")]
     pub rounds: Count<1000>,
     /// How many hands a round has ("A round").
+    #[serde(deserialize_with = "hands")]
     pub hands: Count<100>,
     /// What each bot starts with, in chips.
+    #[serde(deserialize_with = "chips")]
     pub chips: PerSeat,
     /// How many bad answers each bot has given earlier in the episode.
+    #[serde(deserialize_with = "bad_answers")]
     pub bad_answers: PerSeat,
     /// The time for a decision.
     #[serde(deserialize_with = "move_limit")]
@@ -70,9 +75,38 @@ fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::E
     some_time(deserializer, "move_limit", "2s")
 }
 
+fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Count<1000>, D::Error> {
+    let values = "a whole number from 1 to 1000, as in 1";
+    count(deserializer, Accepts { key: "rounds", values })
+}
+
+fn hands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Count<100>, D::Error> {
+    let values = "a whole number from 1 to 100, as in 5";
+    count(deserializer, Accepts { key: "hands", values })
+}
+
+/// Reads a number from 1 to `MOST`.
+fn count<'de, D: Deserializer<'de>, const MOST: u32>(
+    deserializer: D,
+    accepts: Accepts,
+) -> Result<Count<MOST>, D::Error> {
+    let number = whole_number(deserializer, accepts)?;
+    let Accepts { key, values } = accepts;
+    Count::try_from(number)
+        .map_err(|error| D::Error::custom(format!("{key}: {error}; write {values}")))
+}
+
+fn chips<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerSeat, D::Error> {
+    deserializer.deserialize_any(PerSeatVisitor("chips"))
+}
+
+fn bad_answers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerSeat, D::Error> {
+    deserializer.deserialize_any(PerSeatVisitor("bad_answers"))
+}
+
 /// A number from 1 to `MOST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "i64", into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "u32")]
 pub struct Count<const MOST: u32>(u32);
 
 /// A number that is no [`Count`].
@@ -204,40 +238,50 @@ impl Serialize for PerSeat {
     }
 }
 
-impl<'de> Deserialize<'de> for PerSeat {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PerSeatVisitor)
+/// Reads a number, a list of numbers, or either as text, for the parameter of this name.
+struct PerSeatVisitor(&'static str);
+
+impl PerSeatVisitor {
+    /// The error for numbers that mean nothing.
+    fn refuse<E: serde::de::Error>(&self, error: &PerSeatError) -> E {
+        E::custom(format!("{}: {error}", self.0))
     }
 }
-
-/// Reads a number, a list of numbers, or either as text.
-struct PerSeatVisitor;
 
 impl<'de> Visitor<'de> for PerSeatVisitor {
     type Value = PerSeat;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number, or one for each seat as in [120, 0, 305] or \"120,0,305\"")
+        let key = self.0;
+        write!(f, "a whole number, or one for each seat, in {key}, as in 120,0,305")
     }
 
     fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<PerSeat, E> {
-        PerSeat::try_from(number).map_err(E::custom)
+        PerSeat::try_from(number).map_err(|error| self.refuse(&error))
     }
 
     fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<PerSeat, E> {
         let number = i64::try_from(number).map_err(|_| PerSeatError(number.to_string()));
-        number.and_then(PerSeat::try_from).map_err(E::custom)
+        number.and_then(PerSeat::try_from).map_err(|error| self.refuse(&error))
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PerSeat, E> {
-        text.parse().map_err(E::custom)
+        text.parse().map_err(|error| self.refuse(&error))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<PerSeat, A::Error> {
         let mut numbers = Vec::new();
-        while let Some(number) = list.next_element()? {
-            numbers.push(number);
+        loop {
+            match list.next_element() {
+                Ok(Some(number)) => numbers.push(number),
+                Ok(None) => break,
+                Err(error) => {
+                    let cause =
+                        format!("{}: {error}; write whole numbers, as in 120,0,305", self.0);
+                    return Err(A::Error::custom(cause));
+                }
+            }
         }
-        PerSeat::try_from(numbers).map_err(A::Error::custom)
+        PerSeat::try_from(numbers).map_err(|error| self.refuse(&error))
     }
 }

@@ -8,6 +8,8 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use crate::parameter::{self, Accepts};
+
 /// The length of the board's side, in squares.
 pub const SIDE: u8 = 15;
 /// How many squares the board has.
@@ -62,7 +64,7 @@ pub enum Overline {
 
 /// A text that is no rule for overlines.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`")]
+#[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`, as in wins")]
 pub struct OverlineError(String);
 
 impl FromStr for Overline {
@@ -79,7 +81,8 @@ impl FromStr for Overline {
 
 impl<'de> Deserialize<'de> for Overline {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::clock::text(deserializer)
+        let values = "`wins` or `ignored` for rows of more than five, as in wins";
+        parameter::text(deserializer, Accepts { key: "overline", values })
     }
 }
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::bank::Bank;
 use crate::clock::Micros;
 use crate::game::Allowance;
+use crate::parameter::{self, Accepts};
 
 /// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
 /// first `M` moves, and `t` more for each further `m` moves.
@@ -77,7 +78,9 @@ impl Serialize for TimeSettings {
 
 impl<'de> Deserialize<'de> for TimeSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::clock::text(deserializer)
+        let values = "a text T/M/t/m, T ms for the first M moves and t ms for each m moves more, \
+                      as in 30000/1000/3000/100";
+        parameter::text(deserializer, Accepts { key: "clock", values })
     }
 }
 

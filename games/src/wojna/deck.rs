@@ -9,6 +9,8 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use crate::parameter::{self, Accepts};
+
 /// A card; the higher number wins.
 pub type Card = u16;
 
@@ -125,6 +127,8 @@ impl Serialize for Deck {
 
 impl<'de> Deserialize<'de> for Deck {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::clock::text(deserializer)
+        let values = "a text of cards v or ranges a-b, with *n for n of each, separated by commas, \
+                      as in 1-13*8";
+        parameter::text(deserializer, Accepts { key: "deck", values })
     }
 }

@@ -2,12 +2,13 @@
 
 use core::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use super::auction::MOST_SEATS;
 use super::clock::TimeSettings;
 use super::deck::Deck;
+use crate::parameter::{Accepts, whole_number};
 
 /// The most deals a match may have.
 const MOST_DEALS: u32 = 10_000;
@@ -42,10 +43,22 @@ pub struct Params {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
+    #[serde(deserialize_with = "deals")]
     deals: i64,
     deck: Deck,
     clock: TimeSettings,
+    #[serde(deserialize_with = "seats")]
     seats: i64,
+}
+
+fn deals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let values = "a whole number from 1 to 10000, as in 40";
+    whole_number(deserializer, Accepts { key: "deals", values })
+}
+
+fn seats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let values = "a whole number from 2 to 4, as in 4";
+    whole_number(deserializer, Accepts { key: "seats", values })
 }
 
 impl Default for Written {
@@ -58,13 +71,13 @@ impl Default for Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParamsError {
     /// There cannot be so many deals.
-    #[error("deals cannot be {0}: a match has 1 to {MOST_DEALS} deals")]
+    #[error("deals cannot be {0}: a match has 1 to {MOST_DEALS} deals, as in 40")]
     Deals(i64),
     /// There cannot be so many seats.
-    #[error("seats cannot be {0}: a table has 2 to {MOST_SEATS} seats")]
+    #[error("seats cannot be {0}: a table has 2 to {MOST_SEATS} seats, as in 4")]
     Seats(i64),
     /// Some seat would be dealt no card.
-    #[error("deck cannot have {cards} cards: {seats} seats need at least one each")]
+    #[error("deck cannot have {cards} cards: {seats} seats need at least one each, as in 1-13*8")]
     TooFewCards {
         /// How many cards the deck has.
         cards: usize,

@@ -1,0 +1,79 @@
+//! Parameters as organisers and players write them: a value that is refused is answered with its
+//! key, with what the key accepts, and with an example that is accepted.
+
+use arbiter_games::{GameName, Params};
+use serde_json::{Value, json};
+
+/// Reads the parameters of a game with this one.
+fn read(game: GameName, key: &str, value: Value) -> Result<Params, String> {
+    let value = Value::Object([(key.to_owned(), value)].into_iter().collect());
+    Params::read(game, value).map_err(|error| error.to_string())
+}
+
+/// The last example of a message.
+fn example(message: &str) -> Option<&str> {
+    let (_, example) = message.rsplit_once("as in ")?;
+    example.split([';', ',']).next()
+}
+
+#[test]
+fn every_refusal_names_the_key_and_gives_an_example() {
+    let mut refusals = 0;
+    for game in GameName::ALL {
+        for (key, _) in game.parameters() {
+            for value in [
+                json!(5),
+                json!(-7),
+                json!(1.5),
+                json!(true),
+                json!("nonsense"),
+                json!(""),
+                json!("5"),
+                json!("0ms"),
+                json!([]),
+                json!(["x"]),
+                json!({"a": 1}),
+                json!(u64::MAX),
+            ] {
+                let Err(message) = read(game, key, value.clone()) else { continue };
+                refusals += 1;
+                assert!(message.contains(key), "{game} {key} = {value}: {message}");
+                let example = example(&message).unwrap_or_else(|| {
+                    panic!("{game} {key} = {value} is refused without an example: {message}")
+                });
+                let number = example.parse::<i64>().map(Value::from);
+                let written = number.unwrap_or_else(|_| example.trim_matches('"').into());
+                let accepted = read(game, key, written);
+                assert!(accepted.is_ok(), "{game} {key}: {example} of {message}: {accepted:?}");
+            }
+        }
+    }
+    assert!(refusals > 150, "{refusals} values were refused");
+}
+
+#[test]
+fn a_number_in_the_place_of_a_text_is_told_how_to_write_it() {
+    for (game, key, due) in [
+        (
+            GameName::Wojna,
+            "deck",
+            "deck cannot be 5: write a text of cards v or ranges a-b, with *n for n of each, \
+             separated by commas, as in 1-13*8",
+        ),
+        (
+            GameName::Wojna,
+            "clock",
+            "clock cannot be 5: write a text T/M/t/m, T ms for the first M moves and t ms for each \
+             m moves more, as in 30000/1000/3000/100",
+        ),
+        (
+            GameName::Gomoku,
+            "move_limit",
+            "move_limit cannot be 5: write a whole number and a unit, as in 500ms",
+        ),
+    ] {
+        assert_eq!(read(game, key, json!(5)).unwrap_err(), due);
+    }
+    let deals = "deals cannot be `abc`: write a whole number from 1 to 10000, as in 40";
+    assert_eq!(read(GameName::Wojna, "deals", json!("abc")).unwrap_err(), deals);
+}
