@@ -163,28 +163,18 @@ impl Foursomes {
     /// What is promised. Where pairs cannot all meet equally often, none is more than one meeting
     /// off from ⌊x⌋ or ⌈x⌉.
     pub fn claim(&self) -> Claim {
-        let meetings = match self.beyond() {
-            None => self.meetings..=self.meetings,
-            Some((floor, ceiling)) => {
-                (self.meetings + floor).saturating_sub(1)..=self.meetings + ceiling + 1
-            }
+        let (least, most) = match self.rest {
+            0 => (0, 0),
+            rest => rest::bounds(self.bots, rest).into_inner(),
         };
         Claim {
             matches: self.matches(),
-            meetings,
+            meetings: self.meetings + least..=self.meetings + most,
             kin_meetings: None,
             match_spread: Some(u32::from(self.rest > 0)),
             seat_spread: Some(1),
             side_spread: None,
         }
-    }
-
-    /// How often pairs meet on average beyond whole designs, rounded down and up.
-    fn beyond(&self) -> Option<(u32, u32)> {
-        let bots = self.bots as u64;
-        let (pairs, met) = (bots * (bots - 1) / 2, PAIRS * self.rest);
-        let small = |times| u32::try_from(times).expect("less often than in a design");
-        (self.rest > 0).then(|| (small(met / pairs), small(met.div_ceil(pairs))))
     }
 
     /// What comes after a source that gives no more.

@@ -141,6 +141,31 @@ fn budgets_of_all_sizes_keep_their_promises() {
     }
 }
 
+/// Of some seeds the first search for tables leaves a pair that is off by two.
+#[test]
+fn no_pair_of_a_budget_is_off_by_two() {
+    for (bots, count, text) in [
+        (6, 5, "t82"),
+        (6, 10, "t99"),
+        (9, 5, "t83"),
+        (9, 5, "t122"),
+        (9, 6, "t95"),
+        (10, 7, "t250"),
+        (11, 9, "t98"),
+        (201, 10_043, "t0"),
+        (238, 4700, "t0"),
+    ] {
+        prove(bots, games(count), text);
+    }
+    for bots in 4..=10 {
+        for count in 1..plan(bots, Extent::Least, "").matches() {
+            for text in ["one", "two"] {
+                prove(bots, games(count), text);
+            }
+        }
+    }
+}
+
 #[test]
 fn budgets_are_even_where_that_is_known_to_be_possible() {
     // Half as many meetings as pairs, and between whole numbers.

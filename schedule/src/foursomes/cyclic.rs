@@ -9,9 +9,12 @@
 //! seat 1 stand side by side, then those in seat 2, and so on. They take 4T places in a row, so
 //! that nobody has two matches more than another.
 
-use arbiter_games::{Dice, Seed};
+use core::ops::RangeInclusive;
+
+use arbiter_games::Dice;
 
 use super::design::Seating;
+use super::meetings::PAIRS;
 use super::{SEATS, Table};
 use crate::Bot;
 
@@ -41,16 +44,54 @@ pub(super) struct Cyclic {
 
 impl Cyclic {
     /// `count` tables for so many bots.
-    pub(super) fn new(bots: usize, count: usize, seed: Seed) -> Self {
-        let mut dice = seed.dice(0);
+    pub(super) fn new(bots: usize, count: usize, dice: &mut Dice) -> Self {
         let mut circle: Vec<_> = (0..=Bot::MAX).take(bots).collect();
         dice.shuffle(&mut circle);
         let (turns, rest) = (count / bots, count % bots);
         let mut distances = Distances::new(bots);
-        let rest = place_rest(rest, &mut distances, &mut dice);
-        let mut turned: Vec<_> = (0..turns).map(|_| distances.table(&mut dice)).collect();
-        distances.improve(&mut turned, &mut dice);
+        let rest = place_rest(rest, &mut distances, dice);
+        let mut turned: Vec<_> = (0..turns).map(|_| distances.table(dice)).collect();
+        distances.improve(&mut turned, dice);
         Self { circle, turned, rest, next: 0 }
+    }
+
+    /// Whether every pair meets so often: O(n log n), as pairs at the same distance meet equally
+    /// often at the turned tables.
+    pub(super) fn is_within(&self, bounds: &RangeInclusive<u32>) -> bool {
+        let bots = self.circle.len();
+        let mut distances = Distances::new(bots);
+        for table in &self.turned {
+            for (one, other) in PAIRS {
+                distances.add(distances.between(table[one], table[other]));
+            }
+        }
+        // The pairs that meet at other tables, by their distances.
+        let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+        for table in &self.rest {
+            let pair = |(one, other): (usize, usize)| {
+                let (one, other) = (table[one], table[other]);
+                (distances.between(one, other), one.min(other), one.max(other))
+            };
+            pairs.extend(PAIRS.map(pair));
+        }
+        pairs.sort_unstable();
+        if pairs.first().is_some_and(|(distance, ..)| *distance == 0) {
+            // A bot would meet itself.
+            return false;
+        }
+        let mut pairs = pairs.chunk_by(|one, other| one == other).peekable();
+        (1..distances.met.len()).all(|distance| {
+            let turned = u32::from(distances.met[distance]);
+            let mut without = bots / usize::from(distances.step(distance));
+            let (mut fewest, mut most) = (u32::MAX, 0);
+            while let Some(pair) = pairs.next_if(|pair| pair[0].0 == distance) {
+                let times = u32::try_from(pair.len()).expect("a pair meets at few of them");
+                (fewest, most) = (fewest.min(times), most.max(times));
+                without -= 1;
+            }
+            let fewest = if without > 0 { 0 } else { fewest };
+            bounds.contains(&(turned + fewest)) && bounds.contains(&(turned + most))
+        })
     }
 
     /// All tables at once.
@@ -240,7 +281,7 @@ fn place_rest(count: usize, distances: &mut Distances, dice: &mut Dice) -> Vec<[
 
 /// For each two seats the distances that occur between them.
 fn distances_of(tables: &[[usize; SEATS]], distances: &Distances) -> [Vec<usize>; 6] {
-    [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)].map(|(one, other)| {
+    PAIRS.map(|(one, other)| {
         let mut found = Vec::new();
         for table in tables {
             let distance = distances.between(table[one], table[other]);

@@ -32,7 +32,7 @@ pub(super) struct Meetings {
 }
 
 /// The pairs of a table.
-const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+pub(super) const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
 
 impl Meetings {
     /// Nobody of so many bots has met, nobody must, and everybody may.
