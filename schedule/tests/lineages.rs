@@ -22,6 +22,7 @@ fn games(count: u64) -> Schedule {
 /// A plan that grows step by step, as editions do.
 struct Growing {
     schedule: Schedule,
+    seed: Seed,
     lineage: Lineage,
     /// For each place, if owners are kept apart.
     owners: Vec<Option<Owner>>,
@@ -29,7 +30,12 @@ struct Growing {
 
 impl Growing {
     fn new(schedule: Schedule, bots: usize) -> Self {
-        Self { schedule, lineage: Lineage::new(bots), owners: Vec::new() }
+        Self {
+            schedule,
+            seed: Seed::of_text("growing"),
+            lineage: Lineage::new(bots),
+            owners: Vec::new(),
+        }
     }
 
     /// Each owner has so many bots, in the order of their coming.
@@ -45,12 +51,12 @@ impl Growing {
             owner: self.owners.get(usize::from(place)).copied().flatten(),
         });
         let members: Vec<_> = members.collect();
-        self.schedule.grow(&self.lineage, &members, Seed::of_text("growing")).unwrap()
+        self.schedule.grow(&self.lineage, &members, self.seed).unwrap()
     }
 
     fn both(&self) -> (Field, Matches) {
         let field = self.field();
-        let plan = self.schedule.plan_for(&field, Seed::of_text("growing")).unwrap();
+        let plan = self.schedule.plan_for(&field, self.seed).unwrap();
         let Plan::Matches(matches) = plan else { panic!("foursomes are listed") };
         (field, matches)
     }
@@ -96,6 +102,16 @@ fn meetings(certificate: &Certificate) -> (u32, u32) {
 fn spread(certificate: &Certificate) -> Option<(u32, u32)> {
     let (least, most) = (certificate.meetings.first()?, certificate.meetings.last()?);
     Some((least.0, most.0))
+}
+
+/// The same bots at each table, whatever their seats.
+fn companies(tables: &[Table]) -> Vec<Table> {
+    let sorted = tables.iter().map(|table| {
+        let mut table = *table;
+        table.sort_unstable();
+        table
+    });
+    sorted.collect()
 }
 
 /// How many tables there are of each kind.
@@ -195,6 +211,28 @@ fn ten_may_come_one_after_another() {
     }
 }
 
+/// Where bots come and go several times, new tables alone do not keep everybody's seats even.
+#[test]
+fn seats_stay_within_three() {
+    for bots in [8, 14, 20, 26, 27, 33, 34, 38, 39, 50] {
+        for number in 0..3 {
+            let mut growing = Growing::new(LEAST, bots);
+            growing.seed = Seed::of_text(&format!("seats {number}"));
+            let mut dice = growing.seed.dice(bots as u64);
+            for _ in 0..6 {
+                let change = match dice.below(6) {
+                    0..3 => Change::Join,
+                    3..5 => Change::Leave(dice.index(100)),
+                    _ => Change::Swap(dice.index(100)),
+                };
+                apply(&mut growing, least_meetings(bots).unwrap(), change);
+                let counted = growing.prove();
+                assert!(counted.seat_spread <= 3, "{bots} bots, seed {number}: {counted}");
+            }
+        }
+    }
+}
+
 #[test]
 fn owners_are_kept_apart() {
     for (bots, each, matches) in [
@@ -289,20 +327,28 @@ proptest! {
         for change in changes {
             let before = growing.tables();
             apply(&mut growing, times, change);
-            let after = multiset(&growing.tables());
+            let tables = growing.tables();
+            let (after, beside) = (multiset(&tables), multiset(&companies(&tables)));
             prop_assert_eq!(&after, &multiset(&growing.tables()));
             let present = growing.lineage.present();
             let stays = |table: &&Table| table.iter().all(|bot| present.contains(bot));
             let stayed: Vec<_> = before.iter().filter(stays).copied().collect();
-            for (table, count) in multiset(&stayed) {
-                prop_assert!(after.get(&table).is_some_and(|found| *found >= count));
+            for (company, count) in multiset(&companies(&stayed)) {
+                prop_assert!(beside.get(&company).is_some_and(|found| *found >= count));
             }
+            // At a few of them bots change seats, if their seats would be too uneven.
+            let reseated = multiset(&stayed).into_iter().map(|(table, count)| {
+                count.saturating_sub(after.get(&table).copied().unwrap_or(0))
+            });
+            let reseated: usize = reseated.sum();
+            prop_assert!(10 * reseated <= stayed.len(), "{reseated} of {}", stayed.len());
             let counted = growing.prove();
             let Some((least, most)) = spread(&counted) else {
                 prop_assert!(owned.is_some_and(|each| each >= present.len()), "{counted}");
                 continue;
             };
             prop_assert!(least >= times, "{counted}");
+            prop_assert!(counted.seat_spread <= 3, "{counted}");
             // Few bots cannot avoid one another, nor can those of a few large owners.
             if present.len() >= 16 && owned.is_none() {
                 let pairs: u64 = counted.meetings.iter().map(|(_, pairs)| pairs).sum();

@@ -13,6 +13,9 @@
 //! - *Somebody leaves.* The tables with it go. At each the three others lose a meeting; where they
 //!   now meet less often than they must, tables are added at which they meet again (`mend`).
 //! - *One comes as another leaves.* The newcomer takes the tables over: nothing else changes.
+//! - *Seats.* New tables are seated so that each bot has each seat about equally often. Where the
+//!   seats of a bot would differ by more than 3 times, bots of a few tables change seats: of new
+//!   tables, or else of tables that were added before.
 //! - *Owners are kept apart.* Tables of the base with two bots of one owner go, and the others of
 //!   them meet at added tables in the same way. The design's numbers are given out so that few
 //!   tables are concerned ([`kin`]).
@@ -249,6 +252,7 @@ impl Growth {
         if !step.left.is_empty() {
             self.recount();
         }
+        self.news = 0;
         let stayed = self.added.len();
         let inherited = self.times[first..].iter().flatten().map(|times| u64::from(*times));
         let inherited: u64 = inherited.sum();
@@ -258,7 +262,7 @@ impl Growth {
         for _ in heirs..step.joined {
             self.join();
         }
-        self.news = inherited + (self.added.len() - stayed) as u64;
+        self.news += inherited + (self.added.len() - stayed) as u64;
     }
 
     /// Gives somebody new the next place.
@@ -364,14 +368,20 @@ impl Growth {
         free.min_by_key(|bot| (price(bot), games[usize::from(*bot)])).expect("there are four")
     }
 
-    /// Takes up new tables, whose meetings are counted, after they are improved.
+    /// Takes up new tables, whose meetings are counted, after they are improved. Where they leave the
+    /// seats of a bot too uneven, tables that were added before are reseated, too.
     fn add(&mut self, mut tables: Vec<Table>, fixed: usize, dice: &mut Dice) {
         spread::improve(&mut tables, &mut self.meetings, fixed, Effort::SMALL, dice);
         seats::settle(&mut tables, &self.times);
         for (seat, bot) in tables.iter().flat_map(|table| table.iter().enumerate()) {
             self.times[usize::from(*bot)][seat] += 1;
         }
+        seats::limit_spread(&mut tables, &mut self.times);
+        let stayed = self.added.clone();
         self.added.append(&mut tables);
+        seats::limit_spread(&mut self.added, &mut self.times);
+        let reseated = stayed.iter().zip(&self.added).filter(|(before, now)| before != now);
+        self.news += reseated.count() as u64;
     }
 }
 

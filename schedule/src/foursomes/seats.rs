@@ -9,6 +9,10 @@
 //! rings. Going along these and putting places into the one half and the other in turn parts all
 //! couples (an Euler split; de Werra, "Equitable colorations of graphs", 1971).
 
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::meetings::PAIRS;
 use super::{SEATS, Table};
 
 /// No place: the end of a path.
@@ -116,6 +120,96 @@ pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
             break;
         }
     }
+}
+
+/// By how much the numbers of times that a bot is in each seat may differ where a plan has grown.
+const MOST_SPREAD: u32 = 3;
+
+/// Reseats tables until the seats of every bot differ by at most [`MOST_SPREAD`], or these tables
+/// allow no more. `times` is how often each bot is in each seat, at these tables and at all others.
+/// Nobody changes tables, and if no bot's seats differ by more, nothing changes.
+///
+/// A bot that is in one seat too often takes another at one table, so the bot that was there must
+/// move. If that makes its seats too uneven, it moves back at another table, whose bot must move
+/// then, and so on. The shortest such chain is found by breadth-first search. Each chain lowers the
+/// sum of what all bots have in excess, so this ends.
+pub(super) fn limit_spread(tables: &mut [Table], times: &mut [[u32; SEATS]]) {
+    if times.iter().all(|times| excess(times) == 0) {
+        return;
+    }
+    let mut tables_of = vec![Vec::new(); times.len()];
+    for (number, table) in tables.iter().enumerate() {
+        for bot in table {
+            tables_of[usize::from(*bot)].push(number);
+        }
+    }
+    loop {
+        let uneven = (0..times.len()).filter(|bot| !tables_of[*bot].is_empty());
+        let moves = uneven.flat_map(|bot| moves(&times[bot]).into_iter().map(move |to| (bot, to)));
+        let mut chains = moves.filter_map(|(bot, seats)| {
+            chain(tables, times, &tables_of, bot, seats).map(|chain| (seats, chain))
+        });
+        let Some(((from, to), chain)) = chains.next() else { break };
+        for number in chain {
+            let table = &mut tables[number];
+            count(times, *table, |times| times - 1);
+            table.swap(from, to);
+            count(times, *table, |times| times + 1);
+        }
+    }
+}
+
+/// By how much the seats of a bot differ more than they may, added over all pairs of seats.
+fn excess(times: &[u32; SEATS]) -> u32 {
+    let pairs = PAIRS.into_iter().map(|(one, other)| times[one].abs_diff(times[other]));
+    pairs.map(|apart| apart.saturating_sub(MOST_SPREAD)).sum()
+}
+
+/// From which seats to which others a bot should move, the most needed first.
+fn moves(times: &[u32; SEATS]) -> Vec<(usize, usize)> {
+    let pairs = PAIRS.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+    let mut pairs: Vec<_> =
+        pairs.filter(|(from, to)| times[*from] > times[*to] + MOST_SPREAD).collect();
+    pairs.sort_by_key(|(from, to)| Reverse(times[*from] - times[*to]));
+    pairs
+}
+
+/// The tables at which two seats are exchanged, so that `bot` moves from the one to the other once
+/// and only the last bot of the chain moves back.
+fn chain(
+    tables: &[Table],
+    times: &[[u32; SEATS]],
+    tables_of: &[Vec<usize>],
+    bot: usize,
+    (from, to): (usize, usize),
+) -> Option<Vec<usize>> {
+    let mut reached: BTreeMap<usize, Option<(usize, usize)>> = BTreeMap::from([(bot, None)]);
+    let mut queue = VecDeque::from([bot]);
+    while let Some(next) = queue.pop_front() {
+        for number in &tables_of[next] {
+            let table = &tables[*number];
+            let other = usize::from(table[to]);
+            if usize::from(table[from]) != next || reached.contains_key(&other) {
+                continue;
+            }
+            reached.insert(other, Some((next, *number)));
+            let mut after = times[other];
+            after[from] += 1;
+            after[to] -= 1;
+            if excess(&after) > excess(&times[other]) {
+                queue.push_back(other);
+                continue;
+            }
+            let mut chain = Vec::new();
+            let mut end = other;
+            while let Some((before, number)) = reached[&end] {
+                chain.push(number);
+                end = before;
+            }
+            return Some(chain);
+        }
+    }
+    None
 }
 
 fn count(times: &mut [[u32; SEATS]], table: Table, change: impl Fn(u32) -> u32) {
