@@ -231,8 +231,9 @@ pub struct Counter {
     bots: usize,
     seats: usize,
     matches: u64,
-    /// How often each pair meets; in matches of two, how often with the one bot first.
-    met: Counts,
+    /// How often each pair meets; in matches of two, how often with the one bot first. `None` if
+    /// meetings are not counted.
+    met: Option<Counts>,
     /// How often bot b is in seat s, at `b · seats + s`.
     seated: Vec<u32>,
     /// Whose the bots are; empty if that makes no difference.
@@ -242,10 +243,22 @@ pub struct Counter {
 impl Counter {
     /// Begins to count matches of so many seats.
     pub fn new(bots: usize, seats: usize) -> Self {
-        let pairs = if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 };
+        let met = Some(Counts::new(numbers(bots, seats)));
+        Self { met, ..Self::without_meetings(bots, seats) }
+    }
+
+    /// The same without counting who meets whom: O(n) memory. The certificate then says nothing of
+    /// meetings, of owners and of the sides of pairs, and proves no claim about them.
+    pub fn without_meetings(bots: usize, seats: usize) -> Self {
         let seated = vec![0; bots * seats];
-        let met = Counts::new(pairs);
-        Self { bots, seats, matches: 0, met, seated, owners: Vec::new() }
+        Self { bots, seats, matches: 0, met: None, seated, owners: Vec::new() }
+    }
+
+    /// How many bytes of memory [`Counter::new`] takes to count meetings if a pair meets at most
+    /// `most` times.
+    pub fn bytes(bots: usize, seats: usize, most: u32) -> usize {
+        let each = if most > u8::MAX.into() { size_of::<u32>() } else { size_of::<u8>() };
+        numbers(bots, seats).saturating_mul(each)
     }
 
     /// The same between bots of these owners, none of whom should meet another of the same owner;
@@ -278,7 +291,9 @@ impl Counter {
                     (2, ..) => other * self.bots + bot,
                     (_, high, low) => high * (high - 1) / 2 + low,
                 };
-                self.met.raise(pair);
+                if let Some(met) = &mut self.met {
+                    met.raise(pair);
+                }
             }
         }
         Ok(())
@@ -292,15 +307,17 @@ impl Counter {
 
     /// What all matches come to.
     pub fn finish(self) -> Certificate {
-        let (meetings, side_spread) = match self.seats {
-            2 => {
-                let (meetings, spread) = self.met.sides(self.bots);
+        let (meetings, side_spread) = match (&self.met, self.seats) {
+            (None, _) => (Vec::new(), None),
+            (Some(met), 2) => {
+                let (meetings, spread) = met.sides(self.bots);
                 (meetings, Some(spread))
             }
-            _ => (self.met.histogram(|high, low| !self.are_kin(high, low)), None),
+            (Some(met), _) => (met.histogram(|high, low| !self.are_kin(high, low)), None),
         };
-        let kin = (!self.owners.is_empty()).then(|| {
-            let met = self.met.histogram(|high, low| self.are_kin(high, low));
+        let owned = self.met.as_ref().filter(|_| !self.owners.is_empty());
+        let kin = owned.map(|met| {
+            let met = met.histogram(|high, low| self.are_kin(high, low));
             let meetings = met.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
             Kin { pairs: met.iter().map(|(_, pairs)| pairs).sum(), meetings }
         });
@@ -319,6 +336,12 @@ impl Counter {
             side_spread,
         }
     }
+}
+
+/// How many numbers tell how often pairs meet: one for each pair, or, in matches of two, one for each
+/// pair and side.
+fn numbers(bots: usize, seats: usize) -> usize {
+    if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 }
 }
 
 /// The least and the greatest.

@@ -24,7 +24,7 @@ pub use error::ScheduleError;
 pub use field::{Field, Member, Owner};
 pub use foursomes::{Extent, Foursomes};
 pub use lineage::{Lineage, Step};
-pub use plan::{Matches, Plan, Planned};
+pub use plan::{MOST_PROOF_BYTES, Matches, Plan, Planned};
 pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
 
 /// A bot: its position in the list of a tournament's bots, from 0.

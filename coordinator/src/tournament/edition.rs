@@ -7,7 +7,7 @@
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
-use arbiter_schedule::{NameKey, ScheduleError};
+use arbiter_schedule::{Broken, NameKey, ScheduleError};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
@@ -57,6 +57,18 @@ pub enum OpenError {
         /// What is wrong with them.
         #[source]
         cause: FileError,
+    },
+    /// The plan is not as balanced as its schedule promises.
+    #[error(
+        "cannot start {name}: its plan breaks its promise ({cause}); nothing is played. Plan it \
+         from the beginning with arbiter tournament start {name} --fresh, or change its schedule"
+    )]
+    Broken {
+        /// The tournament's name.
+        name: String,
+        /// The promise.
+        #[source]
+        cause: Broken,
     },
     /// The plan is refused.
     #[error(transparent)]
@@ -202,6 +214,7 @@ pub(super) async fn begin(
     let chained = planner.is_some_and(|planner| planner.is_chained());
     let to = To { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
+        planner.prove().map_err(|cause| OpenError::Broken { name: name.clone(), cause })?;
         takeover::add(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)

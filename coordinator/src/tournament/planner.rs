@@ -4,17 +4,21 @@
 //! which is the same each time: nothing is ever held as a whole.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use arbiter_games::{Params, Seed};
 use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
 use arbiter_schedule::{
-    Bot, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
+    Bot, Broken, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
 };
 
 use super::chain::{Chain, distinct};
 use super::{TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
+
+/// Held while a plan is proved, which may take [`arbiter_schedule::MOST_PROOF_BYTES`] of memory.
+static PROOF: Mutex<()> = Mutex::new(());
 
 /// What is mixed into a deal.
 const DEAL: u64 = 3;
@@ -65,11 +69,24 @@ impl<'a> Planner<'a> {
         Plan { matches: self.matches(), lots: self.lots(), order: self.order(), growing: false }
     }
 
-    fn schedule(&self) -> impl Iterator<Item = (i64, Planned)> + use<> {
+    /// Counts the matches and compares them with what the plan promises.
+    ///
+    /// # Errors
+    /// The first promise that is broken.
+    pub(super) fn prove(&self) -> Result<(), Broken> {
+        let _alone = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
+        self.listed().prove(self.field)
+    }
+
+    fn listed(&self) -> Matches {
         match listed(self.file, self.field, self.names, self.seed) {
-            Ok(Some(matches)) => (0..).zip(matches),
+            Ok(Some(matches)) => matches,
             _ => unreachable!("it was planned before"),
         }
+    }
+
+    fn schedule(&self) -> impl Iterator<Item = (i64, Planned)> + use<> {
+        (0..).zip(self.listed())
     }
 
     fn chain(&self) -> Option<Chain> {

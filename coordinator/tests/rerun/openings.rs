@@ -6,8 +6,8 @@ use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::db::voids::Wanted;
 use arbiter_coordinator::queue::Verdict;
-use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
+use arbiter_coordinator::tournament::{Design, Running, create, edition};
 use arbiter_coordinator::voiding;
 use arbiter_games::{Dice, GameName, Seed};
 use time::Duration;
@@ -93,6 +93,37 @@ async fn an_edition_that_cannot_be_is_told_once() {
     // The edition that runs goes on.
     assert_eq!(state(&field, &first).await, EditionState::Running);
     field.reopen(&[Submit(7, 1)]).await;
+    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
+}
+
+/// What is stored of a plan may be damaged: here a bot takes over the tables of another as well.
+#[tokio::test]
+async fn a_plan_that_breaks_its_promise_is_never_started() {
+    let cup = file(GameName::Wojna, "[schedule]\ngames = 10");
+    let mut field = Field::new(&cup, 13, Leaves::Nothing).await;
+    let first = field.start().await;
+    let (pool, id) = (field.database.pool.clone(), field.tournament.id);
+    let apart = "
+        SELECT min(a) FROM generate_series(1, 12) AS pairs (a) WHERE NOT EXISTS (
+            SELECT FROM matches WHERE edition = $1 AND seats @> ARRAY[0, a])";
+    let apart: i32 = sqlx::query_scalar(apart).bind(first.id.0).fetch_one(&pool).await.unwrap();
+    let tamper = "
+        UPDATE editions SET lineage = jsonb_set(lineage, ARRAY['bots', $2::text],
+            lineage->'bots'->0) WHERE id = $1";
+    let tamper = sqlx::query(tamper).bind(first.id.0).bind(apart);
+    assert_eq!(tamper.execute(&pool).await.unwrap().rows_affected(), 1);
+    field.change(Withdraw(u16::try_from(apart).unwrap())).await;
+    field.now += Duration::seconds(5);
+    let found = open_due(&field.queue, id, field.now).await.unwrap();
+    assert!(matches!(found, Some(Outcome::Trouble(..))), "{found:?}");
+    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble.unwrap();
+    assert!(trouble.starts_with("cannot start cup: its plan breaks its promise ("), "{trouble}");
+    assert!(trouble.contains("two bots' matches") && trouble.contains("--fresh"), "{trouble}");
+    assert_eq!(state(&field, &first).await, EditionState::Running);
+    assert_eq!(field.database.number("SELECT count(*) FROM editions").await, 1);
+    // The remedy it names.
+    let fresh = edition::open_as(&field.queue, id, Running::Replace, Design::Fresh, field.now);
+    assert_eq!(fresh.await.unwrap().matches, 10);
     assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
 }
 
