@@ -346,6 +346,25 @@ async fn a_new_leader_ends_what_a_stopped_one_was_opening() {
     leading.abort();
 }
 
+/// A lot is given back at the moment at which its edition is replaced: by a transaction that does not
+/// see that yet, and that the other one does not see either.
+#[tokio::test]
+async fn no_lot_of_a_cancelled_edition_stays_pending() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running(2, 1).await;
+    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
+    let mut replacing = database.pool.begin().await.unwrap();
+    assert!(editions::cancel(&mut *replacing, edition, START).await.unwrap());
+    assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+    replacing.commit().await.unwrap();
+    let pending = "SELECT count(*) FROM lots WHERE state = 'pending'";
+    assert_eq!(database.number(pending).await, 1);
+    let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));
+    upkeep.round().await.unwrap();
+    assert_eq!(database.number(pending).await, 0);
+}
+
 #[tokio::test]
 async fn giving_back_more_often_than_a_small_number_counts_goes_on() {
     let database = Database::new().await;

@@ -236,7 +236,8 @@ pub struct Upkept {
 
 /// The editions that upkeep has to look at, the oldest first: those being played; those that were
 /// replaced while they were played and have results of their own that are not counted, which later
-/// editions take over; and those of which leases have run out or lots have rested long enough.
+/// editions take over, or lots that were given back at that moment; and those of which leases have run
+/// out or lots have rested long enough.
 ///
 /// # Errors
 /// If the database fails.
@@ -251,9 +252,12 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
             WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
                 SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
                 ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
-              AND (
+              AND coalesce((
                 SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT taken
-                LIMIT 1)
+                LIMIT 1
+              ), (
+                SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
+                ORDER BY expected DESC, number LIMIT 1), false)
             UNION
             SELECT edition FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
             UNION

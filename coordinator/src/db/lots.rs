@@ -33,7 +33,7 @@ mod weigh;
 
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
 pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
-pub use replace::{cancel, replace};
+pub use replace::{cancel, cancel_left, replace};
 pub use weigh::{Weighed, decide, leave_void, take, weigh};
 
 /// Where a lot stands.

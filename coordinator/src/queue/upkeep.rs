@@ -22,7 +22,7 @@ use crate::backoff::Backoff;
 use crate::clock::{self, Clock, Reading};
 use crate::db::bots::StoodDown;
 use crate::db::editions::{Edition, EditionState, Upkept};
-use crate::db::lots::Which;
+use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, traces};
 use crate::parts::Parts;
 use crate::standing_down;
@@ -267,10 +267,11 @@ impl Upkeep {
         }
     }
 
-    /// Counts what was reported of an edition that was replaced, although its standings are of no
+    /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although its standings are of no
     /// use any more: a result that a later edition takes over is chosen for an audit where it was
     /// played, when it is counted there.
     async fn count_replaced(&self, edition: EditionId) -> Result<(), Error> {
+        lots::cancel_left(self.queue.pool(), edition).await?;
         while self.queue.count_some(edition, Which::Own).await?.is_full() {}
         Ok(())
     }

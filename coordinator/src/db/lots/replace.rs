@@ -1,7 +1,7 @@
 //! Lots of editions that are given up.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, PgExecutor};
 
 /// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
 /// that none is leased meanwhile.
@@ -18,6 +18,23 @@ pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result
         FROM open WHERE l.edition = $1 AND l.number = open.number";
     let leased = sqlx::query(leased).bind(edition.0).execute(&mut *connection).await?;
     Ok(leased.rows_affected() + cancel_others(connection, edition).await?)
+}
+
+/// Cancels the lots of an edition that is over and that are pending all the same: their leases were
+/// given back, or taken away, while it was cancelled, by a transaction that still saw it running.
+///
+/// # Errors
+/// If the database fails.
+pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
+    let statement = "
+        WITH open AS (
+            SELECT number FROM lots WHERE edition = $1 AND state = 'pending'
+            ORDER BY number FOR UPDATE SKIP LOCKED
+        )
+        UPDATE lots AS l SET state = 'cancelled'
+        FROM open, editions e
+        WHERE e.id = $1 AND e.state = 'cancelled' AND l.edition = $1 AND l.number = open.number";
+    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
 }
 
 /// Cancels the lots of an edition that are not being played.
