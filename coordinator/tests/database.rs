@@ -12,7 +12,7 @@ use arbiter_coordinator::db::{
 };
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{Entrant, MatchNumber, TokenId};
-use arbiter_ranking::{Tally, rank};
+use arbiter_ranking::{Tally, U256, rank};
 use serde_json::json;
 use sqlx::Error;
 use support::times::AtTime as _;
@@ -244,10 +244,13 @@ async fn standings_hold_great_sums() {
     let database = Database::new().await;
     let edition = database.edition(2).await;
     let great = 1_000_000_000_000_000_000_i128;
+    // A hundred million matches of the greatest scores.
+    let matches: u64 = 100_000_000;
+    let (sum, square) = (2 * great * i128::from(matches), U256::square(2 * great));
     let tally = Tally {
-        matches: 2,
-        score: vec![10 * great, -great],
-        squares: 50 * great * great,
+        matches: matches.cast_signed(),
+        score: vec![sum, -sum],
+        squares: square.checked_mul(matches).unwrap(),
         forfeits: [1, 0, 0, 1],
         bad_answers: 3,
     };

@@ -13,7 +13,6 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -177,21 +176,10 @@ pub enum Step {
 }
 
 /// Tie-break keys, the most important first: added component by component over matches, compared
-/// from the left, more is better.
+/// from the left, more is better. Sums of them may need more bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Score(pub Vec<i64>);
-
-impl AddAssign<&Score> for Score {
-    fn add_assign(&mut self, other: &Score) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (sum, part) in self.0.iter_mut().zip(&other.0) {
-            *sum += part;
-        }
-    }
-}
 
 /// How one seat ends a match.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,9 +17,11 @@ pub mod collusion;
 mod meetings;
 pub mod residual;
 mod spread;
+mod u256;
 
 pub use meetings::{Meeting, Meetings};
 pub use spread::Mean;
+pub use u256::{NoNumber, U256};
 
 /// What the components of a ranking are called, the most important first: those of the game's
 /// score, and for blackjack the episodes that left a bot broke, counted downwards.
@@ -72,8 +74,9 @@ pub struct Tally {
     pub matches: i64,
     /// The components of the ranking.
     pub score: Vec<i128>,
-    /// The squares of the first component, for its interval.
-    pub squares: i128,
+    /// The squares of the first component, for its interval. They need more bits than the scores:
+    /// 43 squares of 2·10¹⁸ leave an `i128`.
+    pub squares: U256,
     /// Forfeits by kind, in the order of [`Forfeit::ALL`].
     pub forfeits: [i64; Forfeit::ALL.len()],
     /// Bad answers that were no forfeits.
@@ -86,7 +89,7 @@ impl Tally {
         self.matches += 1;
         add_parts(&mut self.score, parts);
         let first = parts.first().copied().unwrap_or(0);
-        self.squares = self.squares.saturating_add(first.saturating_mul(first));
+        self.squares = self.squares.saturating_add(U256::square(first));
         for (kind, count) in Forfeit::ALL.into_iter().zip(&mut self.forfeits) {
             *count += i64::from(forfeit == Some(kind));
         }

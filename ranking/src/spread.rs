@@ -1,5 +1,7 @@
 //! Means with their intervals. They are shown to people and decide nothing.
 
+use super::U256;
+
 /// A mean over matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
@@ -22,22 +24,20 @@ const NORMAL: f64 = 1.960;
 impl Mean {
     /// The mean of so many numbers with this sum and this sum of squares; none of no numbers.
     #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
-    pub fn of(count: i64, sum: i128, squares: i128) -> Option<Self> {
+    pub fn of(count: i64, sum: i128, squares: U256) -> Option<Self> {
         if count <= 0 {
             return None;
         }
         let n = count as f64;
         let mean = sum as f64 / n;
         let degrees = count - 1;
-        // n Σx² − (Σx)² is exact where it fits, and never below 0 by a rounding error.
-        let exact = || {
-            let product = sum.checked_mul(sum)?;
-            squares.checked_mul(i128::from(count))?.checked_sub(product)
+        // n Σx² − (Σx)², exact: rounded, little would be left of two numbers that are nearly equal.
+        let scatter = match squares.checked_mul(count.unsigned_abs()) {
+            Some(product) => product.saturating_sub(U256::square(sum)).to_f64(),
+            None => (squares.to_f64() * n - (sum as f64).powi(2)).max(0.0),
         };
-        let scatter =
-            exact().map_or((squares as f64) * n - (sum as f64).powi(2), |exact| exact as f64);
         let margin = (degrees > 0).then(|| {
-            let variance = scatter.max(0.0) / n / degrees as f64;
+            let variance = scatter / n / degrees as f64;
             quantile(degrees) * (variance / n).sqrt()
         });
         Some(Self { mean, margin })
@@ -54,22 +54,48 @@ fn quantile(degrees: i64) -> f64 {
 mod tests {
     use super::*;
 
+    fn mean_of(scores: impl IntoIterator<Item = i128>) -> Mean {
+        let (mut count, mut sum, mut squares) = (0, 0, U256::default());
+        for score in scores {
+            count += 1;
+            sum += score;
+            squares = squares.saturating_add(U256::square(score));
+        }
+        Mean::of(count, sum, squares).unwrap()
+    }
+
     /// Worked by hand: 1, 2, 3, 4 have mean 2.5 and variance 5/3, so that the margin is
     /// 3.182 √(5/3/4) = 2.054.
     #[test]
     fn intervals_are_students() {
-        let Mean { mean, margin } = Mean::of(4, 10, 30).unwrap();
+        let Mean { mean, margin } = mean_of([1, 2, 3, 4]);
         assert!((mean - 2.5).abs() < 1e-9);
         assert!((margin.unwrap() - 2.054).abs() < 1e-3);
-        assert_eq!(Mean::of(0, 0, 0), None);
-        assert_eq!(Mean::of(1, 7, 49), Some(Mean { mean: 7.0, margin: None }));
-        assert_eq!(Mean::of(3, 21, 147).unwrap().margin, Some(0.0));
+        assert_eq!(Mean::of(0, 0, U256::default()), None);
+        assert_eq!(mean_of([7]), Mean { mean: 7.0, margin: None });
+        assert_eq!(mean_of([7; 3]).margin, Some(0.0));
+    }
+
+    /// The same numbers, so many times greater, have a margin so many times wider.
+    #[test]
+    fn intervals_of_great_scores_are_right() {
+        let great = 2_000_000_000_000_000_000;
+        let scores = || (0..1000).map(|number| [1, -1, 0][number % 3]);
+        let (small, wide) = (mean_of(scores()), mean_of(scores().map(|score| score * great)));
+        let times = wide.margin.unwrap() / small.margin.unwrap();
+        assert!((times / 2e18 - 1.0).abs() < 1e-12, "{times}");
+        // Great scores that differ by little have the margin of their differences.
+        let near = mean_of(scores().map(|score| great + score));
+        assert!((near.margin.unwrap() / small.margin.unwrap() - 1.0).abs() < 1e-12, "{near:?}");
     }
 
     #[test]
-    fn great_numbers_do_not_overflow() {
-        let great = 1_000_000_000_000_000_000;
-        let mean = Mean::of(100, 100 * great, i128::MAX).unwrap();
-        assert!(mean.margin.unwrap().is_finite());
+    fn nothing_overflows() {
+        for sum in [i128::MAX, i128::MIN, 0] {
+            for squares in [U256::MAX, U256::default()] {
+                let mean = Mean::of(i64::MAX, sum, squares).unwrap();
+                assert!(mean.mean.is_finite() && mean.margin.unwrap().is_finite());
+            }
+        }
     }
 }

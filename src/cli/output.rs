@@ -148,6 +148,11 @@ pub(crate) fn forfeits_json(counts: &[i64]) -> Value {
     kinds.map(|(kind, count)| (kind.word().to_owned(), json!(count))).collect::<Map<_, _>>().into()
 }
 
+/// A sum of scores as JSON: a number, or its digits as a string if it takes more than 64 bits.
+pub(crate) fn sum_json(sum: i128) -> Value {
+    i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), Into::into)
+}
+
 /// A mean with half the width of its 95 % interval, for people.
 pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
     match margin {

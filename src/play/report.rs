@@ -44,7 +44,7 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
             "rank": rank,
             "bot": plan.entries[entry].name,
             "games": row.games,
-            "score": row.score,
+            "score": row.score.iter().map(|sum| output::sum_json(*sum)).collect::<Vec<_>>(),
             "mean": mean,
             "interval95": interval,
             "forfeits": output::forfeits_json(&row.forfeits),
@@ -73,7 +73,7 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
         cells.push(row.games.to_string());
         cells.extend(
             (0..plan.columns.len())
-                .map(|part| row.score.0.get(part).copied().unwrap_or(0).to_string()),
+                .map(|part| row.score.get(part).copied().unwrap_or(0).to_string()),
         );
         cells.push(output::mean(mean, interval));
         cells.push(output::forfeits(&row.forfeits));

@@ -1,7 +1,7 @@
 //! Adds up what the bots of a local run earn.
 
-use arbiter_games::{Forfeit, Micros, Score};
-use arbiter_ranking::Mean;
+use arbiter_games::{Forfeit, Micros};
+use arbiter_ranking::{Mean, U256};
 use hdrhistogram::Histogram;
 
 use crate::play::run::Done;
@@ -11,10 +11,10 @@ use crate::play::run::Done;
 pub(crate) struct Row {
     /// How many games, or episodes, count.
     pub(crate) games: u32,
-    /// The sum of its scores.
-    pub(crate) score: Score,
+    /// The sums of the components of its scores.
+    pub(crate) score: Vec<i128>,
     /// The sum of the squares of its scores' first components.
-    squares: i128,
+    squares: U256,
     /// Its forfeits, by the positions of [`Forfeit::ALL`].
     pub(crate) forfeits: [i64; 4],
     /// Answers that were bad without being forfeits.
@@ -37,19 +37,29 @@ pub(crate) struct ReplyTimes {
 impl Row {
     fn new() -> Self {
         let replies = Histogram::new_with_max(LONGEST, 3).expect("three digits up to an hour fit");
-        let (score, forfeits) = (Score::default(), [0; 4]);
-        Self { games: 0, score, squares: 0, forfeits, bad_answers: 0, replies }
+        let squares = U256::default();
+        Self { games: 0, score: Vec::new(), squares, forfeits: [0; 4], bad_answers: 0, replies }
     }
 
     /// The mean of the first component of the scores, and half the width of its 95 % interval,
     /// which takes two games.
     pub(crate) fn mean(&self) -> (f64, Option<f64>) {
-        let mean = Mean::of(i64::from(self.games), self.first().into(), self.squares);
+        let first = self.score.first().copied().unwrap_or(0);
+        let mean = Mean::of(i64::from(self.games), first, self.squares);
         mean.map_or((0.0, None), |mean| (mean.mean, mean.margin))
     }
 
-    fn first(&self) -> i64 {
-        self.score.0.first().copied().unwrap_or(0)
+    /// Adds the score of a game.
+    fn add(&mut self, score: &[i64]) {
+        let first = score.first().copied().unwrap_or(0);
+        self.games += 1;
+        self.squares = self.squares.saturating_add(U256::square(first.into()));
+        if self.score.len() < score.len() {
+            self.score.resize(score.len(), 0);
+        }
+        for (sum, part) in self.score.iter_mut().zip(score) {
+            *sum += i128::from(*part);
+        }
     }
 
     /// Reply times, if there was a reply.
@@ -75,11 +85,7 @@ impl Tally {
     /// Adds a job that was played.
     pub(crate) fn add(&mut self, done: &Done) {
         for (entry, score) in &done.scores {
-            let row = &mut self.0[*entry];
-            let first = i128::from(score.0.first().copied().unwrap_or(0));
-            row.games += 1;
-            row.squares += first * first;
-            row.score += score;
+            self.0[*entry].add(&score.0);
         }
         for played in &done.matches {
             let outcome = &played.outcome;
@@ -116,6 +122,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use arbiter_games::Score;
+
     use super::*;
 
     fn tally(scores: &[&[i64]]) -> Tally {
@@ -131,6 +139,18 @@ mod tests {
     fn ties_share_a_rank() {
         let tally = tally(&[&[2, 0, 1, 1], &[0, 1, 1, 0]]);
         assert_eq!(tally.ranking(), [(1, 0), (1, 2), (3, 1), (3, 3)]);
+    }
+
+    /// 50 games of blackjack with as many chips as there may be.
+    #[test]
+    fn great_scores_are_added_exactly() {
+        const CHIPS: i64 = 1_000_000_000_000_000_000;
+        let games = [[CHIPS, CHIPS - 1]; 50];
+        let games: Vec<_> = games.iter().map(<[i64; 2]>::as_slice).collect();
+        let tally = tally(&games);
+        assert_eq!(tally.ranking(), [(1, 0), (2, 1)]);
+        assert_eq!(tally.0[1].score, [50 * i128::from(CHIPS) - 50]);
+        assert_eq!(tally.0[1].mean().1, Some(0.0));
     }
 
     #[test]

@@ -85,6 +85,7 @@ struct Standing {
 impl FromRow<'_, PgRow> for Standing {
     fn from_row(row: &PgRow) -> Result<Self, Error> {
         let score: Vec<String> = row.try_get("score")?;
+        let squares: &str = row.try_get("squares")?;
         let mut forfeits = [0; Forfeit::ALL.len()];
         for (count, kind) in forfeits.iter_mut().zip(Forfeit::ALL) {
             *count = row.try_get(kind.word())?;
@@ -94,7 +95,7 @@ impl FromRow<'_, PgRow> for Standing {
             tally: Tally {
                 matches: row.try_get("matches")?,
                 score: score.iter().map(|sum| number(sum)).collect::<Result<_, _>>()?,
-                squares: number(row.try_get("squares")?)?,
+                squares: squares.parse().map_err(|error| Error::Decode(Box::new(error)))?,
                 forfeits,
                 bad_answers: row.try_get("bad_answers")?,
             },
@@ -111,7 +112,7 @@ pub async fn of_edition(
     edition: EditionId,
 ) -> Result<BTreeMap<Entrant, Tally>, Error> {
     let statement = "
-        SELECT entrant, matches, score::text[], squares::text,
+        SELECT entrant, matches, score::text[], trunc(squares)::text AS squares,
             clock, illegal, gone, flood, bad_answers
         FROM standings WHERE edition = $1";
     let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
@@ -175,7 +176,7 @@ pub async fn of_bot(
     let statement = "
         SELECT e.id AS edition, e.number, v.number AS version, n.entrant,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
-            coalesce(s.squares, 0)::text AS squares, coalesce(s.clock, 0) AS clock,
+            trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
             coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
             coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
         FROM entrants n
@@ -208,7 +209,7 @@ pub async fn each_field(
     let statement = "
         SELECT n.edition, n.entrant, v.submitted_at,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
-            coalesce(s.squares, 0)::text AS squares, coalesce(s.clock, 0) AS clock,
+            trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
             coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
             coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
         FROM entrants n
