@@ -3,6 +3,10 @@
 -- The database's clock decides when leases end, when lots rest long enough and when a tournament
 -- closes. The clocks of coordinators decide nothing: they may differ by hours.
 
+-- All at once and in one order: a running coordinator waits for a moment, and none for each other.
+LOCK TABLE tournaments, tokens, bots, editions, workers, worker_tokens, suspensions, lots, trials,
+    match_audits, faults, progress IN ACCESS EXCLUSIVE MODE;
+
 -- The time, for every statement that decides something. Tests replace this function.
 CREATE FUNCTION database_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
     AS 'SELECT clock_timestamp()';

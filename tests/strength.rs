@@ -9,7 +9,6 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use arbiter_games::Score;
 use serde_json::Value;
 use support::json;
 
@@ -20,13 +19,17 @@ const PAIRS: usize = 10;
 const ENOUGH: usize = 7;
 
 /// What each bot earned in some matches, namesakes together.
-fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Score> {
-    let mut earned: BTreeMap<String, Score> = BTreeMap::new();
+fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Vec<i128>> {
+    let mut earned: BTreeMap<String, Vec<i128>> = BTreeMap::new();
     for played in matches {
         let seats: Vec<String> = serde_json::from_value(played["seats"].clone()).unwrap();
-        let scores: Vec<Score> = serde_json::from_value(played["scores"].clone()).unwrap();
+        let scores: Vec<Vec<i64>> = serde_json::from_value(played["scores"].clone()).unwrap();
         for (name, score) in seats.iter().zip(&scores) {
-            *earned.entry(name.trim_end_matches("-2").to_owned()).or_default() += score;
+            let sums = earned.entry(name.trim_end_matches("-2").to_owned()).or_default();
+            sums.resize(score.len(), 0);
+            for (sum, part) in sums.iter_mut().zip(score) {
+                *sum += i128::from(*part);
+            }
         }
     }
     earned

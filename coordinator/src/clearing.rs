@@ -30,6 +30,7 @@ use crate::store::{Store, StoreError};
 const ROUND: Duration = Duration::from_secs(60);
 /// How long a statement may take. Where a shelf waits for somebody to end, no other can be made.
 const PATIENCE: &str = "SELECT set_config('statement_timeout', '20s', false),
+    set_config('lock_timeout', '20s', false),
     set_config('idle_in_transaction_session_timeout', '120s', false)";
 
 /// Why something is not cleared away yet.

@@ -434,7 +434,11 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     let migrated = again(|| async {
         match db::migrate(&pool).await {
             // What was done is there, and what was not is done the next time.
-            Err(MigrateError::Execute(error)) if db::is_passing(&error) => Err(error),
+            Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
+                if db::is_passing(&error) =>
+            {
+                Err(error)
+            }
             migrated => Ok(migrated),
         }
     });

@@ -238,6 +238,8 @@ pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tou
 /// # Errors
 /// If the database fails.
 pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>, Error> {
+    // An edition that is opened may hold it for a while.
+    sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     // The lock first: whoever waited for it is to see what was done meanwhile.
     let statement = "SELECT FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
     sqlx::query(statement).bind(id.0).execute(&mut *db).await?;

@@ -20,8 +20,14 @@ pub(crate) fn database(error: Error) -> Status {
     if db::is_unwritable(&error) {
         return Status::invalid_argument("a name holds a character that no name can have");
     }
+    if db::is_held(&error) {
+        return Status::aborted(
+            "the same is being changed at this moment, for instance by an edition that is opened; \
+             try again in a moment",
+        );
+    }
     tracing::error!(%error, "the database failed");
-    if db::is_passing(&error) {
+    if db::is_passing(&error) || db::is_away(&error) {
         Status::unavailable("the database does not answer; try again in a moment")
     } else {
         Status::internal("the coordinator failed; its log says why")
