@@ -218,12 +218,17 @@ class Drill:
             time.sleep(TICK)
 
     def finish(self):
-        """Waits until all editions are complete."""
-        allowed = SOON + 2 * self._rest() * self.pace
-        began = time.monotonic()
-        self.say(f"all faults are over; {self._rest()} matches to go, {allowed:.0f} s for them")
-        while time.monotonic() - began < allowed:
+        """Waits until all editions are complete: a minute longer than it takes to play them."""
+        began, rest = time.monotonic(), self._rest()
+        until = began + SOON + 2 * rest * self.pace
+        self.say(f"all faults are over; {rest} matches to go")
+        while time.monotonic() < until:
             self.parts.look()
+            # The last submission may open an edition only now.
+            if self._rest() > rest:
+                until = time.monotonic() + SOON + 2 * self._rest() * self.pace
+                self.say(f"another edition has opened; {self._rest()} matches to go")
+            rest = self._rest()
             try:
                 if not checks.unfinished(self.parts.postgres):
                     break
