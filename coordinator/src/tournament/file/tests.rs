@@ -158,7 +158,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "wojna",
         "[params]\ndeck = \"1\"\nseats = 4",
-        "line 4: [params] deck = \"1\": deck cannot have 1 cards: 4 seats need at least one each",
+        "line 4: [params] deck = \"1\": deck cannot have 1 cards: 4 seats need at least one each, as in 1-13*8",
     ),
     (
         "wojna",
@@ -168,7 +168,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "tricks",
         "[params]\n\ntables = 3",
-        "line 5: [params] tables = 3: tables cannot be 3: each deal is played at two tables, with the hands exchanged, so it takes an even number from 2 to 200",
+        "line 5: [params] tables = 3: tables cannot be 3: each deal is played at two tables, with the hands exchanged, so it takes an even number from 2 to 200, as in 100",
     ),
     (
         "tricks",
@@ -183,7 +183,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "bitwa",
         "[params]\nboard = \"poel\"",
-        "line 4: [params] board = \"poel\": there is no board \"poel\"; the boards are pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad",
+        "line 4: [params] board = \"poel\": there is no board \"poel\"; the boards are pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad, as in pole",
     ),
     (
         "bitwa",
