@@ -131,7 +131,7 @@ mod tests {
         let lot = LotId { edition: EditionId(3), number: LotNumber(-8) };
         let lease = Lease { lot, attempt: Attempt(2) };
         assert_eq!(Lease::try_from(v1::Lease::from(lease)), Ok(lease));
-        for attempt in [0, -1, 40_000] {
+        for attempt in [0, -1, i32::MIN] {
             let message = v1::Lease { attempt, ..lease.into() };
             let error = Lease::try_from(message).unwrap_err();
             assert_eq!(error.to_string(), format!("`attempt` cannot be {attempt}"));
