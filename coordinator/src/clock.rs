@@ -56,7 +56,7 @@ enum Source {
 }
 
 impl Clock {
-    /// The clock of this database, as it is now; [`Clock::follow`] keeps it right.
+    /// The clock of this database, as it is now; `Clock::follow` keeps it right.
     ///
     /// # Errors
     /// If the database fails.

@@ -172,7 +172,7 @@ async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
 
 /// Lets the statements of a transaction take as long as they take: a plan may have millions of rows.
 /// Between them it may compute for some seconds. A coordinator that is stopped in the middle loses
-/// the transaction all the same: what streams rows does so in pieces ([`copy`]), and what the server
+/// the transaction all the same: what streams rows does so in pieces (`copy`), and what the server
 /// computes by itself is ended by the next leader ([`end_openings`]).
 ///
 /// # Errors
