@@ -10,34 +10,25 @@ use std::time::Duration;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::backoff::Backoff;
-
-/// How a part failed lately.
-#[derive(Clone, Copy, Debug)]
-struct Failing {
-    at: Instant,
-    until: Instant,
-    backoff: Backoff,
-}
+use crate::backoff::Rests;
 
 /// The parts of some work, by a key each, and what their tasks return.
 #[derive(Debug)]
 pub(crate) struct Parts<K, T> {
     working: JoinSet<T>,
     under_way: HashMap<task::Id, K>,
-    failing: HashMap<K, Failing>,
+    rests: Rests<K>,
 }
 
 impl<K: Copy + Eq + Hash, T: Send + 'static> Parts<K, T> {
     /// None yet.
     pub(crate) fn new() -> Self {
-        Self { working: JoinSet::new(), under_way: HashMap::new(), failing: HashMap::new() }
+        Self { working: JoinSet::new(), under_way: HashMap::new(), rests: Rests::new() }
     }
 
     /// Whether a part may be worked on: it is not, and does not rest.
     pub(crate) fn is_free(&self, part: K) -> bool {
-        let rests = self.failing.get(&part).is_some_and(|failing| Instant::now() < failing.until);
-        !rests && self.under_way.values().all(|busy| *busy != part)
+        !self.rests.rests(part) && self.under_way.values().all(|busy| *busy != part)
     }
 
     /// Begins to work on a part.
@@ -57,27 +48,17 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> Parts<K, T> {
 
     /// The work on a part failed: how long it rests.
     pub(crate) fn fail(&mut self, part: K) -> Duration {
-        let at = Instant::now();
-        let first = Failing { at, until: at, backoff: Backoff::new() };
-        let failing = self.failing.entry(part).or_insert(first);
-        let rest = failing.backoff.next();
-        (failing.at, failing.until) = (at, at + rest);
-        rest
+        self.rests.fail(part)
     }
 
     /// The work on a part succeeded. Its last failure is remembered for a while.
     pub(crate) fn succeed(&mut self, part: K, remembered: Duration) {
-        let is_over = |failing: &Failing| failing.at.elapsed() >= remembered;
-        if self.failing.get(&part).is_some_and(is_over) {
-            self.failing.remove(&part);
-        } else if let Some(failing) = self.failing.get_mut(&part) {
-            failing.backoff = Backoff::new();
-        }
+        self.rests.succeed(part, remembered);
     }
 
     /// When a part failed last, as long as that is remembered.
     pub(crate) fn failed_at(&self, part: K) -> Option<Instant> {
-        self.failing.get(&part).map(|failing| failing.at)
+        self.rests.failed_at(part)
     }
 }
 

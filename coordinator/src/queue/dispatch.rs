@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shadows::as_lot;
 use super::{Leased, Queue, again};
-use crate::backoff::Backoff;
+use crate::backoff::Rests;
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
@@ -150,8 +150,8 @@ pub struct Allocator {
     returns: mpsc::UnboundedReceiver<Lease>,
     /// Leases that are to be given back.
     unwanted: Vec<Lease>,
-    /// What failed: until when it rests, and how long after the next failure.
-    resting: HashMap<Offer, (Instant, Backoff)>,
+    /// What failed lately.
+    resting: Rests<Offer>,
     news: Arc<Notify>,
     waiting: VecDeque<Asker>,
     /// When there was reason to look again after nothing had been there.
@@ -181,7 +181,7 @@ impl Dispatcher {
             line,
             returns,
             unwanted: Vec::new(),
-            resting: HashMap::new(),
+            resting: Rests::new(),
             news,
             waiting: VecDeque::new(),
             woken: Instant::now(),
@@ -264,7 +264,7 @@ impl Allocator {
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|asker| !asker.give.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
-            let returns_again = self.resting.get(&Offer::Returns).map(|(until, _)| *until);
+            let returns_again = self.resting.until(Offer::Returns);
             tokio::select! {
                 () = sleep_until(returns_again.unwrap_or_else(Instant::now)),
                     if !self.unwanted.is_empty() => return true,
@@ -286,7 +286,7 @@ impl Allocator {
         while let Ok(lease) = self.returns.try_recv() {
             self.unwanted.push(lease);
         }
-        if self.unwanted.is_empty() || self.rests(Offer::Returns) {
+        if self.unwanted.is_empty() || self.resting.rests(Offer::Returns) {
             return;
         }
         let given_back = self.queue.give_back(None, &self.unwanted).await.map(drop);
@@ -296,20 +296,13 @@ impl Allocator {
         self.note(Offer::Returns, given_back, failed);
     }
 
-    /// Whether something failed lately.
-    fn rests(&self, offer: Offer) -> bool {
-        self.resting.get(&offer).is_some_and(|(until, _)| Instant::now() < *until)
-    }
-
     /// Takes note of what came of an offer: what failed rests.
     fn note(&mut self, offer: Offer, came: Result<(), Error>, failed: &mut impl FnMut(Error)) {
         if let Err(error) = came {
-            let now = Instant::now();
-            let (until, backoff) = self.resting.entry(offer).or_insert((now, Backoff::new()));
-            *until = now + backoff.next();
+            self.resting.fail(offer);
             failed(error);
         } else {
-            self.resting.remove(&offer);
+            self.resting.succeed(offer, Duration::ZERO);
         }
     }
 
@@ -332,7 +325,7 @@ impl Allocator {
             if self.waiting.is_empty() {
                 return;
             }
-            if self.rests(offer) {
+            if self.resting.rests(offer) {
                 continue;
             }
             let leased = self.lease(offer).await;
