@@ -39,9 +39,23 @@ impl<K: Copy + Eq + Hash, V> Kept<K, V> {
         good.then(|| Arc::clone(&answer.value))
     }
 
+    /// What was found, or the beginning of a search that is kept from now on.
+    pub fn get_or_begin(&self, key: K, begin: impl FnOnce() -> V) -> Arc<V> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        match answers.get(&key) {
+            Some(answer) => Arc::clone(&answer.value),
+            None => self.insert(&mut answers, key, begin()),
+        }
+    }
+
     /// Keeps what was found.
     pub fn put(&self, key: K, value: V) -> Arc<V> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.insert(&mut answers, key, value)
+    }
+
+    /// Keeps an answer; the oldest makes room.
+    fn insert(&self, answers: &mut HashMap<K, Answer<V>>, key: K, value: V) -> Arc<V> {
         if answers.len() >= self.most && !answers.contains_key(&key) {
             let oldest = answers.iter().min_by_key(|(_, answer)| answer.at).map(|(key, _)| *key);
             oldest.and_then(|oldest| answers.remove(&oldest));
@@ -66,5 +80,8 @@ mod tests {
         assert_eq!(kept.get(1, None).as_deref(), Some(&10));
         assert_eq!(kept.get(3, Some(Duration::from_secs(3600))).as_deref(), Some(&30));
         assert_eq!(kept.get(3, Some(Duration::ZERO)), None);
+        assert_eq!(*kept.get_or_begin(3, || 0), 30);
+        assert_eq!(*kept.get_or_begin(4, || 40), 40);
+        assert_eq!(kept.get(4, None).as_deref(), Some(&40));
     }
 }

@@ -107,15 +107,6 @@ pub async fn bundle_piece(
     query.fetch_one(db).await
 }
 
-/// The bundle with this digest.
-///
-/// # Errors
-/// If the database fails.
-pub async fn bundle(db: impl PgExecutor<'_>, digest: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    let statement = "SELECT bytes FROM bundles WHERE digest = $1";
-    sqlx::query_scalar(statement).bind(digest).fetch_optional(db).await
-}
-
 /// Takes a bundle that is stored as the next version of a bot.
 ///
 /// # Errors

@@ -2,13 +2,11 @@
 //! however large the bundle is and however slowly it is fetched. Streams that need the same piece at
 //! about the same time read it once.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use sqlx::{Error, PgPool};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::db::versions;
+use crate::kept::Kept;
 
 /// Bytes in a piece.
 const PIECE: usize = 256 << 10;
@@ -20,29 +18,20 @@ const AHEAD: usize = 1;
 type Digest = [u8; 32];
 /// Which piece: of which bundle, and its place there.
 type Key = (Digest, usize);
-type Piece = Arc<OnceCell<Vec<u8>>>;
 
-/// Pieces that were read lately, the oldest first.
-#[derive(Clone, Debug, Default)]
-pub struct BundlePieces(Arc<Mutex<VecDeque<(Key, Piece)>>>);
+/// Pieces that were read lately, or are being read.
+#[derive(Clone, Debug)]
+pub struct BundlePieces(Kept<Key, OnceCell<Vec<u8>>>);
+
+impl Default for BundlePieces {
+    fn default() -> Self {
+        Self(Kept::new(KEPT))
+    }
+}
 
 impl BundlePieces {
-    /// A piece that is being read, or was read lately, or is to be.
-    fn piece(&self, key: Key) -> Piece {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, piece)) = known.iter().find(|(known, _)| *known == key) {
-            return Arc::clone(piece);
-        }
-        while known.len() >= KEPT {
-            known.pop_front();
-        }
-        let piece = Piece::default();
-        known.push_back((key, Arc::clone(&piece)));
-        piece
-    }
-
     async fn read(&self, pool: &PgPool, digest: Digest, index: usize) -> Result<Vec<u8>, Error> {
-        let piece = self.piece((digest, index));
+        let piece = self.0.get_or_begin((digest, index), OnceCell::new);
         let read = || versions::bundle_piece(pool, &digest, index * PIECE, PIECE);
         piece.get_or_try_init(read).await.cloned()
     }
