@@ -181,19 +181,23 @@ pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
     let patience = "
         SELECT set_config('statement_timeout', '0', true),
             set_config('lock_timeout', '60s', true),
-            set_config('idle_in_transaction_session_timeout', '15s', true)";
-    sqlx::query(patience).execute(db).await.map(drop)
+            set_config('idle_in_transaction_session_timeout', $1, true)";
+    sqlx::query(patience).bind(PAUSE).execute(db).await.map(drop)
 }
 
-/// Lets a patient transaction compute for longer between its statements, or as long as before. The
-/// plan of an edition with 5·10⁷ matches takes ten seconds to be proved.
+/// How long a patient transaction may compute between two statements.
+pub const PAUSE: &str = "15s";
+/// The same while an edition is planned: the plan of one with 5·10⁷ matches takes ten seconds to be
+/// proved.
+pub const PLANNING_PAUSE: &str = "120s";
+
+/// Lets a transaction compute for so long between its statements.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn compute(db: impl PgExecutor<'_>, begins: bool) -> Result<(), Error> {
-    let most = if begins { "120s" } else { "15s" };
+pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<(), Error> {
     let statement = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
-    sqlx::query(statement).bind(most).execute(db).await.map(drop)
+    sqlx::query(statement).bind(pause).execute(db).await.map(drop)
 }
 
 /// What transactions lock in which the leader opens editions; shared, for there may be several.

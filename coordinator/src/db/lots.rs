@@ -350,6 +350,17 @@ pub async fn renew(
     leases_of(sqlx::query(statement), db, by, leases, Some(lease)).await
 }
 
+/// The leases that these workers hold, locked until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
+        ORDER BY edition, number FOR UPDATE";
+    sqlx::query(statement).bind(workers).fetch_all(db).await?.iter().map(lease).collect()
+}
+
 /// Gives back leases that were not played, without blame, and returns those that still held and
 /// were the worker's. Lots of a cancelled edition are not leased again.
 ///

@@ -122,6 +122,18 @@ pub async fn renew(
     query.fetch_all(db).await?.iter().map(lease).collect()
 }
 
+/// The leases that these workers hold, locked until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT edition, number, attempt FROM match_audits
+        WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)
+        ORDER BY edition, number FOR UPDATE";
+    sqlx::query(statement).bind(workers).fetch_all(db).await?.iter().map(lease).collect()
+}
+
 /// Takes those of these leases back that still hold, and returns them.
 ///
 /// # Errors

@@ -8,6 +8,8 @@ use arbiter_proto::ids::TokenId;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
+use super::{lots, shadows, trials};
+
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
 #[sqlx(type_name = "role", rename_all = "lowercase")]
@@ -155,8 +157,8 @@ pub async fn rotate(
 /// Revokes a token, in a transaction of the caller's; whether it was good until now.
 ///
 /// From the commit on no report of its workers is accepted. What they have leased is leased to others,
-/// without blame: a report that is being stored at this moment is stored before, and found by whoever
-/// looks for it afterwards.
+/// without blame. A report that is being stored at this moment is stored first, so a search that begins
+/// after the commit finds it.
 ///
 /// # Errors
 /// If the database fails.
@@ -174,23 +176,12 @@ pub async fn revoke(
     if workers.is_empty() {
         return Ok(true);
     }
-    for statement in [
-        "WITH held AS (
-             SELECT edition, number FROM lots WHERE state = 'leased' AND worker = ANY ($1)
-             ORDER BY edition, number FOR UPDATE
-         )
-         UPDATE lots AS l
-         SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
-             deadline = NULL
-         FROM held JOIN editions e ON e.id = held.edition
-         WHERE l.edition = held.edition AND l.number = held.number",
-        "UPDATE trials SET state = 'waiting', deadline = NULL
-         WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)",
-        "UPDATE match_audits SET state = 'waiting', deadline = NULL, second_worker = NULL
-         WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)",
-    ] {
-        sqlx::query(statement).bind(&workers).execute(&mut *db).await?;
-    }
+    let held = lots::held_by(&mut *db, &workers).await?;
+    lots::give_back(&mut *db, None, &held).await?;
+    let held = trials::held_by(&mut *db, &workers).await?;
+    trials::give_back(&mut *db, None, &held).await?;
+    let held = shadows::held_by(&mut *db, &workers).await?;
+    shadows::give_back(&mut *db, None, &held).await?;
     Ok(true)
 }
 

@@ -193,6 +193,18 @@ pub async fn renew(
     read(&query.fetch_all(db).await?)
 }
 
+/// The leases that these workers hold, locked until the transaction ends.
+///
+/// # Errors
+/// If the database fails.
+pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
+    let statement = "
+        SELECT version, attempt FROM trials
+        WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)
+        ORDER BY version FOR UPDATE";
+    read(&sqlx::query(statement).bind(workers).fetch_all(db).await?)
+}
+
 /// Gives back leases that were not tried, without blame, and returns those that still held and were
 /// the worker's.
 ///

@@ -195,7 +195,7 @@ pub(super) async fn begin(
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &entered, before).await?;
-    db::compute(&mut *db, true).await?;
+    db::pause_at_most(&mut *db, db::PLANNING_PAUSE).await?;
     let entry = lineage::next(db, (*id, seed), &file, &bots, design).await?.map_err(unplanned)?;
     let edition = enter(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
@@ -216,12 +216,12 @@ pub(super) async fn begin(
     let to = To { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
         planner.prove().map_err(|cause| OpenError::Broken { name: name.clone(), cause })?;
-        db::compute(&mut *db, false).await?;
+        db::pause_at_most(&mut *db, db::PAUSE).await?;
         takeover::add(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
             .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
-        db::compute(&mut *db, false).await?;
+        db::pause_at_most(&mut *db, db::PAUSE).await?;
         takeover::add(db, to, rounds.plan()).await?;
     }
     crate::queue::make_ready(db, edition).await?;
