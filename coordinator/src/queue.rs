@@ -404,7 +404,7 @@ impl Queue {
     /// If the database fails.
     pub async fn expire(&self) -> Result<Expired, Error> {
         let mut expired = Expired::default();
-        for edition in editions::upkept(&self.pool).await? {
+        for edition in editions::upkept(&self.pool).await?.into_iter().filter(|one| one.expires) {
             expired.add(self.expire_edition(edition.id).await?);
         }
         expired.add(self.expire_trials().await?);

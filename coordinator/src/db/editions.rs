@@ -232,6 +232,8 @@ pub struct Upkept {
     pub id: EditionId,
     /// Where it stands.
     pub state: EditionState,
+    /// Whether leases have run out, or lots have rested long enough.
+    pub expires: bool,
 }
 
 /// The editions that upkeep has to look at, the oldest first: those being played; those that were
@@ -245,9 +247,9 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
     // Editions before the last but one that is complete were looked at when they were newer.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
-            SELECT id FROM editions WHERE state = 'running'
+            SELECT id, false AS expires FROM editions WHERE state = 'running'
             UNION
-            SELECT e.id FROM tournaments t
+            SELECT e.id, false FROM tournaments t
             JOIN editions e ON e.tournament = t.id
             WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
                 SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
@@ -259,11 +261,12 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
                 SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
                 ORDER BY expected DESC, number LIMIT 1), false)
             UNION
-            SELECT edition FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
+            SELECT edition, true FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
             UNION
-            SELECT edition FROM lots WHERE state = 'delayed' AND not_before <= (SELECT at FROM now)
+            SELECT edition, true FROM lots WHERE state = 'delayed' AND not_before <= (SELECT at FROM now)
         )
-        SELECT e.id, e.state FROM due JOIN editions e ON e.id = due.id ORDER BY e.id";
+        SELECT e.id, e.state, bool_or(due.expires) AS expires
+        FROM due JOIN editions e ON e.id = due.id GROUP BY e.id, e.state ORDER BY e.id";
     sqlx::query_as(statement).fetch_all(db).await
 }
 

@@ -143,7 +143,7 @@ impl Upkeep {
     /// The same, where workers could renew their leases without a break since `away`.
     ///
     /// Nothing expires in a lease's time after that, nor in that after the database was away or its
-    /// clock was set forward: nobody could renew, and that was not the workers' fault.
+    /// clock was set forward: workers could not renew their leases then.
     pub async fn run_since(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
         let lease = self.queue.terms.lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: away, reading: None };
@@ -187,9 +187,11 @@ impl Upkeep {
                 }
             };
             looking = Backoff::new();
-            for part in due.into_iter().filter(|part| parts.is_free(*part)).collect::<Vec<_>>() {
-                let expire = renewals.may_expire(parts.failed_at(part));
-                parts.begin(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
+            for (part, expires) in due {
+                if parts.is_free(part) {
+                    let expire = expires && renewals.may_expire(parts.failed_at(part));
+                    parts.begin(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
+                }
             }
         }
     }
@@ -214,25 +216,22 @@ impl Upkeep {
     pub async fn round(&self) -> Result<Round, Error> {
         let mut round = Round::default();
         let mut failed = None;
-        let editions = editions::upkept(self.queue.pool()).await?;
-        let editions = editions.into_iter().map(|upkept| Part::Edition(upkept.id));
-        for part in [Part::Trials, Part::ShadowMatches].into_iter().chain(editions) {
-            let error = self.work_on(part, true, &mut round).await;
+        for (part, expires) in parts_of(&editions::upkept(self.queue.pool()).await?) {
+            let error = self.work_on(part, expires, &mut round).await;
             failed = failed.or(error);
         }
         failed.map_or(Ok(round), Err)
     }
 
-    /// What there is to do.
-    async fn due(&self, renewals: &mut Renewals) -> Result<Vec<Part>, Error> {
+    /// What there is to do, and whether leases may have run out there.
+    async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>, Error> {
         let mut connection = self.queue.pool().acquire().await?;
         renewals.see(clock::read(&mut *connection).await?);
         let editions = editions::upkept(&mut *connection).await?;
         let running = |upkept: &&Upkept| upkept.state == EditionState::Running;
         let running: BTreeSet<_> = editions.iter().filter(running).map(|found| found.id).collect();
         self.faults_seen().retain(|edition, _| running.contains(edition));
-        let editions = editions.into_iter().map(|upkept| Part::Edition(upkept.id));
-        Ok([Part::Trials, Part::ShadowMatches].into_iter().chain(editions).collect())
+        Ok(parts_of(&editions))
     }
 
     /// Works on a part, as far as it goes: each step is tried, whatever became of the one before.
@@ -336,6 +335,12 @@ impl Upkeep {
         }
         Ok(())
     }
+}
+
+/// The parts of the work, and whether leases may have run out there.
+fn parts_of(editions: &[Upkept]) -> Vec<(Part, bool)> {
+    let editions = editions.iter().map(|upkept| (Part::Edition(upkept.id), upkept.expires));
+    [(Part::Trials, true), (Part::ShadowMatches, true)].into_iter().chain(editions).collect()
 }
 
 /// Ends the trace of an edition whose leaderboard is official from now on. It took as long as the
