@@ -11,14 +11,8 @@ use std::time::Duration;
 use arbiter_coordinator::db;
 use arbiter_coordinator::leader::{Election, Leadership};
 use sqlx::{Connection as _, PgConnection, PgPool};
-use support::Database;
+use support::{Database, until};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep};
-
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// What the leader's work is counted in.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +64,6 @@ impl Candidate {
             }
         }));
         Self { leadership, running }
-    }
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < deadline, "{what}: not in time");
-        sleep(LOOK).await;
     }
 }
 

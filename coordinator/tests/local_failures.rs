@@ -26,13 +26,9 @@ use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{Fate, Renew, Verdict};
 use sqlx::AssertSqlSafe;
 use support::times::{AtTime as _, set_clock};
-use support::{Database, START, plan, report};
+use support::{Database, START, plan, report, until};
 use time::{Duration, OffsetDateTime};
-use tokio::time::sleep;
 use wire::{PATIENCE, Server, Worker, report as wire_report};
-
-/// How often something is looked at that is waited for.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 async fn run(database: &Database, script: String) {
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&database.pool).await.unwrap();
@@ -51,15 +47,6 @@ async fn poison(database: &Database, table: &str, code: &str, condition: &str) {
 
 async fn cure(database: &Database) {
     run(database, "DROP FUNCTION poisoned CASCADE".to_owned()).await;
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let waited = async {
-        while !holds().await {
-            sleep(LOOK).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("{what}: not in time"));
 }
 
 /// A running edition of a tournament of this name.

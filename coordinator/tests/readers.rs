@@ -13,9 +13,9 @@ use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{Fate, FetchBundleRequest, GetMatchRequest};
-use support::Database;
+use support::{Database, until};
 use tokio::task::JoinSet;
-use wire::{PATIENCE, Server, Worker, report};
+use wire::{Server, Worker, report};
 
 #[tokio::test]
 async fn workers_go_on_while_readers_hold_all_their_connections() {
@@ -35,12 +35,7 @@ async fn workers_go_on_while_readers_hold_all_their_connections() {
         readers.spawn(async move { drop(tournaments.get_match(request).await) });
     }
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-    let waited = async {
-        while server.database.number(waiting).await < 2 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waited).await.unwrap();
+    until("readers wait", async || server.database.number(waiting).await >= 2).await;
     assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
     let next = worker.lot().await;
     assert_eq!(worker.report(report(&next)).await, Fate::Accepted);

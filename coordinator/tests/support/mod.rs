@@ -255,6 +255,21 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
     }
 }
 
+/// How long tests wait for something.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+/// How often they look whether it is there.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Waits until something holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !holds().await {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("{what}: not in time"));
+}
+
 /// Works on something so many times at most, and then gives it up.
 pub(crate) async fn poll_at_most<T>(times: usize, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
