@@ -22,6 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let description = protox::compile(FILES, ["."])?;
     let to = PathBuf::from(env::var("OUT_DIR")?).join("description.bin");
     fs::write(to, description.encode_to_vec())?;
-    tonic_prost_build::configure().compile_fds(description)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::BoundedCodec")
+        // Few seats have any.
+        .boxed(".arbiter.v1.SeatResult.evidence")
+        .compile_fds(description)?;
     Ok(())
 }

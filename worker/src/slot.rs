@@ -459,7 +459,7 @@ fn result(planned: &Planned, outcome: &Outcome) -> v1::MatchResult {
             forfeit: v1::Forfeit::from(standing.forfeit).into(),
             bad_answers: i32::try_from(standing.bad_answers).unwrap_or(i32::MAX),
             files: Vec::new(),
-            evidence: detail.as_ref().map(evidence),
+            evidence: detail.as_ref().map(evidence).map(Box::new),
         }
     });
     v1::MatchResult {

@@ -40,7 +40,7 @@ pub fn read(
             }
         }
         for (seat, told) in (1..).zip(&mut seats) {
-            evidence.extend(told.evidence.take().map(|told| why(number, seat, told)));
+            evidence.extend(told.evidence.take().map(|told| why(number, seat, *told)));
         }
         let wall_ms = positive("wall_ms", wall_ms)?;
         let transcript = bytes32("transcript", &transcript)?;

@@ -163,7 +163,13 @@ fn played(lot: &v1::Lot) -> v1::Report {
                 wall_us: 512_000,
                 cpu_us: 9,
             });
-            v1::SeatResult { score, forfeit: forfeit.into(), bad_answers, files, evidence }
+            v1::SeatResult {
+                score,
+                forfeit: forfeit.into(),
+                bad_answers,
+                files,
+                evidence: evidence.map(Box::new),
+            }
         });
         v1::MatchResult {
             number: planned.number,

@@ -1,0 +1,197 @@
+//! Messages as they are read from streams. What a worker says is looked through before it is read:
+//! an empty part takes two bytes of a message, and fifty times as much in memory. A message whose
+//! parts would take much more memory than what was announced of it is refused.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::mem::size_of;
+
+use prost::Message;
+use prost::bytes::Buf;
+use prost::encoding::{WireType, decode_key, decode_varint};
+use tonic::Status;
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder};
+use tonic_prost::ProstCodec;
+
+use crate::v1::{Lease, MatchResult, SeatResult, WorkerMessage};
+
+/// How many times its bytes the parts of a message may take of memory. Results of four seats without
+/// records take seven times as much, those of sixteen eleven times.
+const MOST_GROWTH: usize = 12;
+/// What they may take in the largest messages: those are large by their records.
+const MOST_PARTS: usize = 12 << 20;
+
+/// Protocol buffers, as [`ProstCodec`] writes and reads them, but for messages of workers that would
+/// grow.
+#[derive(Clone, Debug)]
+pub struct BoundedCodec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for BoundedCodec<T, U> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T, U> Codec for BoundedCodec<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = <ProstCodec<T, U> as Codec>::Encoder;
+    type Decoder = BoundedDecoder<U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<T, U>::default().encoder()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        BoundedDecoder(ProstCodec::<U, U>::default().decoder())
+    }
+}
+
+/// Reads messages.
+#[derive(Debug)]
+pub struct BoundedDecoder<U: Message + Default + Send + 'static>(
+    <ProstCodec<U, U> as Codec>::Decoder,
+);
+
+impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        if TypeId::of::<U>() == TypeId::of::<WorkerMessage>() {
+            let (message, length) = (from.chunk(), from.remaining());
+            if message.len() < length || grows(message) {
+                return Err(Status::invalid_argument(
+                    "a message consists of too many small parts: it would take far more memory than \
+                     it has bytes",
+                ));
+            }
+        }
+        self.0.decode(from)
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        self.0.buffer_settings()
+    }
+}
+
+/// Whether the parts of a [`WorkerMessage`] would take too much memory.
+fn grows(message: &[u8]) -> bool {
+    parts_of(message) > MOST_PARTS.min(MOST_GROWTH.saturating_mul(message.len()))
+}
+
+/// What the repeated parts of a [`WorkerMessage`] will take of memory, in bytes.
+fn parts_of(message: &[u8]) -> usize {
+    let part = |part, size| move |field, _: &[u8]| if field == part { size } else { 0 };
+    sum(message, |field, value| match field {
+        REPORT => sum(value, |field, value| match field {
+            RESULTS => size_of::<MatchResult>() + sum(value, of_result),
+            TRIAL => sum(value, part(WARNINGS, size_of::<String>())),
+            _ => 0,
+        }),
+        RENEW | GIVE_BACK => sum(value, part(LEASES, size_of::<Lease>())),
+        _ => 0,
+    })
+}
+
+/// The same of a field of a [`MatchResult`].
+fn of_result(field: u32, value: &[u8]) -> usize {
+    let score = |field, packed: &[u8]| match field {
+        // In one value each, or all in one.
+        SCORE => size_of::<i64>() * packed.len().max(1),
+        _ => 0,
+    };
+    if field == SEATS { size_of::<SeatResult>() + sum(value, score) } else { 0 }
+}
+
+// The numbers of these fields in `worker.proto`.
+const REPORT: u32 = 3;
+const RENEW: u32 = 4;
+const GIVE_BACK: u32 = 5;
+const RESULTS: u32 = 2;
+const TRIAL: u32 = 4;
+const WARNINGS: u32 = 6;
+const SEATS: u32 = 2;
+const SCORE: u32 = 1;
+const LEASES: u32 = 1;
+
+/// Adds up what the fields of a message take, given the number of each and its value if that has
+/// a length. The end of what can be read is the end: what follows is read by nobody.
+fn sum(mut message: &[u8], mut weigh: impl FnMut(u32, &[u8]) -> usize) -> usize {
+    let mut all: usize = 0;
+    while let Some((field, value)) = next(&mut message) {
+        all = all.saturating_add(weigh(field, value));
+    }
+    all
+}
+
+/// Takes a field off a message.
+fn next<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
+    if message.is_empty() {
+        return None;
+    }
+    let (field, kind) = decode_key(message).ok()?;
+    let length = match kind {
+        WireType::Varint => {
+            decode_varint(message).ok()?;
+            return Some((field, &[]));
+        }
+        WireType::SixtyFourBit => 8,
+        WireType::ThirtyTwoBit => 4,
+        WireType::LengthDelimited => usize::try_from(decode_varint(message).ok()?).ok()?,
+        // They are read over, which takes nothing.
+        WireType::StartGroup | WireType::EndGroup => return Some((field, &[])),
+    };
+    let value = message.get(..length)?;
+    *message = &message[length..];
+    Some((field, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::worker_message::Say;
+    use crate::v1::{Renew, Report};
+
+    fn message(say: Say) -> Vec<u8> {
+        WorkerMessage { say: Some(say) }.encode_to_vec()
+    }
+
+    fn report(results: Vec<MatchResult>) -> Vec<u8> {
+        message(Say::Report(Report { results, ..Report::default() }))
+    }
+
+    /// A result as short as there can be one.
+    fn result(number: i64) -> MatchResult {
+        let seat = SeatResult { score: vec![1], ..SeatResult::default() };
+        let transcript = vec![7; 32];
+        MatchResult { number, seats: vec![seat; 16], transcript, ..MatchResult::default() }
+    }
+
+    #[test]
+    fn honest_messages_are_read() {
+        assert!(!grows(&report((0..4096).map(result).collect())));
+        let leases = vec![Lease { edition: 1, lot: 1, attempt: 1 }; 4096];
+        assert!(!grows(&message(Say::Renew(Renew { leases }))));
+        let large = MatchResult { record: vec![0; 4 << 20], ..result(0) };
+        assert!(!grows(&report(vec![large; 4])));
+    }
+
+    #[test]
+    fn messages_of_many_empty_parts_are_refused() {
+        assert!(grows(&report(vec![MatchResult::default(); 1000])));
+        let seats = vec![SeatResult::default(); 1000];
+        assert!(grows(&report(vec![MatchResult { seats, ..MatchResult::default() }])));
+        let seat = SeatResult { score: vec![1; 2 << 20], ..SeatResult::default() };
+        assert!(grows(&report(vec![MatchResult { seats: vec![seat], ..MatchResult::default() }])));
+        // Groups, and an end in the middle, hide nothing.
+        let mut hidden = vec![0x0b, 0x0c];
+        hidden.extend(report(vec![MatchResult::default(); 1000]));
+        hidden.push(0x1a);
+        assert!(grows(&hidden));
+    }
+}
