@@ -169,6 +169,14 @@ impl Connection {
         self.change(|known| known.trusted = true);
     }
 
+    /// Ends it, whatever goes on over it.
+    pub(crate) fn close(&self) {
+        if let Some(ended) = self.limiter.known().connections.remove(&self.number) {
+            // It may have ended by itself.
+            ended.close.send(()).ok();
+        }
+    }
+
     /// How long it has had no request, and whether it ever had one; nothing while it has.
     pub(crate) fn idle(&self) -> Option<(Duration, bool)> {
         let idle =

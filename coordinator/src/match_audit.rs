@@ -37,7 +37,6 @@ use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
-use crate::queue::Due;
 use crate::store::{Store, StoreError};
 use crate::suspension::{self, Suspended};
 use crate::tournament::file::Audit;
@@ -299,8 +298,7 @@ async fn planned(pool: &PgPool, handout: &Handout, id: MatchId) -> Result<Planne
     let planned = matches::range(pool, id.edition, id.number, 1).await?;
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
-    let due = Due { planned, files: Vec::new() };
-    let (game, settings, told) = handout.one(id.edition, due).await?;
+    let (game, settings, told) = handout.one(id.edition, planned).await?;
     Planned::read(&game, &settings, &told).map_err(AuditError::Nonsense)
 }
 

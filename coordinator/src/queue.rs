@@ -43,7 +43,7 @@ mod upkeep;
 mod weigh;
 
 pub use check::Difference;
-pub use dispatch::{Allocator, Dispatcher, Due, Task, Work};
+pub use dispatch::{Allocator, Dispatcher, Task, Work};
 pub(crate) use keep::FORGOTTEN;
 pub use keep::{KeepError, Kept};
 pub use report::{MOST_FILES, Report};

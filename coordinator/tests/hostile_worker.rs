@@ -21,7 +21,7 @@ use arbiter_proto::v1::{
     CheckEditionRequest, CreateTournamentRequest, Fate, Fault, FetchBundleRequest, GiveBack, Lot,
     MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, Trial, TrialReport,
 };
-use support::START;
+use support::{START, until};
 use time::Duration;
 use tonic::{Code, Status};
 use wire::{Bearer, Link, Server, Worker, report};
@@ -326,5 +326,55 @@ async fn a_trial_is_its_holders_alone() {
     assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Accepted);
     assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Repeated);
     assert_eq!(hostile.report(foreign).await, Fate::Late);
+    server.stop().await;
+}
+
+/// Lots with files take memory until they are sent. What waits for it goes back in time.
+#[tokio::test]
+async fn a_worker_that_takes_nothing_of_what_it_is_sent_holds_up_no_other() {
+    /// Bots that leave as much as they may, and meet twice.
+    const BOTS: usize = 8;
+    const PAIRS: usize = BOTS * (BOTS - 1) / 2;
+    let patience = Terms::USUAL.patience;
+    let server = Server::start_with(Terms { lease: Duration::seconds(6), patience }).await;
+    let file = "name = \"cup\"\ngame = \"gomoku\"\nstate = \"pairing\"\n\
+        [audit]\nreplay = \"0%\"\nshadow = \"0%\"\n";
+    let file = file.to_owned();
+    let mut tournaments = server.tournaments(Some(Role::Organiser));
+    tournaments.create_tournament(CreateTournamentRequest { file }).await.unwrap();
+    for bot in 0..BOTS {
+        let (name, bundle) = (format!("bot-{bot}"), b"a bundle");
+        server.submit(Role::Organiser, "cup", &name, true, bundle).await.unwrap();
+    }
+    server.edition("cup").await;
+    let mut honest = Worker::new(&server, "honest").await;
+    // All first meetings, before any second one can be leased.
+    let mut lots = Vec::new();
+    for _ in 0..PAIRS {
+        lots.push(honest.lot().await);
+        let leases = lots.iter().filter_map(|lot| lot.lease).collect();
+        honest.say(Say::Renew(Renew { leases })).await;
+    }
+    for lot in lots {
+        let mut first = report(&lot);
+        for seat in &mut first.results[0].seats {
+            seat.files = vec![7; 1 << 20];
+        }
+        assert_eq!(honest.report(first).await, Fate::Accepted);
+    }
+    let bearer = server.bearer(Some(Role::Worker));
+    let client = WorkerServiceClient::with_interceptor(server.another_connection().await, bearer);
+    let silent = Worker::call(client, "silent", RULES_VERSION).await.unwrap();
+    silent.say(Say::Room(Room { slots: 64 })).await;
+    let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
+    until("it has them all", async || server.database.number(leased).await == 28).await;
+    for _ in 0..PAIRS {
+        let lot = honest.lot().await;
+        assert_eq!(lot.matches[0].seats[0].files.len(), 1 << 20);
+        assert_eq!(honest.report(report(&lot)).await, Fate::Accepted);
+    }
+    let faults = number(&server, "SELECT count(*) FROM faults").await;
+    assert!(faults <= 5, "what was sent ran out, and nothing else: {faults}");
+    drop(silent);
     server.stop().await;
 }

@@ -58,33 +58,29 @@ pub struct Begin {
     pub bytes: Vec<u8>,
 }
 
-/// What the seats of leased lots begin with, where that is something.
+/// What the seats of a leased lot begin with, where that is something.
 ///
 /// # Errors
 /// If the database fails.
-pub async fn of_lots(
+pub async fn of_lot(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    lots: &[Leased],
+    lot: Leased,
 ) -> Result<Vec<Begin>, Error> {
     // A bot sat somewhere else in the match whose files it takes up.
     let statement = "
         SELECT m.number, from_seat.seat::int, s.bytes
-        FROM unnest($2::bigint[], $3::int[]) AS lot (first, count)
-        CROSS JOIN LATERAL (
-            SELECT number, seats, files_from FROM matches
-            WHERE edition = $1 AND number >= lot.first AND number < lot.first + lot.count
-              AND files_from IS NOT NULL OFFSET 0
-        ) AS m
+        FROM matches m
         CROSS JOIN LATERAL unnest(m.seats, m.files_from) WITH ORDINALITY
             AS from_seat (entrant, number, seat)
         JOIN matches before ON before.edition = $1 AND before.number = from_seat.number
         JOIN files f ON f.edition = $1 AND f.number = from_seat.number
             AND f.seat = array_position(before.seats, from_seat.entrant)
-        JOIN snapshots s ON s.digest = f.digest";
-    let (firsts, counts): (Vec<_>, Vec<_>) =
-        lots.iter().map(|lot| (lot.first.0, lot.count)).unzip();
-    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(counts).fetch_all(db).await
+        JOIN snapshots s ON s.digest = f.digest
+        WHERE m.edition = $1 AND m.number >= $2 AND m.number < $2 + $3
+            AND m.files_from IS NOT NULL";
+    let query = sqlx::query_as(statement).bind(edition.0).bind(lot.first.0).bind(lot.count);
+    query.fetch_all(db).await
 }
 
 /// What a seat left in a match.

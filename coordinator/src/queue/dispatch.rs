@@ -15,7 +15,7 @@
 //! fails rests, longer from failure to failure, and the others go on at once. What was leased and
 //! cannot be handed out is given back, until that succeeds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::backoff::Rests;
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
-use crate::db::{self, files, shadows, trials};
+use crate::db::{self, shadows, trials};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
 const LINE: usize = 4096;
@@ -61,17 +61,7 @@ pub struct Work {
     /// The lot.
     pub lot: Leased,
     /// Its matches, in order.
-    pub matches: Vec<Due>,
-}
-
-/// A match that is to be played now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Due {
-    /// The match.
-    pub planned: Match,
-    /// What each seat begins with, seat 1 first: a compressed tar archive, empty for those who
-    /// left nothing. Nothing at all where files do not pass from match to match.
-    pub files: Vec<Vec<u8>>,
+    pub matches: Vec<Match>,
 }
 
 /// Something for a worker's room.
@@ -126,17 +116,36 @@ pub struct Dispatcher {
 #[derive(Debug)]
 struct Waiting {
     given: oneshot::Receiver<Given>,
-    returns: mpsc::UnboundedSender<Lease>,
-    news: Arc<Notify>,
+    dispatcher: Dispatcher,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.given.close();
         if let Ok((task, _)) = self.given.try_recv() {
-            // Without an allocator nobody is left who could give it back: it runs out.
-            self.returns.send(task.lease()).ok();
-            self.news.notify_one();
+            self.dispatcher.take_back(task.lease());
+        }
+    }
+}
+
+/// A lease on its way to its worker: it goes back if this is dropped before it is sent.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    lease: Option<Lease>,
+    dispatcher: Dispatcher,
+}
+
+impl Unsent {
+    /// Somebody else sees to the lease.
+    pub(crate) fn release(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.dispatcher.take_back(lease);
         }
     }
 }
@@ -204,10 +213,20 @@ impl Dispatcher {
     /// given.
     pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
         let (give, given) = oneshot::channel();
-        let (returns, news) = (self.returns.clone(), Arc::clone(&self.news));
-        let mut waiting = Waiting { given, returns, news };
+        let mut waiting = Waiting { given, dispatcher: self.clone() };
         self.line.send(Asker { worker, give, since: Instant::now() }).await.ok()?;
         (&mut waiting.given).await.ok()
+    }
+
+    /// Holds a lease that was given, so that it goes back unless it is sent.
+    pub(crate) fn hold(&self, lease: Lease) -> Unsent {
+        Unsent { lease: Some(lease), dispatcher: self.clone() }
+    }
+
+    fn take_back(&self, lease: Lease) {
+        // Without an allocator nobody is left who could give it back: it runs out.
+        self.returns.send(lease).ok();
+        self.news.notify_one();
     }
 
     /// Says that there may be something new to lease.
@@ -465,11 +484,11 @@ impl Allocator {
         edition: EditionId,
         lots: Vec<Leased>,
     ) -> Result<PgConnection, Error> {
-        let read = match due(&mut own, edition, &lots).await {
+        let read = match matches::of_lots(&mut own, edition, &lots).await {
             Err(error) if db::is_passing(&error) => {
                 let read = async || {
                     let mut fresh = self.connect().await?;
-                    let planned = due(&mut fresh, edition, &lots).await?;
+                    let planned = matches::of_lots(&mut fresh, edition, &lots).await?;
                     Ok((fresh, planned))
                 };
                 again(read).await
@@ -509,26 +528,4 @@ impl Allocator {
         }
         Some(task)
     }
-}
-
-/// The matches of leased lots, those of the first lot first, and what their seats begin with.
-pub(super) async fn due(
-    db: &mut PgConnection,
-    edition: EditionId,
-    lots: &[Leased],
-) -> Result<Vec<Due>, Error> {
-    let planned = matches::of_lots(&mut *db, edition, lots).await?;
-    let mut begins: HashMap<_, _> = HashMap::new();
-    if planned.iter().any(|planned| planned.files_from.is_some()) {
-        for begin in files::of_lots(db, edition, lots).await? {
-            begins.insert((begin.number, begin.seat), begin.bytes);
-        }
-    }
-    let due = planned.into_iter().map(|planned| {
-        let seats = if planned.files_from.is_some() { planned.seats.0.len() } else { 0 };
-        let begin = |(seat, _)| begins.remove(&(planned.number, seat)).unwrap_or_default();
-        let files = (1..).zip(0..seats).map(begin).collect();
-        Due { planned, files }
-    });
-    Ok(due.collect())
 }

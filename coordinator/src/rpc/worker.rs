@@ -30,7 +30,6 @@ use arbiter_proto::v1::{
     BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
     WorkerMessage,
 };
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
@@ -38,24 +37,27 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
-use super::admission::Reservation;
+use super::admission::{ConnectionInfo, Reservation};
 use super::playing::Stream;
 use super::revocation::OpenToken;
 use super::status::{database, meaningless};
 use super::{Answers, Shared, caller, secret};
 use crate::access::guard::Caller;
 use crate::access::{Role, Secret};
+use crate::connections::Connection;
 use crate::db::{held, workers};
-use crate::queue::{Failure, Task, Work};
-use crate::tournament::handout::HandoutError;
+use crate::queue::{Failure, Task};
+use crate::tournament::handout::{FileMemory, HandedOut, HandoutError, TakenMemory};
 use crate::tournament::score_check::LotCheck;
 use crate::tournament::trial::{self, TrialError};
 
 mod notes;
+mod outbound;
 mod reports;
 mod returns;
 
 use notes::Note;
+use outbound::Outbound;
 pub(super) use reports::judged;
 use reports::suspended;
 pub use returns::Returns;
@@ -64,6 +66,8 @@ pub use returns::Returns;
 const HELLO: Duration = Duration::from_secs(10);
 /// Messages that may wait for a worker to take them.
 const WAITING: usize = 64;
+/// How long a worker may take for a message with files: 70 KB a second are enough.
+const TAKING: Duration = Duration::from_secs(60);
 /// The most room that one worker may have: more is a mistake.
 const MOST_ROOM: u32 = 4096;
 /// How often in the time of a lease it is looked whether a worker's token is still good.
@@ -92,6 +96,8 @@ impl WorkerService for Shared {
         let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
         let caller = caller(&request);
         let memory = request.extensions().get::<Reservation>().cloned().unwrap_or_default();
+        let connection = request.extensions().get::<ConnectionInfo>();
+        let connection = connection.map(|known| Arc::clone(&known.connection));
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let worker = self.greet(who.id, &hello).await?;
@@ -99,7 +105,7 @@ impl WorkerService for Shared {
         let number = workers::connect(self.queue.pool(), worker, slots, self.now()).await;
         let number = number.map_err(database)?;
         let database = workers::database(self.queue.pool()).await.map_err(database)?;
-        let (outbound, answers) = mpsc::channel(WAITING);
+        let (outbound, answers) = outbound::channel(WAITING);
         let shared = Arc::new(self.clone());
         let checks = Mutex::default();
         let token = Arc::new(self.open_tokens.enter(&secret, true));
@@ -113,12 +119,14 @@ impl WorkerService for Shared {
             secret,
             caller,
             memory,
+            connection,
+            files: self.handout.file_memory(),
             checks,
             outbound,
         };
         let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
-        Ok(Response::new(Box::pin(ReceiverStream::new(answers))))
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn fetch_bundle(
@@ -191,16 +199,32 @@ struct Session {
     caller: Caller,
     /// The memory of the last message.
     memory: Reservation,
+    /// What it comes over, if that is known.
+    connection: Option<Arc<Connection>>,
+    /// The memory of files that lots are handed out with.
+    files: FileMemory,
     /// What the reports of the lots are checked against that were handed out over this stream.
     checks: Mutex<HashMap<Lease, LotCheck>>,
-    outbound: mpsc::Sender<Result<CoordinatorMessage, Status>>,
+    outbound: Outbound,
+}
+
+/// Something to do that is on its way to the worker, and since when it could have been there.
+struct Asked {
+    lease: Lease,
+    since: Instant,
+    what: What,
+}
+
+enum What {
+    Trial,
+    Lot(Box<Result<HandedOut, HandoutError>>),
 }
 
 /// What goes on beside the reading of a stream.
 #[derive(Default)]
 struct Tasks {
     /// Asking for something to do, one task for each free place.
-    asking: JoinSet<Option<(Task, Instant)>>,
+    asking: JoinSet<Option<Asked>>,
     /// Storing reports.
     reporting: JoinSet<Result<Verdict, Status>>,
     /// Renewing leases, one message after the other.
@@ -246,9 +270,14 @@ impl Session {
                     tokio::spawn(self.note(Note::GiveBack(held)).in_current_span());
                 }
                 // It may have left meanwhile.
-                drop(self.outbound.send(Err(status)).await);
+                drop(self.outbound.send(Err(status), None).await);
             }
         }
+    }
+
+    /// How long a lease lasts, in milliseconds.
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.shared.terms.lease.whole_milliseconds()).unwrap_or(i64::MAX)
     }
 
     fn stream(&self) -> Stream {
@@ -284,9 +313,9 @@ impl Session {
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
         let lease = self.shared.terms.lease.unsigned_abs();
-        let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
         let mut tasks = Tasks::default();
         let (worker, database) = (self.worker.0, self.database.clone());
+        let lease_ms = self.lease_ms();
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
         tasks.ending.spawn(self.ended(lease / CHECKS).in_current_span());
         while done.is_ok() {
@@ -296,12 +325,7 @@ impl Session {
                     Ok(None) | Err(_) => Err(End::Left),
                 },
                 Some(asked) = tasks.asking.join_next() => match asked {
-                    Ok(Some((Task::Lot(work), since))) => {
-                        self.hand_out(work, since, lease_ms, &mut tasks).await
-                    }
-                    Ok(Some((Task::Trial(lease), since))) => {
-                        self.hand_out_trial(lease, since, lease_ms, &mut tasks).await
-                    }
+                    Ok(Some(asked)) => self.hand_out(asked, &mut tasks).await,
                     // The allocator is gone: we stop.
                     _ => Err(Status::unavailable("the coordinator stops").into()),
                 },
@@ -332,12 +356,12 @@ impl Session {
     }
 
     /// Gives back what was leased for this worker and cannot be sent any more.
-    async fn take_back_all(&self, mut asking: JoinSet<Option<(Task, Instant)>>) {
-        // Those that have nothing yet give back by themselves what they might still be given.
+    async fn take_back_all(&self, mut asking: JoinSet<Option<Asked>>) {
+        // Those that are not done give back by themselves what they have or might still be given.
         asking.abort_all();
         let mut leases = Vec::new();
         while let Some(asked) = asking.join_next().await {
-            leases.extend(asked.ok().flatten().map(|(task, _)| task.lease()));
+            leases.extend(asked.ok().flatten().map(|asked| asked.lease));
         }
         if !leases.is_empty() {
             tokio::spawn(self.note(Note::GiveBack(leases)).in_current_span());
@@ -346,7 +370,24 @@ impl Session {
 
     async fn say(&self, say: Answer) -> Result<(), End> {
         let message = CoordinatorMessage { say: Some(say) };
-        self.outbound.send(Ok(message)).await.map_err(|_| End::Left)
+        self.outbound.send(Ok(message), None).await.map_err(|_| End::Left)
+    }
+
+    /// Says something that holds memory until the worker has taken it. Where it does not in time, its
+    /// connection is closed, which frees the memory of all that waits there.
+    async fn say_large(&self, say: Answer, memory: Option<TakenMemory>) -> Result<(), End> {
+        let Some(memory) = memory else { return self.say(say).await };
+        let (weight, taken) = outbound::weigh(memory);
+        let connection = self.connection.clone();
+        let in_time = async move {
+            if tokio::time::timeout(TAKING, taken).await.is_err() {
+                tracing::warn!("takes too slowly what it is sent: its connection is closed");
+                connection.inspect(|connection| connection.close());
+            }
+        };
+        tokio::spawn(in_time.in_current_span());
+        let message = CoordinatorMessage { say: Some(say) };
+        self.outbound.send(Ok(message), Some(weight)).await.map_err(|_| End::Left)
     }
 
     /// Does what a worker asks for.
@@ -402,31 +443,50 @@ impl Session {
     }
 
     fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
-        let dispatcher = self.shared.dispatcher.clone();
-        let worker = self.worker;
+        let (shared, worker, files) = (Arc::clone(&self.shared), self.worker, self.files.clone());
+        let lease_ms = self.lease_ms();
         tasks.asking.spawn(async move {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
-            dispatcher.next_for(Some(worker)).await
+            loop {
+                files.wait().await;
+                let (task, since) = shared.dispatcher.next_for(Some(worker)).await?;
+                let lease = task.lease();
+                let unsent = shared.dispatcher.hold(lease);
+                let what = match task {
+                    Task::Trial(_) => What::Trial,
+                    Task::Lot(work) => {
+                        let told = shared.handout.lot(work, lease_ms, &files);
+                        let half = shared.terms.lease.unsigned_abs() / 2;
+                        let Ok(told) = tokio::time::timeout(half, told).await else {
+                            // There was no memory in time: others are quicker to take what they get.
+                            drop(unsent);
+                            tokio::time::sleep(half).await;
+                            continue;
+                        };
+                        What::Lot(Box::new(told))
+                    }
+                };
+                unsent.release();
+                return Some(Asked { lease, since, what });
+            }
         });
     }
 
-    /// Sends a lot that was asked for. What cannot be sent is given back.
-    async fn hand_out(
-        &self,
-        work: Work,
-        since: Instant,
-        lease_ms: i64,
-        tasks: &mut Tasks,
-    ) -> Result<(), End> {
-        let lease = work.lot.lease;
-        match self.shared.handout.lot(work, lease_ms).await {
-            Ok((lot, check)) => {
+    /// Sends what was asked for. What cannot be sent is given back.
+    async fn hand_out(&self, asked: Asked, tasks: &mut Tasks) -> Result<(), End> {
+        let Asked { lease, since, what } = asked;
+        let What::Lot(lot) = what else {
+            return self.hand_out_trial(lease, since, tasks).await;
+        };
+        match *lot {
+            Ok(HandedOut { lot, check, memory }) => {
                 tracing::debug!(%lease, "handed out");
                 self.keep_check(lease, check);
                 self.begin(&[lease]);
-                self.sent(self.say(Answer::Lot(lot)).await, lease, since, tasks)
+                let said = self.say_large(Answer::Lot(lot), memory).await;
+                self.sent(said, lease, since, tasks)
             }
             Err(HandoutError::Database { cause, .. }) => {
                 self.put_off(lease, &cause, tasks);
@@ -444,9 +504,9 @@ impl Session {
         &self,
         lease: Lease,
         since: Instant,
-        lease_ms: i64,
         tasks: &mut Tasks,
     ) -> Result<(), End> {
+        let lease_ms = self.lease_ms();
         let Some(version) = lease.version() else { return Ok(()) };
         match trial::message(self.shared.queue.pool(), lease, version, lease_ms).await {
             Ok(message) => {

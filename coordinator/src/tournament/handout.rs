@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
@@ -14,8 +15,14 @@ use sqlx::{Error, PgPool};
 use super::score_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::db::entrants::{Named, Roster};
-use crate::db::{editions, matches, tournaments, traces};
-use crate::queue::{Due, Work};
+use crate::db::matches::{self, Match};
+use crate::db::{editions, tournaments, traces};
+use crate::queue::Work;
+
+mod files;
+
+use files::Files;
+pub use files::{FileMemory, TakenMemory};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
 const EDITIONS: usize = 64;
@@ -65,21 +72,38 @@ struct Constants {
     trace: Option<TraceParent>,
 }
 
+/// A lot on its way to its worker.
+#[derive(Debug)]
+pub struct HandedOut {
+    /// The message that hands it out.
+    pub lot: v1::Lot,
+    /// What its report is checked against.
+    pub check: LotCheck,
+    /// Held until the message is sent, where it is large.
+    pub memory: Option<TakenMemory>,
+}
+
 /// Makes messages of lots. What lots of an edition have in common is read once.
 #[derive(Debug)]
 pub struct Handout {
     pool: PgPool,
     editions: Mutex<BTreeMap<EditionId, Arc<Constants>>>,
+    file_memory: FileMemory,
 }
 
 impl Handout {
     /// For the editions of this database.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, editions: Mutex::default() }
+        Self { pool, editions: Mutex::default(), file_memory: FileMemory::default() }
     }
 
-    /// The message that hands out a lot, and the check for its report. The lease ends `lease_ms`
-    /// milliseconds from now.
+    /// The memory of files that lots are handed out with over one stream.
+    pub fn file_memory(&self) -> FileMemory {
+        self.file_memory.for_stream()
+    }
+
+    /// Makes the message that hands out a lot, once there is memory for the files that its matches
+    /// begin with. The lease ends `lease_ms` milliseconds from now.
     ///
     /// # Errors
     /// If the database fails, or what it has makes no sense.
@@ -87,27 +111,34 @@ impl Handout {
         &self,
         work: Work,
         lease_ms: i64,
-    ) -> Result<(v1::Lot, LotCheck), HandoutError> {
+        memory: &FileMemory,
+    ) -> Result<HandedOut, HandoutError> {
+        let begun = Instant::now();
         let Work { lot, matches } = work;
-        let id = lot.lease.lot;
-        let constants = self.constants(edition_of(lot.lease)).await?;
+        let (id, edition) = (lot.lease.lot, edition_of(lot.lease));
+        let constants = self.constants(edition).await?;
         let nonsense = |what| HandoutError::Nonsense { lot: id, what };
-        let planned = matches.iter().map(|due| &due.planned);
-        let check = constants.checker.lot(planned);
-        let matches = matches.into_iter().map(|due| constants.one(due).map_err(nonsense));
+        let check = constants.checker.lot(matches.iter());
+        let files = Files::read(&self.pool, edition, lot, &matches, memory).await;
+        let mut files = files.map_err(|cause| HandoutError::Database { edition, cause })?;
+        // Reading it takes no time that counts, unless there has to be memory first.
+        let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
+        let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
+        let matches =
+            matches.into_iter().map(|planned| constants.one(planned, &mut files).map_err(nonsense));
         let mut span = Span::follow("lot leased", constants.trace.as_ref());
         span.set("lot", lot.lease.to_string());
-        let message = v1::Lot {
+        let lot = v1::Lot {
             lease: Some(lot.lease.into()),
             game: constants.game.clone(),
             settings: constants.settings.clone(),
             matches: matches.collect::<Result<_, _>>()?,
-            lease_ms,
+            lease_ms: lease_ms - waited,
             expected_ms: lot.expected_ms.into(),
             trace: span.carried(),
         };
         // What is missing for a match is told by its message better than by its check.
-        Ok((message, check.map_err(nonsense)?))
+        Ok(HandedOut { lot, check: check.map_err(nonsense)?, memory: files.memory })
     }
 
     /// The check for the report of a lot that another coordinator handed out, or this one before it
@@ -136,19 +167,20 @@ impl Handout {
         check.map(Some).map_err(|what| HandoutError::Nonsense { lot: id, what })
     }
 
-    /// A match as workers are told of it, with the game and the settings of its lot.
+    /// A match as workers are told of it, without files, with the game and the settings of its lot.
     ///
     /// # Errors
     /// As [`Handout::lot`].
     pub async fn one(
         &self,
         edition: EditionId,
-        due: Due,
+        planned: Match,
     ) -> Result<(String, String, v1::Match), HandoutError> {
         let constants = self.constants(edition).await?;
         // A lot of one match is named after it.
-        let lot = LotId { edition, number: LotNumber(-1 - due.planned.number.0) };
-        let told = constants.one(due).map_err(|what| HandoutError::Nonsense { lot, what })?;
+        let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
+        let told = constants.one(planned, &mut Files::default());
+        let told = told.map_err(|what| HandoutError::Nonsense { lot, what })?;
         Ok((constants.game.clone(), constants.settings.clone(), told))
     }
 
@@ -196,13 +228,12 @@ impl Constants {
     }
 
     /// The message about one match; what is missing, if something is.
-    fn one(&self, due: Due) -> Result<v1::Match, String> {
-        let Due { planned, files } = due;
-        let files = files.into_iter().chain(std::iter::repeat_with(Vec::new));
-        let seats = planned.seats.0.iter().zip(files).map(|(entrant, files)| {
+    fn one(&self, planned: Match, files: &mut Files) -> Result<v1::Match, String> {
+        let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
             let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
-            Ok(v1::Seat { files, ..seat(entrant) })
+            Ok(v1::Seat { files: files.take(planned.number, number), ..seat(entrant) })
         });
+        let seats = seats.collect::<Result<_, String>>()?;
         let mut params = match planned.params {
             Some(Value::Object(params)) => params,
             _ => Map::new(),
@@ -216,7 +247,7 @@ impl Constants {
         Ok(v1::Match {
             number: planned.number.0,
             seed: deal_seed(self.seed, planned.deal).0.to_vec(),
-            seats: seats.collect::<Result<_, String>>()?,
+            seats,
             params,
         })
     }

@@ -6,8 +6,8 @@ use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{bots, files, matches, played, standings, tournaments, versions};
-use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
+use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{
     Design, Handout, Running, TournamentFile, create, edition, report,
@@ -155,7 +155,8 @@ impl Field {
         for lot in lots {
             let edition = lot.lease.lot.edition;
             let work = work(self.queue.pool(), *lot).await;
-            let (lot, _) = self.handout.lot(work, 60_000).await.unwrap();
+            let memory = self.handout.file_memory();
+            let lot = self.handout.lot(work, 60_000, &memory).await.unwrap().lot;
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };
@@ -266,17 +267,8 @@ impl Field {
 
 /// What the dispatcher makes of a lease.
 async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
-    let edition = lot.lease.lot.edition;
-    let planned = matches::of_lots(pool, edition, &[lot]).await.unwrap();
-    let begins = files::of_lots(pool, edition, &[lot]).await.unwrap();
-    let due = planned.into_iter().map(|planned| {
-        let mut files = vec![Vec::new(); planned.seats.0.len()];
-        for begin in begins.iter().filter(|begin| begin.number == planned.number) {
-            files[usize::try_from(begin.seat).unwrap() - 1].clone_from(&begin.bytes);
-        }
-        Due { planned, files }
-    });
-    Work { lot, matches: due.collect() }
+    let matches = matches::of_lots(pool, lot.lease.lot.edition, &[lot]).await.unwrap();
+    Work { lot, matches }
 }
 
 /// What a lot comes to: a function of what bots are told, and of nothing else.

@@ -50,6 +50,7 @@ pub(crate) type Link = InterceptedService<Channel, Bearer>;
 
 /// A coordinator that serves a test's own database.
 pub(crate) struct Server {
+    address: String,
     pub(crate) channel: Channel,
     tokens: [String; 4],
     stop: Option<oneshot::Sender<()>>,
@@ -85,9 +86,14 @@ impl Server {
         let serving = tokio::spawn(async move {
             coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
         });
-        let channel = Channel::from_shared(address).unwrap().connect().await.unwrap();
+        let channel = Channel::from_shared(address.clone()).unwrap().connect().await.unwrap();
         let tokens = tokens.try_into().unwrap();
-        Self { channel, tokens, stop: Some(stop), serving, database }
+        Self { address, channel, tokens, stop: Some(stop), serving, database }
+    }
+
+    /// The same coordinator over another connection.
+    pub(crate) async fn another_connection(&self) -> Channel {
+        Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
     /// The token of a role; none for nobody.

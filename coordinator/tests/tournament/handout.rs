@@ -21,7 +21,8 @@ async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
-    handout.lot(dispatcher.next().await.unwrap().into_work().unwrap(), 60_000).await.unwrap().0
+    let work = dispatcher.next().await.unwrap().into_work().unwrap();
+    handout.lot(work, 60_000, &handout.file_memory()).await.unwrap().lot
 }
 
 async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {
@@ -122,18 +123,19 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
 async fn lots_that_cannot_be_told_are_not_handed_out() {
     let (database, edition, handout) = stage(&file(GameName::Tricks, ""), 3).await;
     let unknown = Handout::new(database.pool.clone());
+    let memory = handout.file_memory();
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     let mut work = dispatcher.next().await.unwrap().into_work().unwrap();
-    work.matches[0].planned.seats.0[1].0 = 77;
-    let error = handout.lot(work.clone(), 1).await.unwrap_err().to_string();
+    work.matches[0].seats.0[1].0 = 77;
+    let error = handout.lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert_eq!(error, format!("lot {} makes no sense: there is no entrant 77", work.lot.lease.lot));
-    work.matches[0].planned.seats.0[1].0 = 1;
-    work.matches[0].planned.board = Some(3);
-    let error = handout.lot(work.clone(), 1).await.unwrap_err().to_string();
+    work.matches[0].seats.0[1].0 = 1;
+    work.matches[0].board = Some(3);
+    let error = handout.lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert!(error.ends_with("there is no board 3"), "{error}");
     work.lot.lease.lot.edition = EditionId(edition.0 + 1);
-    let error = unknown.lot(work, 1).await.unwrap_err().to_string();
+    let error = unknown.lot(work, 1, &memory).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot read what edition {}", edition.0 + 1)), "{error}");
 }

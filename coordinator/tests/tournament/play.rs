@@ -9,7 +9,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
-use arbiter_coordinator::queue::{Due, Leased, Queue, Terms, Upkeep, Verdict, Work};
+use arbiter_coordinator::queue::{Leased, Queue, Terms, Upkeep, Verdict, Work};
 use arbiter_coordinator::tournament::{Handout, TournamentFile, report};
 use arbiter_games::{Dice, GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
@@ -88,7 +88,7 @@ impl Troupe {
             match self.dice.below(8) {
                 0 => {}
                 1 => back.push(work.lot.lease),
-                _ => self.kept.push(played(&self.handout.lot(work, 60_000).await.unwrap().0)),
+                _ => self.kept.push(played(&self.told(work).await)),
             }
         }
         self.queue.give_back(None, &back).await.unwrap();
@@ -96,18 +96,16 @@ impl Troupe {
 
     /// What the dispatcher makes of leases.
     async fn work(&self, lots: &[Leased]) -> Vec<Work> {
-        let pool = self.queue.pool();
-        let planned = matches::of_lots(pool, self.edition, lots).await.unwrap();
-        let begins = files::of_lots(pool, self.edition, lots).await.unwrap();
-        let mut due = planned.into_iter().map(|planned| {
-            let mut files = vec![Vec::new(); planned.seats.0.len()];
-            for begin in begins.iter().filter(|begin| begin.number == planned.number) {
-                files[usize::try_from(begin.seat).unwrap() - 1].clone_from(&begin.bytes);
-            }
-            Due { planned, files }
-        });
-        let mut take = |lot: &Leased| due.by_ref().take(lot.count.try_into().unwrap()).collect();
+        let planned = matches::of_lots(self.queue.pool(), self.edition, lots).await.unwrap();
+        let mut planned = planned.into_iter();
+        let mut take =
+            |lot: &Leased| planned.by_ref().take(lot.count.try_into().unwrap()).collect();
         lots.iter().map(|lot| Work { lot: *lot, matches: take(lot) }).collect()
+    }
+
+    /// The message that hands out a lot.
+    async fn told(&self, work: Work) -> v1::Lot {
+        self.handout.lot(work, 60_000, &self.handout.file_memory()).await.unwrap().lot
     }
 
     /// Reports some of what was played, in any order, and now and then twice.
