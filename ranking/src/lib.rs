@@ -19,7 +19,7 @@ pub mod residual;
 mod spread;
 mod u256;
 
-pub use meetings::{Meeting, Meetings};
+pub use meetings::{Meeting, Meetings, Whose};
 pub use spread::Mean;
 pub use u256::{NoNumber, U256};
 

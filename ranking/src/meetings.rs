@@ -1,7 +1,7 @@
 //! Head to head: what each two entrants made of their matches against each other.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_proto::ids::Entrant;
 
@@ -33,20 +33,56 @@ impl Meeting {
     }
 }
 
-/// What every two entrants made of their meetings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Whose meetings are asked for: of all there may be millions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of one entrant, with whomever it met.
+    One(Entrant),
+    /// Those of these entrants with each other.
+    Among(BTreeSet<Entrant>),
+}
+
+impl Whose {
+    /// All who are named.
+    pub fn entrants(&self) -> Vec<Entrant> {
+        match self {
+            Self::One(entrant) => vec![*entrant],
+            Self::Among(entrants) => entrants.iter().copied().collect(),
+        }
+    }
+
+    /// Whether the meetings of these two are asked for.
+    fn include(&self, one: Entrant, other: Entrant) -> bool {
+        match self {
+            Self::One(entrant) => [one, other].contains(entrant),
+            Self::Among(entrants) => entrants.contains(&one) && entrants.contains(&other),
+        }
+    }
+}
+
+/// What entrants made of their meetings, each two of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meetings {
+    whose: Whose,
     /// As seen by the entrant with the lower number, which stands first.
     by_pair: BTreeMap<(Entrant, Entrant), Meeting>,
 }
 
 impl Meetings {
+    /// None yet.
+    pub fn new(whose: Whose) -> Self {
+        Self { whose, by_pair: BTreeMap::new() }
+    }
+
     /// Adds a match: each two of its entrants met.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
         let mut scored: Vec<_> = outcome.scored().collect();
         scored.sort_by_key(|(entrant, _)| *entrant);
         for (index, (entrant, score)) in scored.iter().enumerate() {
             for (other, against) in &scored[index + 1..] {
+                if !self.whose.include(*entrant, *other) {
+                    continue;
+                }
                 let meeting = self.by_pair.entry((*entrant, *other)).or_default();
                 meeting.matches += 1;
                 match score.cmp(against) {

@@ -113,9 +113,14 @@ fn forfeits_are_counted_by_kind() {
     assert_eq!((loser.forfeits, loser.bad_answers), ([0, 2, 0, 0], 0));
 }
 
+/// Those of all who take part in these tests.
+fn all() -> Whose {
+    Whose::Among((0..4).map(Entrant).collect())
+}
+
 #[test]
 fn meetings_are_seen_from_both_sides() {
-    let mut meetings = Meetings::default();
+    let mut meetings = Meetings::new(all());
     for match_ in [duel([0, 1], [2, 0]), duel([1, 0], [1, 1]), duel([1, 0], [2, 0])] {
         meetings.add(&outcome(&match_));
     }
@@ -128,7 +133,7 @@ fn meetings_are_seen_from_both_sides() {
 
 #[test]
 fn at_a_table_of_four_each_meets_each() {
-    let mut meetings = Meetings::default();
+    let mut meetings = Meetings::new(all());
     let seats = [3, 1, 0, 2].map(Entrant).to_vec();
     meetings.add(&outcome(&(seats, vec![48, 24, 6, 6])));
     let won = |a, b| meetings.between(Entrant(a), Entrant(b)).unwrap().won;

@@ -1,7 +1,7 @@
 //! What matches came to. Rows are only added.
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Outcome;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
@@ -146,6 +146,35 @@ pub async fn each_of_ranges(
         ) AS m";
     let query = sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts);
     let mut rows = query.fetch(db);
+    while let Some(played) = rows.next().await {
+        see(&played?);
+    }
+    Ok(())
+}
+
+/// Goes through the results of the matches of an edition in which any of these entrants sat.
+///
+/// # Errors
+/// If the database fails.
+pub async fn each_of_entrants(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    entrants: &[Entrant],
+    mut see: impl FnMut(&Played),
+) -> Result<(), Error> {
+    // Matches are short rows, of which few remain; results are looked up for these alone.
+    let statement = "
+        SELECT m.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+        FROM (
+            SELECT number, seats, carried FROM matches
+            WHERE edition = $1 AND seats && $2::int[] OFFSET 0
+        ) AS m
+        CROSS JOIN LATERAL (
+            SELECT scores, forfeits, bad_answers FROM results
+            WHERE edition = $1 AND number = m.number OFFSET 0
+        ) AS r";
+    let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
+    let mut rows = sqlx::query_as(statement).bind(edition.0).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
         see(&played?);
     }

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
-use arbiter_ranking::{Meetings, Tallies, Tally};
+use arbiter_ranking::{Meetings, Tallies, Tally, Whose};
 use sqlx::Error;
 
 use super::Queue;
-use crate::db::{results, standings};
+use crate::db::results::{self, Played};
+use crate::db::standings;
 
 /// Where standings and results part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,20 +70,15 @@ impl Queue {
         Ok(differing.map(difference).collect())
     }
 
-    /// What every two entrants of an edition made of their meetings, from all results there are.
+    /// What entrants of an edition made of their meetings, from all results there are.
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn meetings(&self, edition: EditionId) -> Result<Meetings, Error> {
-        let mut meetings = Meetings::default();
-        let mut after = MatchNumber(-1);
-        loop {
-            let page = results::page(self.pool(), edition, after, false).await?;
-            let Some(last) = page.last() else { return Ok(meetings) };
-            after = last.number;
-            for played in &page {
-                meetings.add(&played.outcome());
-            }
-        }
+    pub async fn meetings(&self, edition: EditionId, whose: Whose) -> Result<Meetings, Error> {
+        let entrants = whose.entrants();
+        let mut meetings = Meetings::new(whose);
+        let see = |played: &Played| meetings.add(&played.outcome());
+        results::each_of_entrants(self.pool(), edition, &entrants, see).await?;
+        Ok(meetings)
     }
 }

@@ -8,7 +8,7 @@ use arbiter_proto::v1::{
     GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, GetReplyTimesRequest,
     GetReplyTimesResponse, Meeting, Place, Provisional,
 };
-use arbiter_ranking::{self as ranking, Tally};
+use arbiter_ranking::{self as ranking, Meetings, Tally, Whose};
 use tokio_stream::StreamExt as _;
 use tonic::{Request, Response, Status};
 
@@ -22,6 +22,9 @@ use crate::db::{bots, standings};
 
 /// Places on a page where no number is asked for, and at most.
 const PLACES: (u32, u32) = (100, 1000);
+/// The matches of the largest edition whose meetings are counted for everybody who asks: it is gone
+/// through for it.
+const MOST_MET: i64 = 5_000_000;
 
 #[tonic::async_trait]
 impl RankingService for Shared {
@@ -54,9 +57,7 @@ impl RankingService for Shared {
         let (edition, _) = self.edition_of(board, Which::Official, &viewer).await?;
         let board = self.boards.get(&edition).await.map_err(database)?;
         let whose = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
-        let turn = self.turns.take(&viewer).await?;
-        let meetings = self.queue.meetings(edition.id).await.map_err(database)?;
-        drop(turn);
+        let meetings = self.meetings(&edition, Whose::One(whose), &viewer).await?;
         let mut met: Vec<_> = board
             .roster
             .iter()
@@ -121,6 +122,24 @@ impl RankingService for Shared {
 }
 
 impl Shared {
+    /// What entrants of an edition made of their meetings.
+    pub(crate) async fn meetings(
+        &self,
+        edition: &Edition,
+        whose: Whose,
+        viewer: &Viewer,
+    ) -> Result<Meetings, Status> {
+        if edition.matches > MOST_MET {
+            return Err(Status::failed_precondition(format!(
+                "edition {} has {} matches: who met whom is counted in editions of at most \
+                 {MOST_MET}; export the edition and count there",
+                edition.number, edition.matches
+            )));
+        }
+        let _turn = self.turns.take(viewer).await?;
+        self.queue.meetings(edition.id, whose).await.map_err(database)
+    }
+
     /// A page of a leaderboard.
     pub(super) async fn page(
         &self,

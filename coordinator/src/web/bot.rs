@@ -36,6 +36,7 @@ pub(super) struct Look {
 #[derive(Debug, Default)]
 struct Play {
     place: Option<GetPlaceResponse>,
+    /// Nothing if they are not counted, or not at this moment.
     meetings: Vec<Meeting>,
     times: Option<GetReplyTimesResponse>,
 }
@@ -102,7 +103,16 @@ impl Play {
             Err(status) => return Err(status.into()),
         };
         let asked = session.ask(GetMeetingsRequest { board: board.clone(), bot: bot.clone() });
-        let meetings = shared.get_meetings(asked).await?.into_inner().meetings;
+        let meetings = match shared.get_meetings(asked).await {
+            Ok(found) => found.into_inner().meetings,
+            // The edition is too large to count them, or too many ask.
+            Err(status)
+                if [Code::FailedPrecondition, Code::ResourceExhausted].contains(&status.code()) =>
+            {
+                Vec::new()
+            }
+            Err(status) => return Err(status.into()),
+        };
         let asked = session.ask(GetReplyTimesRequest { board, bot });
         let times = match shared.get_reply_times(asked).await {
             Ok(times) => Some(times.into_inner()),

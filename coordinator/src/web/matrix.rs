@@ -1,7 +1,7 @@
 //! Head to head: what the best bots of a leaderboard made of each other.
 
 use arbiter_proto::v1::Board;
-use arbiter_ranking::{Meeting, Meetings};
+use arbiter_ranking::{Meeting, Meetings, Whose};
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -34,9 +34,11 @@ pub(super) async fn show(
     let asked = Board { tournament: tournament.clone(), edition };
     let viewer = shared.viewer(&session.ask(())).await?;
     let (edition, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
-    let _turn = shared.turns.take(&viewer).await?;
     let board = shared.boards.get(&edition).await.map_err(database)?;
-    let meetings = shared.queue.meetings(edition.id).await.map_err(database)?;
+    let shown = board.places.iter().skip(offset).take(BOTS);
+    let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
+    let whose = Whose::Among(shown.iter().copied().collect());
+    let meetings = shared.meetings(&edition, whose, &viewer).await?;
     let title = format!("{tournament}: head to head");
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
@@ -47,7 +49,7 @@ pub(super) async fn show(
             "Edition " (edition.number) ". A cell says how often the bot of the row won, drew and "
             "lost against that of the column; whoever has the higher score at the table has won."
         }
-        (page::wide("Head to head", &matrix(&tournament, &board, &meetings, offset)))
+        (page::wide("Head to head", &matrix(&tournament, &board, &meetings, &shown)))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS))) { "Better places" } }
             @if offset.saturating_add(BOTS) < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
@@ -56,23 +58,26 @@ pub(super) async fn show(
     Ok(page::page(&title, &session, &body))
 }
 
-fn matrix(tournament: &str, board: &boards::Board, meetings: &Meetings, offset: usize) -> Markup {
-    let shown = board.places.iter().skip(offset).take(BOTS);
-    let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
+fn matrix(
+    tournament: &str,
+    board: &boards::Board,
+    meetings: &Meetings,
+    shown: &[Entrant],
+) -> Markup {
     let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
     html! {
         table.matrix {
             thead {
                 tr {
                     th scope="col" { "Bot" }
-                    @for other in &shown { th scope="col" { span { (name(other)) } } }
+                    @for other in shown { th scope="col" { span { (name(other)) } } }
                 }
             }
             tbody {
-                @for own in &shown {
+                @for own in shown {
                     tr {
                         th scope="row" { (page::bot(tournament, name(own))) }
-                        @for other in &shown { (cell(meetings.between(*own, *other).filter(|_| own != other))) }
+                        @for other in shown { (cell(meetings.between(*own, *other).filter(|_| own != other))) }
                     }
                 }
             }

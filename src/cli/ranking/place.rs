@@ -5,6 +5,7 @@ use arbiter_proto::v1::{
     GetRankingRequest, Meeting,
 };
 use serde_json::{Value, json};
+use tonic::Code;
 
 use super::show::{place_json, rank, table};
 use super::{Format, Ranking};
@@ -17,7 +18,8 @@ struct Found {
     edition: i32,
     columns: Vec<String>,
     place: GetPlaceResponse,
-    meetings: Vec<Meeting>,
+    /// Or why they are not counted.
+    meetings: Result<Vec<Meeting>, String>,
     history: Vec<GetPlaceResponse>,
 }
 
@@ -46,7 +48,13 @@ async fn find(server: &Server, board: Board, bot: &str) -> Result<Found, Failure
     let columns = rankings.get_ranking(request).await?.into_inner().columns;
     let tournament = board.tournament.clone();
     let request = GetMeetingsRequest { board: Some(board), bot: bot.to_owned() };
-    let meetings = rankings.get_meetings(request).await?.into_inner().meetings;
+    let meetings = match rankings.get_meetings(request).await {
+        Ok(found) => Ok(found.into_inner().meetings),
+        Err(status) if status.code() == Code::FailedPrecondition => {
+            Err(status.message().to_owned())
+        }
+        Err(status) => return Err(status.into()),
+    };
     let request = GetHistoryRequest { tournament, bot: bot.to_owned() };
     let history = rankings.get_history(request).await?.into_inner().places;
     Ok(Found { edition: place.edition, columns, place, meetings, history })
@@ -56,13 +64,17 @@ fn print(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
     out.line(&format!("{bot} in edition {}", found.edition))?;
     out.table(&table(found.place.place.iter(), &found.columns))?;
     let mut meetings = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
-    for Meeting { other, matches, won, drawn, lost } in &found.meetings {
+    for Meeting { other, matches, won, drawn, lost } in found.meetings.iter().flatten() {
         let counts = [matches, won, drawn, lost].map(i64::to_string);
         meetings.push([other.clone()].into_iter().chain(counts).collect());
     }
     if !meetings.is_empty() {
         out.line("")?;
         out.table(&meetings)?;
+    }
+    if let Err(why) = &found.meetings {
+        out.line("")?;
+        out.line(&format!("warning: {why}"))?;
     }
     let header = ["edition", "#", "version", "matches", "score", "mean ± 95 %"];
     let mut history = Columns::new(header, &[4]);
@@ -88,7 +100,10 @@ fn print_json(out: &mut Output, found: &Found) -> Result<(), Failure> {
     let mut place = placed_json(&found.place);
     place["columns"] = json!(found.columns);
     out.json(&json!({ "place": place }))?;
-    for Meeting { other, matches, won, drawn, lost } in &found.meetings {
+    if let Err(why) = &found.meetings {
+        out.json(&json!({ "warning": why }))?;
+    }
+    for Meeting { other, matches, won, drawn, lost } in found.meetings.iter().flatten() {
         let meeting = json!({"against": other, "matches": matches, "won": won, "drawn": drawn,
             "lost": lost});
         out.json(&json!({ "meeting": meeting }))?;
