@@ -7,12 +7,13 @@ mod support;
 mod wire;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::db::played;
+use arbiter_coordinator::db::{played, records, results};
 use arbiter_coordinator::queue::{Failure, Terms};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{Fate, FetchBundleRequest, GetMatchRequest};
+use sqlx::PgConnection;
 use support::{Database, until};
 use tokio::task::JoinSet;
 use wire::{Server, Worker, report};
@@ -115,4 +116,44 @@ async fn a_bundle_comes_whole_whoever_else_fetches_it() {
         assert!(fetched == bundle, "another bundle came");
     }
     server.stop().await;
+}
+
+/// Rows of the tables with a row for every match that this transaction has read so far.
+async fn rows_read(transaction: &mut PgConnection) -> i64 {
+    let rows = "
+        SELECT (sum(coalesce(idx_tup_fetch, 0)) + sum(seq_tup_read))::bigint
+        FROM pg_stat_xact_user_tables WHERE relname ~ '^(matches|results|records)_'";
+    sqlx::query_scalar(rows).fetch_one(transaction).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_page_of_matches_reads_what_it_shows_however_far_in() {
+    let database = Database::new().await;
+    let edition = database.running(30_000, 1_000).await;
+    let played_all = "
+        INSERT INTO results (number, edition, wall_ms, level, scores, transcript)
+        SELECT number, edition, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex') FROM matches";
+    sqlx::raw_sql(played_all).execute(&database.pool).await.unwrap();
+    let recorded = "
+        INSERT INTO records (number, edition, bytes) SELECT number, edition, 'record' FROM matches";
+    sqlx::raw_sql(recorded).execute(&database.pool).await.unwrap();
+    sqlx::raw_sql("ANALYZE").execute(&database.pool).await.unwrap();
+    let mut transaction = database.pool.begin().await.unwrap();
+    let after = MatchNumber(25_000);
+    let mut before = 0;
+    let mut check = async |what: &str, transaction: &mut PgConnection, shown: usize| {
+        let read = rows_read(transaction).await;
+        let most = 4 * i64::try_from(shown).unwrap();
+        assert!(read - before <= most, "{what}: {} rows for {shown}", read - before);
+        before = read;
+    };
+    let page = played::page(&mut *transaction, edition, after).await.unwrap();
+    assert_eq!((page.len(), page[0].number), (1_000, MatchNumber(25_001)));
+    check("matches", &mut transaction, page.len()).await;
+    let page = records::page(&mut *transaction, edition, after).await.unwrap();
+    assert_eq!((page.len(), page[0].number), (64, MatchNumber(25_001)));
+    check("records", &mut transaction, page.len()).await;
+    let page = results::page(&mut *transaction, edition, after, true).await.unwrap();
+    assert_eq!((page.len(), page[0].number), (4_999, MatchNumber(25_001)));
+    check("results", &mut transaction, page.len()).await;
 }

@@ -1,4 +1,8 @@
 //! Matches as people ask for them: who sat there, and what it came to.
+//!
+//! Whoever asks reads as many rows as are shown, however large the edition is. Results come first,
+//! and each looks its match up (`LATERAL … OFFSET 0`): where the planner has the choice it also
+//! merges both tables from the first match of the edition on.
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchId, MatchNumber};
@@ -77,8 +81,13 @@ pub async fn page(
     let statement = "
         SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
             r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
-        FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000";
+        FROM (
+            SELECT * FROM results WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+        ) AS m
+        ORDER BY m.number";
     sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
 }
 
@@ -159,9 +168,12 @@ pub async fn of_entrant(
             r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
         FROM (
             SELECT * FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
-        ) AS r JOIN matches m ON m.edition = $1 AND m.number = r.number
-        WHERE $2 = ANY (m.seats)
-          AND (NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0)
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches
+            WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
+        ) AS m
+        WHERE NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0
         ORDER BY r.number DESC LIMIT 1000";
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
     query.fetch_all(db).await
@@ -181,8 +193,12 @@ pub async fn last_of(
     let statement = "
         SELECT m.number, m.seats FROM (
             SELECT number FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
-        ) AS r JOIN matches m ON m.edition = $1 AND m.number = r.number
-        WHERE $2 = ANY (m.seats) ORDER BY r.number DESC LIMIT $3";
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches
+            WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
+        ) AS m
+        ORDER BY r.number DESC LIMIT $3";
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(most);
     let found: Vec<(i64, Vec<i32>)> = query.fetch_all(db).await?;
     Ok(found.into_iter().map(|(number, seats)| (MatchNumber(number), seats.into())).collect())

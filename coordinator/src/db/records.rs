@@ -126,9 +126,14 @@ pub async fn page(
     let statement = "
         SELECT m.number, m.deal, c.edition, c.bytes, c.pack, c.start, c.length
         FROM results r
-        JOIN matches m ON m.edition = r.edition AND m.number = r.number
-        JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
-            AND c.number = coalesce(r.source_number, r.number)
+        CROSS JOIN LATERAL (
+            SELECT number, deal FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+        ) AS m
+        CROSS JOIN LATERAL (
+            SELECT * FROM records
+            WHERE edition = coalesce(r.source_edition, r.edition)
+              AND number = coalesce(r.source_number, r.number) OFFSET 0
+        ) AS c
         WHERE r.edition = $1 AND r.number > $2 ORDER BY r.number LIMIT 64";
     sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
 }

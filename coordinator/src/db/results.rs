@@ -196,7 +196,8 @@ pub async fn page(
     let statement = "
         SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
         FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND number > $2
+        -- Both from there on: one of them would be gone through from its first match.
+        WHERE edition = $1 AND r.number > $2 AND m.number > $2
           AND NOT ($3 AND EXISTS (
               SELECT FROM lots l
               WHERE l.edition = $1 AND l.state = 'reported'
