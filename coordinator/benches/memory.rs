@@ -1,0 +1,358 @@
+//! What a coordinator needs of memory at most when callers make it need much:
+//! `cargo bench -p arbiter-coordinator --bench memory`.
+//!
+//! The coordinator is a process by itself, this program started once more, so that what its callers
+//! need does not count.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use arbiter_coordinator::access::Role;
+use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::db::matches::{Match, Seats};
+use arbiter_coordinator::db::versions;
+use arbiter_coordinator::postgres::Postgres;
+use arbiter_coordinator::queue::{NewLot, Plan, Queue, Terms};
+use arbiter_games::RULES_VERSION;
+use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
+use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
+use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
+use arbiter_proto::v1::{
+    Board, CoordinatorMessage, FetchBundleRequest, GetMeetingsRequest, Hello, Lot, MatchResult,
+    Report, Room, SeatResult, WorkerMessage,
+};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, PgPool};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+
+use support::{CONNECTIONS, edition, name, play_at_once, running};
+
+mod support;
+
+/// What makes this program the coordinator, before the address of its database.
+const SERVE: &str = "serve";
+/// The bundle of all bots, in bytes.
+const BUNDLE: usize = 40_000_000;
+/// How many fetch it, and read nothing.
+const FETCHES: usize = 30;
+/// Reports over one stream, and the record of each in bytes.
+const REPORTS: i64 = 400;
+const RECORD: usize = 4_000_000;
+/// Matches whose seats begin with files, leased at once to a worker that reads nothing.
+const CHAINED: i64 = 512;
+/// The files of a seat, in bytes.
+const FILES: usize = 1 << 20;
+/// Bots that all meet, and their matches.
+const FIELD: i32 = 2000;
+const MET: i64 = 2_000_000;
+/// Empty results in a report: two bytes each.
+const EMPTY: usize = 4 << 20;
+/// How long it is waited until nothing goes on any more.
+const CALM: Duration = Duration::from_secs(5);
+
+fn main() {
+    let mut arguments = env::args().skip(1);
+    if arguments.next().as_deref() == Some(SERVE) {
+        serve(&arguments.next().expect("the address of the database"));
+        return;
+    }
+    support::run(async |postgres, pool| {
+        versions::store_bundle(&pool, &[0; 32], &noise(BUNDLE)).await.expect("it is stored");
+        reports(postgres, &pool).await;
+        fetches(postgres, &pool).await;
+        files(postgres, &pool).await;
+        meetings(postgres, &pool).await;
+        empty_results(postgres, &pool).await;
+    });
+}
+
+/// Bytes that cannot be compressed.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut noise = vec![0; bytes];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    noise
+}
+
+/// Serves until nobody is there who started it.
+fn serve(database: &str) {
+    let options: PgConnectOptions = database.parse().expect("an address");
+    Runtime::new().expect("a runtime can be made").block_on(async {
+        let config = Config {
+            tls: None,
+            terms: Terms::USUAL,
+            connections: CONNECTIONS,
+            proxies: Vec::new(),
+            records: Records::default(),
+        };
+        let coordinator = Coordinator::prepare(options, config).await.expect("it can be used");
+        let name = format!("memory-{}", std::process::id());
+        let token = coordinator.make_token(Role::Worker, &name).await.expect("a token");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        println!("{} {}", listener.local_addr().expect("it is bound"), token.text());
+        let stop = tokio::task::spawn_blocking(|| drop(std::io::stdin().read(&mut [0])));
+        coordinator.run(listener, async { drop(stop.await) }).await.expect("it serves");
+    });
+}
+
+/// A coordinator in a process of its own.
+struct Server {
+    process: Child,
+    address: String,
+    token: String,
+    _until: ChildStdin,
+}
+
+impl Server {
+    fn start(postgres: &Postgres) -> Self {
+        let program = env::current_exe().expect("this program has a path");
+        let database = postgres.options("postgres").to_url_lossy();
+        let mut process = Command::new(program)
+            .args([SERVE, database.as_str()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let said = process.stdout.take().expect("it is a pipe");
+        BufReader::new(said).read_line(&mut line).expect("it says where it is");
+        let (address, token) = line.trim().split_once(' ').expect("an address and a token");
+        let (address, token) = (format!("http://{address}"), token.to_owned());
+        let until = process.stdin.take().expect("it is a pipe");
+        Self { process, address, token, _until: until }
+    }
+
+    async fn channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(self.address.clone()).expect("an address");
+        endpoint.connect().await.expect("the coordinator answers")
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        let token = format!("Bearer {}", self.token).parse().expect("letters and digits");
+        request.metadata_mut().insert("authorization", token);
+        request
+    }
+
+    /// A worker that has said hello.
+    async fn worker(&self, slots: u32) -> Worker {
+        let (say, said) = mpsc::channel(1);
+        let (name, build, sandbox) = (name(), "bench".to_owned(), "none".to_owned());
+        let hello = Hello { name, build, sandbox, rules: RULES_VERSION.to_owned(), slots };
+        let stream = tokio::spawn({
+            let request = self.request(ReceiverStream::new(said));
+            let mut client = WorkerServiceClient::new(self.channel().await);
+            async move { client.work(request).await.expect("it may work").into_inner() }
+        });
+        let worker = Worker { say, hear: stream };
+        worker.say(Say::Hello(hello)).await;
+        worker.say(Say::Room(Room { slots })).await;
+        worker
+    }
+
+    /// How much memory it has, or had at most, in megabytes.
+    fn memory(&self, what: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
+        let status = status.expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+        kilobytes / 1000
+    }
+
+    /// Prints what it needed at most beside what it had before.
+    async fn measure(self, what: &str, act: impl AsyncFnOnce(&Self)) {
+        sleep(CALM).await;
+        fs::write(format!("/proc/{}/clear_refs", self.process.id()), "5").expect("it runs");
+        let before = self.memory("VmRSS:");
+        act(&self).await;
+        let most = self.memory("VmHWM:");
+        println!("{what}: {} MB beside {before} MB", most.saturating_sub(before));
+        let mut process = self.process;
+        drop(self._until);
+        process.wait().expect("it ends");
+    }
+}
+
+struct Worker {
+    say: mpsc::Sender<WorkerMessage>,
+    hear: tokio::task::JoinHandle<Streaming<CoordinatorMessage>>,
+}
+
+impl Worker {
+    async fn say(&self, say: Say) {
+        self.say.send(WorkerMessage { say: Some(say) }).await.expect("the coordinator listens");
+    }
+}
+
+/// The next lots that a worker is told of.
+async fn lots(hear: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> {
+    let mut lots = Vec::new();
+    while i64::try_from(lots.len()).expect("few") < count {
+        let message = hear.message().await.expect("the stream holds").expect("it goes on");
+        if let Some(Answer::Lot(lot)) = message.say {
+            lots.push(lot);
+        }
+    }
+    lots
+}
+
+/// The report of a lot of one match, with a record.
+fn report(lot: &Lot, record: &[u8]) -> Report {
+    let seat = |score| SeatResult { score: vec![score], ..SeatResult::default() };
+    let result = MatchResult {
+        number: lot.matches[0].number,
+        seats: [2, 0].map(seat).to_vec(),
+        transcript: vec![1; 32],
+        wall_ms: 1000,
+        record: record.to_vec(),
+    };
+    let (level, trace) = ("A".to_owned(), String::new());
+    Report { lease: lot.lease, results: vec![result], level, trial: None, trace }
+}
+
+async fn reports(postgres: &Postgres, pool: &PgPool) {
+    let server = Server::start(postgres);
+    running(pool, &name(), 100, REPORTS, 1).await;
+    let what = format!("{REPORTS} reports of {} MB over one stream", RECORD / 1_000_000);
+    let act = async |server: &Server| {
+        let Worker { say, hear } = server.worker(400).await;
+        let mut hear = hear.await.expect("it is there");
+        let lots = lots(&mut hear, REPORTS).await;
+        let record = noise(RECORD);
+        let reporting = tokio::spawn(async move {
+            for lot in lots {
+                let say = say.send(WorkerMessage { say: Some(Say::Report(report(&lot, &record))) });
+                say.await.expect("the coordinator listens");
+            }
+            say
+        });
+        for _ in 0..REPORTS {
+            hear.message().await.expect("the stream holds").expect("it goes on");
+        }
+        drop(reporting.await);
+    };
+    server.measure(&what, act).await;
+}
+
+async fn fetches(postgres: &Postgres, pool: &PgPool) {
+    let server = Server::start(postgres);
+    running(pool, &name(), 100, REPORTS, 1).await;
+    let what = format!("{FETCHES} bundles of {} MB, fetched slowly", BUNDLE / 1_000_000);
+    let act = async |server: &Server| {
+        let worker = server.worker(1).await;
+        let mut hear = worker.hear.await.expect("it is there");
+        drop(lots(&mut hear, 1).await);
+        let mut streams = Vec::new();
+        for _ in 0..FETCHES {
+            let mut client = WorkerServiceClient::new(server.channel().await);
+            let request = server.request(FetchBundleRequest { digest: vec![0; 32] });
+            streams.push(client.fetch_bundle(request).await.expect("it needs it").into_inner());
+        }
+        sleep(CALM).await;
+    };
+    server.measure(&what, act).await;
+}
+
+async fn files(postgres: &Postgres, pool: &PgPool) {
+    let server = Server::start(postgres);
+    let edition = edition(pool, &name(), 100).await;
+    let seats = |number: i64| {
+        let first = i32::try_from(number % 100).expect("small");
+        Seats(vec![Entrant(first), Entrant((first + 1) % 100)])
+    };
+    let chained = |number: i64| Match {
+        number: MatchNumber(number),
+        deal: number,
+        board: None,
+        seats: seats(number % CHAINED),
+        carried: None,
+        files_from: Some(vec![(number >= CHAINED).then(|| number - CHAINED); 2]),
+        params: None,
+    };
+    let lot = |number: i64| NewLot {
+        number: LotNumber(number),
+        first: MatchNumber(number),
+        count: 1,
+        expected_ms: 1000,
+        width: 2,
+        waits: 0,
+        feeds: false,
+    };
+    let (matches, lots) = ((0..2 * CHAINED).map(chained), (0..2 * CHAINED).map(lot));
+    let plan = Plan { matches, lots, order: std::iter::empty(), growing: false };
+    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    queue.plan(edition, plan).await.expect("the plan is stored");
+    let left = "
+        WITH snapshot AS (INSERT INTO snapshots VALUES ($2, $3) RETURNING digest)
+        INSERT INTO files (number, edition, seat, digest)
+        SELECT number, $1, seat, digest
+        FROM snapshot, generate_series(0, $4 - 1) AS number, generate_series(1, 2) AS seat";
+    let left = sqlx::query(left).bind(edition.0).bind(vec![5_u8; 32]).bind(noise(FILES));
+    left.bind(CHAINED).execute(pool).await.expect("they are stored");
+    play_at_once(pool, edition, CHAINED).await;
+    assert!(queue.start(edition).await.expect("the plan makes sense"));
+    let what = format!("{CHAINED} lots with {} MiB of files each, one claim", 2 * FILES >> 20);
+    let act = async |server: &Server| {
+        let worker = server.worker(u32::try_from(CHAINED).expect("few")).await;
+        let _unread = worker.hear.await.expect("it is there");
+        sleep(2 * CALM).await;
+    };
+    server.measure(&what, act).await;
+}
+
+async fn meetings(postgres: &Postgres, pool: &PgPool) {
+    let tournament = name();
+    let edition = running(pool, &tournament, FIELD, MET, 500).await;
+    play_at_once(pool, edition, MET).await;
+    let server = Server::start(postgres);
+    let counted = "SELECT count(*) FROM lots WHERE edition = $1 AND state <> 'counted'";
+    loop {
+        let left: i64 =
+            sqlx::query_scalar(counted).bind(edition.0).fetch_one(pool).await.expect("a number");
+        if left == 0 {
+            break;
+        }
+        sleep(CALM / 10).await;
+    }
+    let what = format!("the meetings of a bot, of {MET} matches of {FIELD}");
+    let act = async |server: &Server| {
+        let board = Some(Board { tournament, edition: None });
+        let request = GetMeetingsRequest { board, bot: "bot-0".to_owned() };
+        let mut client = RankingServiceClient::new(server.channel().await);
+        let begin = std::time::Instant::now();
+        let met = client.get_meetings(request).await.expect("they are counted").into_inner();
+        assert!(met.meetings.len() > 900, "{} others", met.meetings.len());
+        println!("they are counted within {} ms", begin.elapsed().as_millis());
+    };
+    server.measure(&what, act).await;
+}
+
+async fn empty_results(postgres: &Postgres, _pool: &PgPool) {
+    let server = Server::start(postgres);
+    let what = format!("a report of {} MiB of empty results", 2 * EMPTY >> 20);
+    let act = async |server: &Server| {
+        let Worker { say, hear } = server.worker(1).await;
+        let results = vec![MatchResult::default(); EMPTY];
+        let report = Report { results, ..Report::default() };
+        say.send(WorkerMessage { say: Some(Say::Report(report)) }).await.expect("it listens");
+        let mut hear = hear.await.expect("it is there");
+        let end: Status = loop {
+            match hear.message().await {
+                Ok(_) => {}
+                Err(status) => break status,
+            }
+        };
+        println!("it is told: {}", end.message());
+    };
+    server.measure(&what, act).await;
+}
