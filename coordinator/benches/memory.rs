@@ -110,10 +110,11 @@ struct Server {
     process: Child,
     address: String,
     token: String,
-    _until: ChildStdin,
+    until: ChildStdin,
 }
 
 impl Server {
+    #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
     fn start(postgres: &Postgres) -> Self {
         let program = env::current_exe().expect("this program has a path");
         let database = postgres.options("postgres").to_url_lossy();
@@ -129,7 +130,7 @@ impl Server {
         let (address, token) = line.trim().split_once(' ').expect("an address and a token");
         let (address, token) = (format!("http://{address}"), token.to_owned());
         let until = process.stdin.take().expect("it is a pipe");
-        Self { process, address, token, _until: until }
+        Self { process, address, token, until }
     }
 
     async fn channel(&self) -> Channel {
@@ -178,7 +179,7 @@ impl Server {
         let most = self.memory("VmHWM:");
         println!("{what}: {} MB beside {before} MB", most.saturating_sub(before));
         let mut process = self.process;
-        drop(self._until);
+        drop(self.until);
         process.wait().expect("it ends");
     }
 }
@@ -301,7 +302,7 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     left.bind(CHAINED).execute(pool).await.expect("they are stored");
     play_at_once(pool, edition, CHAINED).await;
     assert!(queue.start(edition).await.expect("the plan makes sense"));
-    let what = format!("{CHAINED} lots with {} MiB of files each, one claim", 2 * FILES >> 20);
+    let what = format!("{CHAINED} lots with {} MiB of files each, one claim", (2 * FILES) >> 20);
     let act = async |server: &Server| {
         let worker = server.worker(u32::try_from(CHAINED).expect("few")).await;
         let _unread = worker.hear.await.expect("it is there");
@@ -339,7 +340,7 @@ async fn meetings(postgres: &Postgres, pool: &PgPool) {
 
 async fn empty_results(postgres: &Postgres, _pool: &PgPool) {
     let server = Server::start(postgres);
-    let what = format!("a report of {} MiB of empty results", 2 * EMPTY >> 20);
+    let what = format!("a report of {} MiB of empty results", (2 * EMPTY) >> 20);
     let act = async |server: &Server| {
         let Worker { say, hear } = server.worker(1).await;
         let results = vec![MatchResult::default(); EMPTY];

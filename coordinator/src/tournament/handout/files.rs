@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_takes_nothing_leaves_memory_to_others() {
         let (slow, wait) = (FileMemory::default(), Duration::ZERO);
-        let mut held = vec![slow.take(4 << 20).await.unwrap(), slow.take(4 << 20).await.unwrap()];
+        let mut held = [slow.take(4 << 20).await.unwrap(), slow.take(4 << 20).await.unwrap()];
         assert!(timeout(wait, slow.take(1)).await.is_err());
         let other = slow.for_stream();
         let taken = timeout(wait, other.take(4 << 20)).await.unwrap();
