@@ -5,13 +5,12 @@
 //! need does not count.
 
 use std::env;
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::versions;
 use arbiter_coordinator::postgres::Postgres;
@@ -36,7 +35,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 
-use support::{CONNECTIONS, edition, name, play_at_once, running};
+use support::measure::{forget_most_memory, memory};
+use support::server::config;
+use support::{edition, name, play_at_once, running};
 
 mod support;
 
@@ -58,7 +59,7 @@ const FIELD: i32 = 2000;
 const MET: i64 = 2_000_000;
 /// Empty results in a report: two bytes each.
 const EMPTY: usize = 4 << 20;
-/// How long it is waited until nothing goes on any more.
+/// How long the coordinator takes to come to rest.
 const CALM: Duration = Duration::from_secs(5);
 
 fn main() {
@@ -84,18 +85,11 @@ fn noise(bytes: usize) -> Vec<u8> {
     noise
 }
 
-/// Serves until nobody is there who started it.
+/// Serves until the process that started it closes its standard input.
 fn serve(database: &str) {
     let options: PgConnectOptions = database.parse().expect("an address");
     Runtime::new().expect("a runtime can be made").block_on(async {
-        let config = Config {
-            tls: None,
-            terms: Terms::USUAL,
-            connections: CONNECTIONS,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
-        let coordinator = Coordinator::prepare(options, config).await.expect("it can be used");
+        let coordinator = Coordinator::prepare(options, config()).await.expect("it can be used");
         let name = format!("memory-{}", std::process::id());
         let token = coordinator.make_token(Role::Worker, &name).await.expect("a token");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -105,7 +99,7 @@ fn serve(database: &str) {
     });
 }
 
-/// A coordinator in a process of its own.
+/// A coordinator in a separate process.
 struct Server {
     process: Child,
     address: String,
@@ -161,22 +155,13 @@ impl Server {
         worker
     }
 
-    /// How much memory it has, or had at most, in megabytes.
-    fn memory(&self, what: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
-        let status = status.expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
-        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-        kilobytes / 1000
-    }
-
     /// Prints what it needed at most beside what it had before.
     async fn measure(self, what: &str, act: impl AsyncFnOnce(&Self)) {
         sleep(CALM).await;
-        fs::write(format!("/proc/{}/clear_refs", self.process.id()), "5").expect("it runs");
-        let before = self.memory("VmRSS:");
+        let id = self.process.id().to_string();
+        let before = forget_most_memory(&id);
         act(&self).await;
-        let most = self.memory("VmHWM:");
+        let most = memory(&id, "VmHWM:");
         println!("{what}: {} MB beside {before} MB", most.saturating_sub(before));
         let mut process = self.process;
         drop(self.until);

@@ -3,7 +3,6 @@
 //!
 //! Target: at least 0.7 of the raw copy, and no more memory for more matches.
 
-use std::fs;
 use std::time::Instant;
 
 use arbiter_coordinator::db::{self, bots, versions};
@@ -13,6 +12,10 @@ use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
 use sqlx::{AssertSqlSafe, PgPool};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
+
+use support::measure::{forget_most_memory, memory};
+
+mod support;
 
 /// How much is copied at a time, in bytes.
 const PIECE: usize = 256 * 1024;
@@ -76,12 +79,12 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     }
     transaction.commit().await.expect("they are stored");
     let queue = Queue::new(pool.clone(), Terms::USUAL);
-    let before = forget_height();
+    let before = forget_most_memory("self");
     let begin = Instant::now();
     let edition = edition::open(&queue, tournament.id, Running::Refuse, NOW).await;
     let edition = edition.expect("it is planned");
     let seconds = begin.elapsed().as_secs_f64();
-    let megabytes = memory("VmHWM:").saturating_sub(before);
+    let megabytes = memory("self", "VmHWM:").saturating_sub(before);
     Planned { edition: edition.id.0, matches: edition.matches, seconds, megabytes }
 }
 
@@ -113,18 +116,4 @@ async fn raw(pool: &PgPool, edition: i32) -> f64 {
         sqlx::raw_sql("DROP TABLE twin").execute(&mut *connection).await.expect("it is dropped");
     }
     seconds
-}
-
-/// Forgets how much memory this process had at most, and returns how much it has, in megabytes.
-fn forget_height() -> u64 {
-    fs::write("/proc/self/clear_refs", "5").expect("this is Linux");
-    memory("VmRSS:")
-}
-
-/// How much memory this process has, or had at most, in megabytes.
-fn memory(what: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("this is Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-    kilobytes / 1000
 }

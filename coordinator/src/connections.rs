@@ -169,7 +169,7 @@ impl Connection {
         self.change(|known| known.trusted = true);
     }
 
-    /// Ends it, whatever goes on over it.
+    /// Closes it, also in the middle of a request.
     pub(crate) fn close(&self) {
         if let Some(ended) = self.limiter.known().connections.remove(&self.number) {
             // It may have ended by itself.

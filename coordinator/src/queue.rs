@@ -46,6 +46,7 @@ pub use check::Difference;
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
 pub(crate) use keep::FORGOTTEN;
 pub use keep::{KeepError, Kept};
+pub(crate) use report::MOST_SEATS;
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
 pub use upkeep::{Round, Upkeep, UpkeepError};

@@ -110,3 +110,19 @@ fn ticks(pid: &str, times: usize) -> Option<f64> {
     let fields = stat.rsplit(')').next()?.split_whitespace().skip(12 - 1);
     fields.take(times).map(|field| field.parse::<f64>().ok()).sum()
 }
+
+/// Forgets how much memory a process had at most, and returns how much it has, in megabytes. A
+/// process is named by its number, or `self`.
+pub(crate) fn forget_most_memory(process: &str) -> u64 {
+    fs::write(format!("/proc/{process}/clear_refs"), "5").expect("this is Linux, and it runs");
+    memory(process, "VmRSS:")
+}
+
+/// How much memory a process has (`VmRSS:`), or had at most (`VmHWM:`), in megabytes.
+pub(crate) fn memory(process: &str, what: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.expect("this is Linux, and it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    kilobytes / 1000
+}

@@ -37,16 +37,20 @@ pub(crate) struct Server {
     serving: JoinHandle<()>,
 }
 
+/// What coordinators are told that are measured.
+pub(crate) fn config() -> Config {
+    Config {
+        tls: None,
+        terms: Terms::USUAL,
+        connections: CONNECTIONS,
+        proxies: Vec::new(),
+        records: Records::default(),
+    }
+}
+
 impl Server {
     pub(crate) async fn start(postgres: &Postgres) -> Self {
-        let config = Config {
-            tls: None,
-            terms: Terms::USUAL,
-            connections: CONNECTIONS,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
-        let coordinator = Coordinator::prepare(postgres.options("postgres"), config).await;
+        let coordinator = Coordinator::prepare(postgres.options("postgres"), config()).await;
         let coordinator = coordinator.expect("the database can be used");
         let secret = coordinator.make_token(Role::Worker, "bench").await.expect("a token");
         let token = format!("Bearer {}", secret.text()).parse().expect("letters and digits");

@@ -1,6 +1,6 @@
 //! Matches as people ask for them: who sat there, and what it came to.
 //!
-//! Whoever asks reads as many rows as are shown, however large the edition is. Results come first,
+//! A question reads as many rows as it shows, however large the edition is. Results come first,
 //! and each looks its match up (`LATERAL … OFFSET 0`): where the planner has the choice it also
 //! merges both tables from the first match of the edition on.
 

@@ -136,7 +136,7 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Somebody else sees to the lease.
+    /// The caller is responsible for the lease from now on.
     pub(crate) fn release(mut self) {
         self.lease = None;
     }
@@ -224,7 +224,7 @@ impl Dispatcher {
     }
 
     fn take_back(&self, lease: Lease) {
-        // Without an allocator nobody is left who could give it back: it runs out.
+        // Where the allocator is gone, the lease runs out.
         self.returns.send(lease).ok();
         self.news.notify_one();
     }

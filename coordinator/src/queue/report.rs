@@ -19,7 +19,7 @@ use crate::db::results::{self, MatchResult};
 /// keep to it, so a report with more is not one of theirs.
 pub const MOST_FILES: usize = 1 << 20;
 /// Seats at the largest table.
-const MOST_SEATS: u8 = 4;
+pub(crate) const MOST_SEATS: u8 = 4;
 
 /// What a worker delivers for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -71,7 +71,7 @@ impl Stream for Messages {
     }
 }
 
-/// The way to a worker, on which so many messages may wait.
+/// A queue of at most so many messages to a worker.
 pub(super) fn channel(most: usize) -> (Outbound, Messages) {
     let (outbound, messages) = mpsc::channel(most);
     (Outbound(outbound), Messages { messages, last: None })

@@ -11,14 +11,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::files;
 use crate::db::matches::Match;
-use crate::queue::{Leased, MOST_FILES};
+use crate::queue::{Leased, MOST_FILES, MOST_SEATS};
 
 /// Bytes on their way to all workers.
 const OF_ALL: usize = 64 << 20;
 /// Bytes on their way over one stream: two matches of four whose bots leave as much as they may.
 const OF_STREAM: usize = 8 << 20;
-/// Seats of a match at most.
-const MOST_SEATS: usize = 4;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
@@ -49,8 +47,8 @@ impl FileMemory {
     /// Waits until there is memory for a match of this stream: who takes nothing of what was sent is
     /// to lease nothing more.
     pub(crate) async fn wait(&self) {
-        let most = units(MOST_SEATS * MOST_FILES);
-        // It is not closed, and if it were, nobody would be there to wait for.
+        let most = units(usize::from(MOST_SEATS) * MOST_FILES);
+        // It is never closed.
         drop(self.stream.acquire_many(most).await);
     }
 
