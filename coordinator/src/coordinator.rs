@@ -27,7 +27,7 @@ use crate::leader::{Election, Leadership};
 use crate::match_audit::{AuditRound, Auditor};
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
-    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError, again,
+    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError,
 };
 use crate::rpc::{
     self, Budgets, BundlePieces, Censuses, Changes, EditionWatches, OpenTokens, Playing, Returns,
@@ -148,14 +148,14 @@ impl Coordinator {
         let pool = open(options.clone(), readers).await?;
         let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
         let work = db::connect(options, work).await.map_err(unreachable)?;
-        let clock = Clock::of(&work).await.map_err(unreachable)?;
+        let clock = db::patiently(|| Clock::of(&work)).await.map_err(unreachable)?;
         let queue = Queue::new(work.clone(), config.terms);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, collector) = Reporter::new(queue.clone());
         let store = config.records.store.clone();
         let collector = collector.with_store(store.clone());
         let clearing = Clearing::new(work.clone(), config.records.clone(), clock.clone());
-        if store.is_none() && again(|| packs::any(&work)).await.unwrap_or_default() {
+        if store.is_none() && db::patiently(|| packs::any(&work)).await.unwrap_or_default() {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
         let shared = Shared {
@@ -212,7 +212,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
-        let tokens = again(|| tokens::list(&self.shared.pool)).await;
+        let tokens = db::patiently(|| tokens::list(&self.shared.pool)).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
@@ -222,7 +222,7 @@ impl Coordinator {
     /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.shared.clock.now();
-        let found = again(|| access::find(&self.shared.pool, secret, now)).await;
+        let found = db::patiently(|| access::find(&self.shared.pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
@@ -427,15 +427,15 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     let database = place(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
     let pool = db::connect(options, connections).await.map_err(unreachable)?;
-    let version = again(|| db::server_version(&pool)).await.map_err(unreachable)?;
+    let version = db::patiently(|| db::server_version(&pool)).await.map_err(unreachable)?;
     if version < OLDEST_POSTGRES {
         return Err(StartError::Old { database, version });
     }
-    let migrated = again(|| async {
+    let migrated = db::patiently(|| async {
         match db::migrate(&pool).await {
             // What was done is there, and what was not is done the next time.
             Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
-                if db::is_passing(&error) =>
+                if db::is_passing(&error) || db::is_away(&error) =>
             {
                 Err(error)
             }
@@ -445,7 +445,7 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     match migrated.await.map_err(unreachable)? {
         Ok(()) => Ok(pool),
         Err(MigrateError::VersionMissing(migration))
-            if db::can_live_with_it(&pool).await.unwrap_or_default() =>
+            if db::patiently(|| db::can_live_with_it(&pool)).await.unwrap_or_default() =>
         {
             tracing::warn!(
                 migration,

@@ -98,12 +98,40 @@ const REST: Duration = Duration::from_millis(200);
 /// If the database cannot be reached.
 pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool, Error> {
     let options = options.options(SESSION);
+    // That an address leads nowhere is said at once.
+    repeat_while(is_starting, || try_once(&options)).await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .after_release(|connection, _| Box::pin(is_at_rest(connection)));
+    open(pool, options)
+}
+
+/// Does something that a process needs before it can begin; a server that is restarted meanwhile is
+/// waited for.
+///
+/// # Errors
+/// If the database fails.
+pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    repeat_while(|error| is_passing(error) || is_away(error), work).await
+}
+
+/// Repeats what fails for such a cause, for as long as a server needs to start.
+async fn repeat_while<T, F>(
+    passes: impl Fn(&Error) -> bool,
+    work: impl Fn() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
     let deadline = Instant::now() + PATIENCE;
     let mut told = false;
     loop {
-        match try_once(&options).await {
-            Ok(()) => break,
-            Err(error) if is_starting(&error) && Instant::now() < deadline => {
+        match work().await {
+            Err(error) if passes(&error) && Instant::now() < deadline => {
                 if !told {
                     let seconds = PATIENCE.as_secs();
                     tracing::warn!(%error, seconds, "the database does not answer; trying on");
@@ -111,14 +139,9 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
                 }
                 tokio::time::sleep(REST).await;
             }
-            Err(error) => return Err(error),
+            done => return done,
         }
     }
-    let pool = PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(PATIENCE)
-        .after_release(|connection, _| Box::pin(is_at_rest(connection)));
-    open(pool, options)
 }
 
 /// A pool whose connections are made later; those to another host through a relay.
@@ -150,6 +173,8 @@ fn is_starting(error: &Error) -> bool {
                 | ErrorKind::BrokenPipe
                 | ErrorKind::UnexpectedEof
         ),
+        // sqlx calls it a breach of protocol when the server ends before it says whether it has TLS.
+        Error::Protocol(_) => true,
         // It starts or stops, or has no connection left.
         Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("57P") || code == "53300")

@@ -10,9 +10,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::metrics::Observer;
-use arbiter_coordinator::queue::Terms;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
@@ -22,7 +21,7 @@ use arbiter_proto::v1::{
 };
 use axum::body::{Body, Bytes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::Database;
+use support::{Database, config};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
@@ -58,14 +57,7 @@ impl Server {
         let maximum = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), maximum }).unwrap();
         let database = Database::new().await;
-        let config = Config {
-            tls: None,
-            terms: Terms::USUAL,
-            connections: 8,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
-        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
+        let coordinator = Coordinator::prepare(database.options(), config()).await.unwrap();
         let token = async |role: Role| coordinator.make_token(role, role.word()).await.unwrap();
         let organiser = token(Role::Organiser).await.text().to_owned();
         let player = token(Role::Player).await.text().to_owned();

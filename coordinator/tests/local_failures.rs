@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/outage.rs"]
+mod outage;
 mod support;
 #[path = "support/wire.rs"]
 mod wire;
@@ -10,7 +12,9 @@ mod wire;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::bots;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::tournaments;
@@ -24,11 +28,17 @@ use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{Fate, Renew, Verdict};
+use outage::Outage;
 use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnectOptions;
 use support::times::{AtTime as _, set_clock};
-use support::{Database, START, plan, report, until};
+use support::{Database, START, config, plan, report, until};
 use time::{Duration, OffsetDateTime};
+use tokio::task::JoinSet;
 use wire::{PATIENCE, Server, Worker, report as wire_report};
+
+/// Coordinators that start at the same time.
+const AT_A_TIME: usize = 16;
 
 async fn run(database: &Database, script: String) {
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&database.pool).await.unwrap();
@@ -362,4 +372,30 @@ async fn giving_back_more_often_than_a_small_number_counts_goes_on() {
         let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("a lot is pending") };
         assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
     }
+}
+
+#[tokio::test]
+async fn a_coordinator_starts_although_its_database_is_restarted_meanwhile() {
+    let database = Database::new().await;
+    access::create(&database.pool, Role::Admin, "first", START).await.unwrap();
+    let messages = start_with_outage(usize::MAX, database.options()).await;
+    assert!(messages > 10, "it did start without its database");
+    // Once at each of them.
+    let mut starts = JoinSet::new();
+    for message in 0..messages {
+        if starts.len() == AT_A_TIME {
+            starts.join_next().await.unwrap().unwrap();
+        }
+        starts.spawn(start_with_outage(message, database.options()));
+    }
+    starts.join_all().await;
+}
+
+/// Starts a coordinator whose database is away for a while at this message; how many it sent.
+async fn start_with_outage(message: usize, database: PgConnectOptions) -> usize {
+    let outage = Outage::at(message, &database);
+    let started = Coordinator::prepare(outage.options(database), config()).await;
+    let coordinator = started.unwrap_or_else(|error| panic!("at message {message}: {error}"));
+    assert!(!coordinator.has_no_tokens().await.unwrap(), "at message {message}");
+    outage.said()
 }

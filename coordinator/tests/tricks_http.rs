@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::clock::Clock;
-use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::tricks::{self, Stored};
-use arbiter_coordinator::queue::Terms;
 use arbiter_coordinator::tricks_http::{Mode, router_in};
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;
@@ -20,7 +19,7 @@ use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Trials, TestRunner};
 use support::mind::Mind;
-use support::{Database, START};
+use support::{Database, START, config};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -57,19 +56,12 @@ impl Server {
 
     /// A whole coordinator, whose clock is the real one.
     async fn whole(database: &Database, mode: Mode) -> Self {
-        let config = Config {
-            tls: None,
-            terms: Terms::USUAL,
-            connections: 8,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
         let [grpc, web] = [
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
         ];
         let address = web.local_addr().unwrap().to_string();
-        let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
+        let coordinator = Coordinator::prepare(database.options(), config()).await.unwrap();
         let coordinator = coordinator.with_web(web).with_tricks_mode(mode);
         let serving = tokio::spawn(async {
             coordinator.run(grpc, std::future::pending()).await.unwrap();

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::coordinator::{Config, Records};
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::NewTournament;
@@ -164,6 +165,17 @@ impl Database {
     /// The number that a statement gives.
     pub(crate) async fn number(&self, statement: &'static str) -> i64 {
         sqlx::query_scalar(statement).fetch_one(&self.pool).await.unwrap()
+    }
+}
+
+/// How a coordinator is run, usually.
+pub(crate) fn config() -> Config {
+    Config {
+        tls: None,
+        terms: Terms::USUAL,
+        connections: 8,
+        proxies: Vec::new(),
+        records: Records::default(),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::{Config, Coordinator};
 use arbiter_coordinator::queue::Terms;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
@@ -28,7 +28,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use super::support::Database;
+use super::support::{Database, config};
 
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,13 +65,7 @@ impl Server {
 
     pub(crate) async fn start_with(terms: Terms) -> Self {
         let database = Database::new().await;
-        let config = Config {
-            tls: None,
-            terms,
-            connections: 8,
-            proxies: Vec::new(),
-            records: Records::default(),
-        };
+        let config = Config { terms, ..config() };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();

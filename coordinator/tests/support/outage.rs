@@ -1,0 +1,100 @@
+//! A way to the database that breaks at a given moment, as when its server is restarted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How long it leads nowhere.
+const AWAY: Duration = Duration::from_millis(500);
+/// What it is called in its directory, as clients of Postgres expect it.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// A way to a database on a Unix socket. When clients have said so much over it, it breaks, with all
+/// connections, and nobody is let in until it is there again. That happens once.
+#[derive(Debug)]
+pub(crate) struct Outage {
+    directory: TempDir,
+    said: Arc<AtomicUsize>,
+    serving: JoinHandle<()>,
+}
+
+impl Outage {
+    /// It breaks instead of passing on this message, counted from 0.
+    pub(crate) fn at(message: usize, database: &PgConnectOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let to = database.get_socket().unwrap().join(SOCKET);
+        let said = Arc::new(AtomicUsize::new(0));
+        let (breaks, broken) = watch::channel(false);
+        let (counter, breaks) = (Arc::clone(&said), Arc::new(breaks));
+        let serving = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                // While it is broken a connection ends as soon as it is made.
+                if *broken.borrow() {
+                    continue;
+                }
+                let (to, counter, breaks) = (to.clone(), Arc::clone(&counter), Arc::clone(&breaks));
+                tokio::spawn(async move {
+                    let server = UnixStream::connect(to).await.unwrap();
+                    if pass_on(client, server, message, &counter, &breaks).await {
+                        tokio::time::sleep(AWAY).await;
+                        breaks.send_replace(false);
+                    }
+                });
+            }
+        });
+        Self { directory, said, serving }
+    }
+
+    /// The same database, reached this way.
+    pub(crate) fn options(&self, database: PgConnectOptions) -> PgConnectOptions {
+        database.socket(self.directory.path())
+    }
+
+    /// How many messages clients have sent.
+    pub(crate) fn said(&self) -> usize {
+        self.said.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Passes on what two ends say until one of them ends or the way breaks; whether it broke here.
+async fn pass_on(
+    mut client: UnixStream,
+    mut server: UnixStream,
+    message: usize,
+    said: &AtomicUsize,
+    breaks: &watch::Sender<bool>,
+) -> bool {
+    let mut broken = breaks.subscribe();
+    let (mut asked, mut answered) = (vec![0; 8192], vec![0; 8192]);
+    loop {
+        tokio::select! {
+            _ = broken.changed() => return false,
+            read = client.read(&mut asked) => {
+                let Ok(length @ 1..) = read else { return false };
+                if said.fetch_add(1, Ordering::Relaxed) == message {
+                    breaks.send_replace(true);
+                    return true;
+                }
+                if server.write_all(&asked[..length]).await.is_err() { return false }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(length @ 1..) = read else { return false };
+                if client.write_all(&answered[..length]).await.is_err() { return false }
+            }
+        }
+    }
+}
