@@ -1,7 +1,7 @@
 //! What a worker is told about a lot: everything it takes to play it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arbiter_games::Seed;
@@ -114,31 +114,32 @@ impl Handout {
         memory: &FileMemory,
     ) -> Result<HandedOut, HandoutError> {
         let begun = Instant::now();
-        let Work { lot, matches } = work;
-        let (id, edition) = (lot.lease.lot, edition_of(lot.lease));
+        let edition = edition_of(work.lot.lease);
         let constants = self.constants(edition).await?;
-        let nonsense = |what| HandoutError::Nonsense { lot: id, what };
-        let check = constants.checker.lot(matches.iter());
-        let files = Files::read(&self.pool, edition, lot, &matches, memory).await;
-        let mut files = files.map_err(|cause| HandoutError::Database { edition, cause })?;
-        // Reading it takes no time that counts, unless there has to be memory first.
+        let files = Files::read(&self.pool, edition, &work, memory).await;
+        let files = files.map_err(|cause| HandoutError::Database { edition, cause })?;
+        // Reading takes no time that counts, unless there has to be memory first.
         let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
         let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
-        let matches =
-            matches.into_iter().map(|planned| constants.one(planned, &mut files).map_err(nonsense));
-        let mut span = Span::follow("lot leased", constants.trace.as_ref());
-        span.set("lot", lot.lease.to_string());
-        let lot = v1::Lot {
-            lease: Some(lot.lease.into()),
-            game: constants.game.clone(),
-            settings: constants.settings.clone(),
-            matches: matches.collect::<Result<_, _>>()?,
-            lease_ms: lease_ms - waited,
-            expected_ms: lot.expected_ms.into(),
-            trace: span.carried(),
-        };
-        // What is missing for a match is told by its message better than by its check.
-        Ok(HandedOut { lot, check: check.map_err(nonsense)?, memory: files.memory })
+        constants.lot(work, lease_ms - waited, files)
+    }
+
+    /// The same without waiting, if nothing has to be read for it.
+    ///
+    /// # Errors
+    /// Gives the lot back for which something has to be read; the inner ones are those of
+    /// [`Handout::lot`].
+    pub fn lot_at_once(
+        &self,
+        work: Work,
+        lease_ms: i64,
+    ) -> Result<Result<HandedOut, HandoutError>, Work> {
+        match self.known_constants(edition_of(work.lot.lease)) {
+            Some(constants) if !Files::are_needed(&work) => {
+                Ok(constants.lot(work, lease_ms, Files::default()))
+            }
+            _ => Err(work),
+        }
     }
 
     /// The check for the report of a lot that another coordinator handed out, or this one before it
@@ -184,13 +185,21 @@ impl Handout {
         Ok((constants.game.clone(), constants.settings.clone(), told))
     }
 
+    fn editions(&self) -> MutexGuard<'_, BTreeMap<EditionId, Arc<Constants>>> {
+        self.editions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What lots of this edition have in common, if it was read already.
+    fn known_constants(&self, edition: EditionId) -> Option<Arc<Constants>> {
+        self.editions().get(&edition).map(Arc::clone)
+    }
+
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
-        let known = || self.editions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(constants) = known().get(&edition) {
-            return Ok(Arc::clone(constants));
+        if let Some(constants) = self.known_constants(edition) {
+            return Ok(constants);
         }
         let constants = Arc::new(Constants::read(&self.pool, edition).await?);
-        let mut editions = known();
+        let mut editions = self.editions();
         editions.insert(edition, Arc::clone(&constants));
         while editions.len() > EDITIONS {
             editions.pop_first();
@@ -225,6 +234,28 @@ impl Constants {
             boards: file.boards,
             roster: Roster::of(pool, edition).await.map_err(failed)?,
         })
+    }
+
+    /// The message that hands out a lot, and what its report is checked against.
+    fn lot(&self, work: Work, lease_ms: i64, mut files: Files) -> Result<HandedOut, HandoutError> {
+        let Work { lot, matches } = work;
+        let nonsense = |what| HandoutError::Nonsense { lot: lot.lease.lot, what };
+        let check = self.checker.lot(matches.iter());
+        let matches =
+            matches.into_iter().map(|planned| self.one(planned, &mut files).map_err(nonsense));
+        let mut span = Span::follow("lot leased", self.trace.as_ref());
+        span.set("lot", lot.lease.to_string());
+        let lot = v1::Lot {
+            lease: Some(lot.lease.into()),
+            game: self.game.clone(),
+            settings: self.settings.clone(),
+            matches: matches.collect::<Result<_, _>>()?,
+            lease_ms,
+            expected_ms: lot.expected_ms.into(),
+            trace: span.carried(),
+        };
+        // What is missing for a match is told by its message better than by its check.
+        Ok(HandedOut { lot, check: check.map_err(nonsense)?, memory: files.memory })
     }
 
     /// The message about one match; what is missing, if something is.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::Lease;
+use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
+use arbiter_proto::v1;
 use arbiter_proto::v1::CoordinatorMessage;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use tokio::time::Instant;
@@ -14,8 +15,9 @@ use tracing::Instrument as _;
 
 use super::notes::Note;
 use super::{End, Session, Tasks, outbound};
-use crate::queue::{Failure, Task};
-use crate::tournament::handout::{HandedOut, HandoutError, TakenMemory};
+use crate::queue::{Failure, Task, Work};
+use crate::rpc::Shared;
+use crate::tournament::handout::{FileMemory, HandedOut, HandoutError, TakenMemory};
 use crate::tournament::trial::{self, TrialError};
 
 /// How long a worker may take for a message with files: 70 KB a second are enough.
@@ -31,8 +33,42 @@ pub(super) struct Asked {
 }
 
 enum What {
-    Trial,
-    Lot(Box<Result<HandedOut, HandoutError>>),
+    /// It was leased, and no message is made of it yet.
+    Leased(Task),
+    /// A message was made of it.
+    Made(Box<Result<Made, NotMade>>),
+}
+
+/// A message that hands something out.
+enum Made {
+    Trial(v1::Trial),
+    Lot(HandedOut),
+}
+
+/// Why there is no message about something that was leased.
+enum NotMade {
+    /// What it takes cannot be read at present.
+    Database(sqlx::Error),
+    /// It makes no sense.
+    Nonsense(String),
+}
+
+impl From<HandoutError> for NotMade {
+    fn from(error: HandoutError) -> Self {
+        match error {
+            HandoutError::Database { cause, .. } => Self::Database(cause),
+            error => Self::Nonsense(error.to_string()),
+        }
+    }
+}
+
+impl From<TrialError> for NotMade {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Database { cause, .. } => Self::Database(cause),
+            error @ TrialError::Settings { .. } => Self::Nonsense(error.to_string()),
+        }
+    }
 }
 
 impl Session {
@@ -42,88 +78,95 @@ impl Session {
     }
 
     fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
-        let (shared, worker, files) = (Arc::clone(&self.shared), self.worker, self.files.clone());
-        let lease_ms = self.lease_ms();
+        let (shared, files, worker) = (Arc::clone(&self.shared), self.files.clone(), self.worker);
         tasks.asking.spawn(async move {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
-            loop {
-                files.wait().await;
-                let (task, since) = shared.dispatcher.next_for(Some(worker)).await?;
-                let lease = task.lease();
-                let unsent = shared.dispatcher.hold(lease);
-                let what = match task {
-                    Task::Trial(_) => What::Trial,
-                    Task::Lot(work) => {
-                        let told = shared.handout.lot(work, lease_ms, &files);
-                        let half = shared.terms.lease.unsigned_abs() / 2;
-                        let Ok(told) = tokio::time::timeout(half, told).await else {
-                            // There was no memory in time: others are quicker to take what they get.
-                            drop(unsent);
-                            tokio::time::sleep(half).await;
-                            continue;
-                        };
-                        What::Lot(Box::new(told))
-                    }
-                };
-                unsent.release();
-                return Some(Asked { lease, since, what });
-            }
+            asked(&shared, &files, worker).await
         });
     }
 
     /// Sends what was asked for. What cannot be sent is given back.
     pub(super) async fn hand_out(&self, asked: Asked, tasks: &mut Tasks) -> Result<(), End> {
         let Asked { lease, since, what } = asked;
-        let What::Lot(lot) = what else {
-            return self.hand_out_trial(lease, since, tasks).await;
+        let made = match what {
+            What::Made(made) => *made,
+            What::Leased(Task::Lot(work)) => {
+                match self.shared.handout.lot_at_once(work, self.lease_ms()) {
+                    Ok(lot) => lot.map(Made::Lot).map_err(NotMade::from),
+                    Err(work) => {
+                        self.prepare_lot(work, since, tasks);
+                        return Ok(());
+                    }
+                }
+            }
+            What::Leased(Task::Trial(lease)) => {
+                self.prepare_trial(lease, since, tasks);
+                return Ok(());
+            }
         };
-        match *lot {
-            Ok(HandedOut { lot, check, memory }) => {
-                tracing::debug!(%lease, "handed out");
-                self.keep_check(lease, check);
-                self.begin(&[lease]);
-                let said = self.say_large(Answer::Lot(lot), memory).await;
-                self.sent(said, lease, since, tasks)
+        match made {
+            Ok(made) => {
+                let said = self.say_made(lease, made).await;
+                return self.sent(said, lease, since, tasks);
             }
-            Err(HandoutError::Database { cause, .. }) => {
-                self.put_off(lease, &cause, tasks);
-                Ok(())
-            }
-            Err(error) => {
-                self.cannot_hand_out(lease, &error.to_string(), tasks);
-                Ok(())
-            }
+            Err(NotMade::Database(cause)) => self.put_off(lease, &cause, tasks),
+            Err(NotMade::Nonsense(error)) => self.cannot_hand_out(lease, &error, tasks),
         }
+        Ok(())
     }
 
-    /// Sends a version that is to be tried. What cannot be sent is given back.
-    async fn hand_out_trial(
-        &self,
-        lease: Lease,
-        since: Instant,
-        tasks: &mut Tasks,
-    ) -> Result<(), End> {
-        let lease_ms = self.lease_ms();
-        let Some(version) = lease.version() else { return Ok(()) };
-        match trial::message(self.shared.queue.pool(), lease, version, lease_ms).await {
-            Ok(message) => {
-                let traced = TraceParent::carried(&message.trace);
+    /// Makes a lot's message beside the session: something has to be read for it, or memory to be
+    /// waited for.
+    fn prepare_lot(&self, work: Work, since: Instant, tasks: &mut Tasks) {
+        let (shared, files, worker) = (Arc::clone(&self.shared), self.files.clone(), self.worker);
+        let (lease, lease_ms) = (work.lot.lease, self.lease_ms());
+        let unsent = shared.dispatcher.hold(lease);
+        tasks.asking.spawn(async move {
+            let half = shared.terms.lease.unsigned_abs() / 2;
+            let lot = shared.handout.lot(work, lease_ms, &files);
+            let Ok(lot) = tokio::time::timeout(half, lot).await else {
+                // There was no memory in time: others are quicker to take what they get.
+                drop(unsent);
+                tokio::time::sleep(half).await;
+                return asked(&shared, &files, worker).await;
+            };
+            unsent.release();
+            let what = What::Made(Box::new(lot.map(Made::Lot).map_err(NotMade::from)));
+            Some(Asked { lease, since, what })
+        });
+    }
+
+    /// The same of a trial.
+    fn prepare_trial(&self, lease: Lease, since: Instant, tasks: &mut Tasks) {
+        let Some(version) = lease.version() else { return };
+        let (shared, lease_ms) = (Arc::clone(&self.shared), self.lease_ms());
+        let unsent = shared.dispatcher.hold(lease);
+        tasks.asking.spawn(async move {
+            let trial = trial::message(shared.queue.pool(), lease, version, lease_ms).await;
+            unsent.release();
+            let what = What::Made(Box::new(trial.map(Made::Trial).map_err(NotMade::from)));
+            Some(Asked { lease, since, what })
+        });
+    }
+
+    /// Puts a message behind the others.
+    async fn say_made(&self, lease: Lease, made: Made) -> Result<(), End> {
+        self.begin(&[lease]);
+        match made {
+            Made::Lot(HandedOut { lot, check, memory }) => {
+                tracing::debug!(%lease, "handed out");
+                self.keep_check(lease, check);
+                self.say_large(Answer::Lot(lot), memory).await
+            }
+            Made::Trial(trial) => {
+                let traced = TraceParent::carried(&trial.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
-                self.begin(&[lease]);
-                let said = self.say(Answer::Trial(message)).await;
+                let said = self.say(Answer::Trial(trial)).await;
                 self.shared.changes.tell();
-                self.sent(said, lease, since, tasks)
-            }
-            Err(TrialError::Database { cause, .. }) => {
-                self.put_off(lease, &cause, tasks);
-                Ok(())
-            }
-            Err(error) => {
-                self.cannot_hand_out(lease, &error.to_string(), tasks);
-                Ok(())
+                said
             }
         }
     }
@@ -177,4 +220,11 @@ impl Session {
         let message = CoordinatorMessage { say: Some(say) };
         self.outbound.send(Ok(message), Some(weight)).await.map_err(|_| End::Left)
     }
+}
+
+/// Waits for something to do, once the worker has taken enough of what it was sent.
+async fn asked(shared: &Shared, files: &FileMemory, worker: WorkerId) -> Option<Asked> {
+    files.wait().await;
+    let (task, since) = shared.dispatcher.next_for(Some(worker)).await?;
+    Some(Asked { lease: task.lease(), since, what: What::Leased(task) })
 }

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::files;
 use crate::db::matches::Match;
-use crate::queue::{Leased, MOST_FILES, MOST_SEATS};
+use crate::queue::{MOST_FILES, MOST_SEATS, Work};
 
 /// Bytes on their way to all workers.
 const OF_ALL: usize = 64 << 20;
@@ -89,22 +89,25 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// Whether any seat of a lot begins with files.
+    pub(super) fn are_needed(work: &Work) -> bool {
+        seats_with_files(&work.matches).next().is_some()
+    }
+
     /// Reads what the seats of a lot begin with, once there is memory for it.
     pub(super) async fn read(
         pool: &PgPool,
         edition: EditionId,
-        lot: Leased,
-        matches: &[Match],
+        work: &Work,
         memory: &FileMemory,
     ) -> Result<Self, Error> {
-        let taking = matches.iter().filter_map(|planned| planned.files_from.as_ref());
-        let seats = taking.flatten().flatten().count();
+        let seats = seats_with_files(&work.matches).count();
         if seats == 0 {
             return Ok(Self::default());
         }
         // Their lengths are not known before they are read.
         let mut taken = memory.take(seats * MOST_FILES).await;
-        let begins = files::of_lot(pool, edition, lot).await?;
+        let begins = files::of_lot(pool, edition, work.lot).await?;
         if let Some(taken) = &mut taken {
             taken.shrink(begins.iter().map(|begin| begin.bytes.len()).sum());
         }
@@ -116,6 +119,11 @@ impl Files {
     pub(super) fn take(&mut self, number: MatchNumber, seat: i32) -> Vec<u8> {
         self.archives.remove(&(number, seat)).unwrap_or_default()
     }
+}
+
+/// The matches whose files seats begin with, one for each such seat.
+fn seats_with_files(matches: &[Match]) -> impl Iterator<Item = i64> {
+    matches.iter().filter_map(|planned| planned.files_from.as_ref()).flatten().flatten().copied()
 }
 
 #[cfg(test)]
