@@ -204,8 +204,8 @@ pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matc
     for first in (0..matches).step_by(usize::try_from(PIECE).expect("it fits")) {
         let numbers = first..matches.min(first + PIECE);
         let rows: Vec<_> = numbers.map(|number| result(MatchNumber(number))).collect();
-        let batch: results::Batch = rows.iter().map(|row| (edition, Level::A, row)).collect();
-        results::copy_in(&mut *db, batch).await.expect("they are copied");
+        let rows = rows.iter().map(|row| (edition, Level::A, row));
+        results::copy_in(&mut *db, rows).await.expect("they are copied");
     }
 }
 

@@ -12,6 +12,9 @@ const TRAILER: i16 = -1;
 const NULL: i32 = -1;
 /// A buffer is sent when it has grown to this, in bytes.
 const FULL: usize = 256 * 1024;
+/// The same where rows come with records: those without are few enough to go in one, which is the
+/// fastest.
+const FULL_OF_RECORDS: usize = 4 << 20;
 /// Bytes in one `COPY` statement. A server waits for the rows of a statement without a word; only by
 /// the time that the whole statement takes can it tell that the sender was stopped.
 const PIECE: usize = 16 << 20;
@@ -201,14 +204,24 @@ async fn stream_piece<R: Row>(
     to.finish().await
 }
 
-/// Copies rows that are written already, and returns how many there were.
-pub(super) async fn send(
+/// Copies things by one statement as they are written, so that their rows need not be in memory
+/// together. Returns how many there were.
+pub(super) async fn send<T: Send>(
     connection: &mut PgConnection,
     statement: &'static str,
-    mut rows: Rows,
+    things: impl Iterator<Item = T> + Send,
+    write: impl Fn(T, &mut Rows) + Send,
 ) -> Result<u64, Error> {
-    rows.put(&TRAILER.to_be_bytes());
     let mut to = connection.copy_in_raw(statement).await?;
-    to.send(rows.bytes).await?;
+    let mut rows = Rows::new();
+    for thing in things {
+        write(thing, &mut rows);
+        if rows.bytes.len() >= FULL_OF_RECORDS {
+            to.send(rows.bytes.as_slice()).await?;
+            rows.bytes.clear();
+        }
+    }
+    rows.put(&TRAILER.to_be_bytes());
+    to.send(rows.bytes.as_slice()).await?;
     to.finish().await
 }

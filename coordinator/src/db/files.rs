@@ -3,7 +3,7 @@
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 
-use super::copy::{Rows, send};
+use super::copy::send;
 use super::lots::Leased;
 
 /// What a seat left in a match.
@@ -25,12 +25,11 @@ pub struct Left<'a> {
 /// If something is there already or makes no sense, or the database fails.
 pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<(), Error> {
     let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
-    let mut rows = Rows::new();
-    for (left, digest) in left.iter().zip(&digests) {
-        rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
-    }
     let statement = "COPY files (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
-    send(&mut *connection, statement, rows).await?;
+    send(&mut *connection, statement, left.iter().zip(&digests), |(left, digest), rows| {
+        rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
+    })
+    .await?;
     // In the order of their digests, so that those who store the same wait for each other in turn.
     let mut snapshots: Vec<_> =
         digests.iter().map(<[u8; 32]>::as_slice).zip(left.iter().map(|left| left.bytes)).collect();

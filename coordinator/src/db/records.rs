@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
-use super::copy::{Rows, send};
+use super::copy::send;
 use super::packs::PackId;
 
 /// Where a record is.
@@ -28,37 +28,26 @@ pub struct Slice {
     pub length: i32,
 }
 
-/// Records of several editions, on their way into the database.
-#[derive(Debug)]
-pub struct Batch(Rows);
-
-impl<'a> FromIterator<(EditionId, MatchNumber, Record<&'a [u8]>)> for Batch {
-    fn from_iter<I>(records: I) -> Self
-    where
-        I: IntoIterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)>,
-    {
-        let mut rows = Rows::new();
-        for (edition, number, record) in records {
-            rows.row(6).int8(number.0).int4(edition.0);
-            match record {
-                Record::Here(bytes) => rows.bytes(bytes).null().null().null(),
-                Record::There(Slice { pack, start, length }) => {
-                    rows.null().bytes(&pack.0).int4(start).int4(length)
-                }
-            };
-        }
-        Self(rows)
-    }
-}
-
-/// Adds records, and returns how many.
+/// Adds records of several editions, and returns how many.
 ///
 /// # Errors
 /// If one is there already, or the database fails.
-pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64, Error> {
+pub async fn copy_in<'a>(
+    connection: &mut PgConnection,
+    records: impl Iterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)> + Send,
+) -> Result<u64, Error> {
     let statement = "
         COPY records (number, edition, bytes, pack, start, length) FROM STDIN (FORMAT binary)";
-    send(connection, statement, batch.0).await
+    send(connection, statement, records, |(edition, number, record), rows| {
+        rows.row(6).int8(number.0).int4(edition.0);
+        match record {
+            Record::Here(bytes) => rows.bytes(bytes).null().null().null(),
+            Record::There(Slice { pack, start, length }) => {
+                rows.null().bytes(&pack.0).int4(start).int4(length)
+            }
+        };
+    })
+    .await
 }
 
 /// A record that was found, and the edition that it was played in.

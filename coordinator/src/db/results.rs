@@ -27,29 +27,21 @@ pub struct MatchResult {
     pub bad_answers: Vec<i32>,
 }
 
-/// Results of several editions, on their way into the database.
-#[derive(Debug)]
-pub struct Batch(Rows);
-
-impl<'a> FromIterator<(EditionId, Level, &'a MatchResult)> for Batch {
-    fn from_iter<I: IntoIterator<Item = (EditionId, Level, &'a MatchResult)>>(results: I) -> Self {
-        let mut rows = Rows::new();
-        for (edition, level, result) in results {
-            write(&mut rows, edition, level, result);
-        }
-        Self(rows)
-    }
-}
-
-/// Adds results, and returns how many.
+/// Adds results of several editions, and returns how many.
 ///
 /// # Errors
 /// If one is there already or makes no sense, or the database fails.
-pub async fn copy_in(connection: &mut PgConnection, batch: Batch) -> Result<u64, Error> {
+pub async fn copy_in<'a>(
+    connection: &mut PgConnection,
+    results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,
+) -> Result<u64, Error> {
     let statement = "
         COPY results (number, edition, wall_ms, level, scores, transcript, forfeits, bad_answers)
         FROM STDIN (FORMAT binary)";
-    send(connection, statement, batch.0).await
+    send(connection, statement, results, |(edition, level, result), rows| {
+        write(rows, edition, level, result);
+    })
+    .await
 }
 
 fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult) {

@@ -204,7 +204,7 @@ async fn store(
     let results = stored.clone().flat_map(|(edition, report)| {
         report.results.iter().map(move |result| (edition, report.level, result))
     });
-    results::copy_in(&mut *db, results.collect()).await?;
+    results::copy_in(&mut *db, results.collect::<Vec<_>>().into_iter()).await?;
     store_records(&mut *db, stored.clone(), kept).await?;
     let left: Vec<_> = stored.clone().flat_map(left).collect();
     if !left.is_empty() {
@@ -264,7 +264,7 @@ async fn store_records<'a>(
         packs::used(&mut *db, &used).await?;
     }
     if !records.is_empty() {
-        records::copy_in(db, records.into_iter().collect()).await?;
+        records::copy_in(db, records.into_iter()).await?;
     }
     Ok(())
 }
