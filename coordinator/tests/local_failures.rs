@@ -338,7 +338,7 @@ async fn a_new_leader_ends_what_a_stopped_one_was_opening() {
     let election = Election::new(pool, leadership.clone());
     let leading = tokio::spawn(election.run(|_| std::future::pending()));
     until("it leads", async || leadership.holds()).await;
-    computing.await.unwrap();
+    tokio::time::timeout(PATIENCE, computing).await.unwrap().unwrap();
     sqlx::query(lock).bind(cup.0).execute(&database.pool).await.unwrap();
     leading.abort();
 }
