@@ -30,8 +30,8 @@ use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError,
 };
 use crate::rpc::{
-    self, Budgets, BundlePieces, Censuses, Changes, EditionWatches, OpenTokens, Playing, Returns,
-    ServeError, Shared, Tls, Turns, Watched,
+    self, Budgets, BundlePieces, Changes, EditionWatches, OpenTokens, Playing, Returns, ServeError,
+    Shared, Tls, Turns, Watched,
 };
 use crate::store::Store;
 use crate::suspension::{Suspended, Suspensions};
@@ -171,7 +171,6 @@ impl Coordinator {
             playing: Playing::default(),
             returns: Returns::default(),
             open_tokens: OpenTokens::default(),
-            censuses: Censuses::default(),
             bundles: BundlePieces::default(),
             watched: Watched::default(),
             edition_watches: EditionWatches::default(),

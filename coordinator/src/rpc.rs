@@ -25,7 +25,6 @@ mod audit;
 mod beacon;
 mod bot;
 mod bundles;
-mod census;
 mod collusion;
 mod derivation;
 mod dropping;
@@ -53,7 +52,6 @@ mod worker_audit;
 
 pub use admission::Budgets;
 pub use bundles::BundlePieces;
-pub use census::Censuses;
 pub use edition_watch::EditionWatches;
 pub use outlook::counted_certificate;
 pub(crate) use outlook::keep_pace;
@@ -134,8 +132,6 @@ pub struct Shared {
     pub returns: Returns,
     /// The tokens of open streams.
     pub open_tokens: OpenTokens,
-    /// How lots stood when they were counted last.
-    pub censuses: Censuses,
     /// Pieces of bundles that workers fetch.
     pub bundles: BundlePieces,
     /// Leaderboards that are watched.

@@ -150,6 +150,9 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
                 queue.count(edition).await.unwrap();
                 // Whatever is counted at this moment is what the results say.
                 assert_eq!(queue.check(edition).await.unwrap(), []);
+                lots::add_up(queue.pool(), edition).await.unwrap();
+                let miscounted = sqlx::query_scalar::<_, i64>(MISCOUNTED);
+                assert_eq!(miscounted.fetch_one(queue.pool()).await.unwrap(), 0);
                 time.pass(5);
             }
         });
@@ -159,6 +162,17 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
     upkeep.shutdown().await;
     accepted
 }
+
+/// States in which there are other lots than their counts say.
+const MISCOUNTED: &str = "
+    SELECT count(*) FROM (
+        SELECT edition, state, count(*) AS lots, sum(count) AS matches FROM lots GROUP BY 1, 2
+    ) AS l
+    FULL JOIN (
+        SELECT edition, state, sum(lots) AS lots, sum(matches) AS matches FROM lot_counts
+        GROUP BY 1, 2 HAVING sum(lots) <> 0
+    ) AS c USING (edition, state)
+    WHERE (l.lots, l.matches) IS DISTINCT FROM (c.lots, c.matches)";
 
 /// Plays what is left without further ado, and looks at everything.
 async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i64) {
@@ -188,6 +202,7 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
     let census = lots::census(&database.pool, edition).await.unwrap();
     let over = |state| matches!(state, LotState::Counted | LotState::Split);
     assert!(census.iter().all(|line| over(line.state)), "{census:?}");
+    assert_eq!(database.number(MISCOUNTED).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@ mod support;
 mod wire;
 
 use arbiter_coordinator::access::Role;
+use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::{played, records, results};
 use arbiter_coordinator::queue::{Failure, Terms};
 use arbiter_proto::fault::FaultKind;
@@ -78,6 +79,29 @@ async fn the_lot_of_a_match_is_found_among_thousands_by_a_few_looks() {
     let after: i64 = sqlx::query_scalar(looks).fetch_one(&mut session).await.unwrap();
     let most = i64::try_from(numbers.len() + 1).unwrap() * 32;
     assert!(after - before <= most, "{} rows were read", after - before);
+}
+
+#[tokio::test]
+async fn no_lot_is_read_to_say_how_many_there_are() {
+    let database = Database::new().await;
+    let edition = database.running(9_000, 1).await;
+    let queue = database.queue();
+    for _ in 0..200 {
+        let leased = queue.lease(edition, 1).await.unwrap();
+        queue.give_back(None, &[leased[0].lease]).await.unwrap();
+    }
+    queue.lease(edition, 4).await.unwrap();
+    lots::add_up(&database.pool, edition).await.unwrap();
+    let mut transaction = database.pool.begin().await.unwrap();
+    let counted = lots::census(&mut *transaction, edition).await.unwrap();
+    let read = "
+        SELECT (sum(coalesce(idx_tup_fetch, 0)) + sum(seq_tup_read))::bigint
+        FROM pg_stat_xact_user_tables WHERE relname IN ('lots', 'lot_counts')";
+    let read: i64 = sqlx::query_scalar(read).fetch_one(&mut *transaction).await.unwrap();
+    let counted: Vec<_> = counted.iter().map(|count| (count.state, count.lots)).collect();
+    assert_eq!(counted, [(LotState::Pending, 8_996), (LotState::Leased, 4)]);
+    // This session may have leased, and added up, since its figures were taken last.
+    assert!(read < 1_000, "{read} rows were read");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 /// What is left of a tournament beside its shelves, edition by edition: the tables, and by which
 /// column of its key a bit is cut off. Those of shelves are among them for tournaments without one.
 /// Faults stay: they are few, and those who count them (`arbiter_faults_total`) would be alarmed.
-const ROWS: [(&str, &str); 16] = [
+const ROWS: [(&str, &str); 17] = [
     ("records", "number"),
     ("evidence", "number"),
     ("files", "number"),
@@ -20,6 +20,7 @@ const ROWS: [(&str, &str); 16] = [
     ("awaited", "number"),
     ("lot_order", "before"),
     ("lots", "number"),
+    ("lot_counts", "state"),
     ("standings", "entrant"),
     ("progress", "edition"),
     ("paces", "edition"),

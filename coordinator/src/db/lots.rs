@@ -26,11 +26,13 @@ use time::{Duration, OffsetDateTime};
 
 use super::copy::{Row, Rows, stream};
 
+mod census;
 mod failure;
 mod flip;
 mod replace;
 mod weigh;
 
+pub use census::{Census, add_up, census};
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
 pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
 pub use replace::{cancel, cancel_left, replace};
@@ -484,28 +486,6 @@ pub struct CountedLot {
     pub taken: bool,
 }
 
-/// How many lots and matches of an edition are in a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Census {
-    /// The state.
-    pub state: LotState,
-    /// Lots in it.
-    pub lots: i64,
-    /// Matches in these.
-    pub matches: i64,
-}
-
-/// Counts the lots of an edition by state.
-///
-/// # Errors
-/// If the database fails.
-pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>, Error> {
-    let statement = "
-        SELECT state, count(*) AS lots, sum(count)::bigint AS matches
-        FROM lots WHERE edition = $1 GROUP BY state ORDER BY state";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
-}
-
 /// The first match of a lot.
 ///
 /// # Errors
@@ -514,20 +494,6 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber, E
     let statement = "SELECT first FROM lots WHERE edition = $1 AND number = $2";
     let query = sqlx::query_scalar(statement).bind(lot.edition.0).bind(lot.number.0);
     query.fetch_one(db).await.map(MatchNumber)
-}
-
-/// How many lots of each running edition may be leased or are being played: what workers are
-/// needed for.
-///
-/// # Errors
-/// If the database fails.
-pub async fn backlog(db: impl PgExecutor<'_>) -> Result<Vec<(EditionId, i64)>, Error> {
-    let statement = "
-        SELECT e.id, count(l.number) FROM editions e
-        LEFT JOIN lots l ON l.edition = e.id AND l.state IN ('pending', 'leased')
-        WHERE e.state = 'running' GROUP BY e.id ORDER BY e.id";
-    let open: Vec<(i32, i64)> = sqlx::query_as(statement).fetch_all(db).await?;
-    Ok(open.into_iter().map(|(edition, lots)| (EditionId(edition), lots)).collect())
 }
 
 /// What makes the lots of an edition unfit to be leased, if anything does: matches that are in no

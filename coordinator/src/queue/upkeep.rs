@@ -260,10 +260,11 @@ impl Upkeep {
     async fn tend(&self, edition: EditionId, round: &mut Round) -> Result<(), Error> {
         let Some(found) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
         match found.state {
-            EditionState::Running => self.tend_running(&found, self.clock.now(), round).await,
-            EditionState::Cancelled => self.count_replaced(edition).await,
-            EditionState::Planning | EditionState::Complete => Ok(()),
+            EditionState::Running => self.tend_running(&found, self.clock.now(), round).await?,
+            EditionState::Cancelled => self.count_replaced(edition).await?,
+            EditionState::Planning | EditionState::Complete => {}
         }
+        lots::add_up(self.queue.pool(), edition).await
     }
 
     /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although its standings are of no

@@ -385,7 +385,7 @@ impl Shared {
         edition: editions::Edition,
         official: Option<EditionId>,
     ) -> Result<Edition, Status> {
-        let census = self.censuses.of(&self.pool, edition.id).await.map_err(database)?;
+        let census = lots::census(&self.pool, edition.id).await.map_err(database)?;
         let (forecast, slots) = self.outlook(&edition, &census).await?;
         let descent = editions::lineage_of(&self.pool, edition.id).await.map_err(database)?;
         let count = |Census { state, lots, matches }: Census| LotCount {
