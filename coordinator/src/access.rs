@@ -10,6 +10,7 @@ use std::io;
 use std::str::FromStr;
 
 use arbiter_proto::ids::TokenId;
+use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection, PgExecutor, PgPool};
@@ -17,6 +18,7 @@ use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
 pub mod guard;
+pub mod open_tokens;
 
 pub use crate::db::tokens::{Role, Token};
 
@@ -40,6 +42,12 @@ impl Secret {
     pub fn draw() -> io::Result<Self> {
         let bits = blake3::Hash::from_bytes(draw()?);
         Ok(Self(format!("{PREFIX}{}", bits.to_hex())))
+    }
+
+    /// The secret in the head of a request, as `authorization: Bearer SECRET`.
+    pub(crate) fn bearer(headers: &HeaderMap) -> Option<Self> {
+        let header = headers.get("authorization")?.to_str().ok()?;
+        header.strip_prefix("Bearer ").map(|text| Self(text.to_owned()))
     }
 
     /// The text that is sent with each call.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Error, PgPool};
@@ -13,8 +14,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::access::guard::{Guard, Network};
+use crate::access::open_tokens::OpenTokens;
 use crate::access::{self, Role, Secret};
-use crate::boards::Boards;
 use crate::clearing::Clearing;
 use crate::clock::Clock;
 use crate::db;
@@ -22,33 +23,24 @@ use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
-use crate::kept::Kept;
 use crate::leader::{Election, Leadership};
-use crate::match_audit::{AuditRound, Auditor};
+use crate::match_audit::AuditRound;
 use crate::metrics::{Background, Metrics, Observer};
 use crate::queue::{
     Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError,
 };
-use crate::rpc::{
-    self, Budgets, BundlePieces, Changes, EditionWatches, OpenTokens, Playing, Returns, ServeError,
-    Shared, Tls, Turns, Watched,
-};
+use crate::rpc::{self, ServeError, Tls};
+use crate::service::{Changes, Service, ServiceConfig, WorkerService};
 use crate::store::Store;
 use crate::suspension::{Suspended, Suspensions};
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
-use crate::tricks_http::Mode;
+use crate::tricks_http::{self, Mode};
 use crate::web;
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;
-/// Certificates that are kept.
-const CERTIFICATES: usize = 256;
-/// Editions whose search for collusion is kept, 100 KB each.
-const COLLUSIONS: usize = 32;
-/// Bots whose reply times are kept.
-const REPLY_TIMES: usize = 10_000;
 
 /// How long a coordinator that stops waits for its last reports to be stored.
 const LAST_REPORTS: Duration = Duration::from_secs(10);
@@ -123,7 +115,8 @@ pub enum StartError {
 /// A coordinator that is ready to serve.
 #[derive(Debug)]
 pub struct Coordinator {
-    shared: Shared,
+    workers: WorkerService,
+    leadership: Leadership,
     allocator: Allocator,
     collector: Collector,
     config: Config,
@@ -158,35 +151,22 @@ impl Coordinator {
         if store.is_none() && db::patiently(|| packs::any(&work)).await.unwrap_or_default() {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
-        let shared = Shared {
-            boards: Boards::new(pool.clone()),
-            handout: Arc::new(Handout::new(work.clone())),
-            changes: Changes::default(),
-            turns: Turns::default(),
-            guard: Guard::new(config.proxies.clone()),
-            leadership: Leadership::default(),
-            certificates: Kept::new(CERTIFICATES),
-            collusion: Kept::new(COLLUSIONS),
-            reply_times: Kept::new(REPLY_TIMES),
-            playing: Playing::default(),
-            returns: Returns::default(),
-            open_tokens: OpenTokens::default(),
-            bundles: BundlePieces::default(),
-            watched: Watched::default(),
-            edition_watches: EditionWatches::default(),
-            budgets: Budgets::default(),
-            suspensions: Suspensions::default(),
-            terms: config.terms,
-            store,
-            clearing,
+        let parts = ServiceConfig {
             pool,
             queue,
             dispatcher,
-            reporter,
+            store,
+            clearing,
+            guard: Guard::new(config.proxies.clone()),
             clock,
+            lease: config.terms.lease,
         };
+        let service = Service::new(parts);
+        let handout = Arc::new(Handout::new(work));
+        let workers = WorkerService::new(service, handout, reporter);
         let (web, tricks_mode) = (None, Mode::default());
-        Ok(Self { shared, allocator, collector, config, web, tricks_mode, database })
+        let leadership = Leadership::default();
+        Ok(Self { workers, leadership, allocator, collector, config, web, tricks_mode, database })
     }
 
     /// The same, but that it serves web pages too.
@@ -201,9 +181,13 @@ impl Coordinator {
         Self { tricks_mode, ..self }
     }
 
-    /// Whoever operates it looks at it so.
+    /// Reads its figures, for operators.
     pub fn observer(&self) -> Observer {
-        Observer::new(self.shared.clone())
+        self.service().observer(self.leadership.clone())
+    }
+
+    fn service(&self) -> &Service {
+        self.workers.clients()
     }
 
     /// Whether nobody has been let in yet.
@@ -211,7 +195,7 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
-        let tokens = db::patiently(|| tokens::list(&self.shared.pool)).await;
+        let tokens = db::patiently(|| tokens::list(self.service().pool())).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
@@ -220,8 +204,8 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
-        let now = self.shared.clock.now();
-        let found = db::patiently(|| access::find(&self.shared.pool, secret, now)).await;
+        let now = self.service().now();
+        let found = db::patiently(|| access::find(self.service().pool(), secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
@@ -230,8 +214,8 @@ impl Coordinator {
     /// # Errors
     /// If the database fails.
     pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
-        let now = self.shared.clock.now();
-        let made = access::create_noted(&self.shared.pool, role, name, None, now).await;
+        let now = self.service().now();
+        let made = access::create_noted(self.service().pool(), role, name, None, now).await;
         made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
     }
 
@@ -248,39 +232,38 @@ impl Coordinator {
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { shared, allocator, collector, config, web, tricks_mode, .. } = self;
+        let observer = self.observer();
+        let Self { workers, leadership, allocator, collector, config, web, tricks_mode, .. } = self;
+        let service = workers.clients().clone();
         let mut background = JoinSet::new();
         let (leaves, left) = oneshot::channel::<()>();
-        let metrics = Arc::clone(shared.queue.metrics());
+        let metrics = Arc::clone(service.metrics());
         let failed = move |error| {
             metrics.failed(Background::Allocator);
             tracing::warn!(%error, "cannot lease; trying again");
         };
         let allocating = tokio::spawn(allocator.run_until(async { drop(left.await) }, failed));
-        let election = Election::new(shared.queue.pool().clone(), shared.leadership.clone());
-        let led = shared.clone();
+        let election = Election::new(service.queue().pool().clone(), leadership);
+        let led = workers.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
-        let clearing = shared.clearing.clone();
-        background.spawn(async move { clearing.run().await });
-        let (clock, pool) = (shared.clock.clone(), shared.queue.pool().clone());
-        background.spawn(async move { clock.follow(&pool).await });
-        let (open_tokens, pool) = (shared.open_tokens.clone(), shared.queue.pool().clone());
-        background.spawn(async move { open_tokens.run(&pool).await });
-        let (suspensions, pool) = (shared.suspensions.clone(), shared.queue.pool().clone());
-        background.spawn(async move { suspensions.run(&pool).await });
+        service.watch_database(&mut background);
+        let open_tokens = OpenTokens::default();
+        let (looking, pool) = (open_tokens.clone(), service.queue().pool().clone());
+        background.spawn(async move { looking.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
-        let changes = shared.changes.clone();
+        let changes = service.changes().clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
-            let shared = shared.clone();
+            let tricks = tricks_pages(&service, tricks_mode);
             pages.spawn(async move {
-                if let Err(error) = web::serve(shared, listener, tricks_mode).await {
+                if let Err(error) = web::serve(service, observer, tricks, listener).await {
                     tracing::error!(%error, "the web server failed");
                 }
             });
         }
-        let served = rpc::serve(shared, listener, config.tls.as_ref(), stop).await;
+        let server = rpc::Server { workers, open_tokens, tls: config.tls };
+        let served = server.run(listener, stop).await;
         changes.end();
         pages.join_all().await;
         background.shutdown().await;
@@ -296,20 +279,27 @@ impl Coordinator {
     }
 }
 
+/// The pages of tricks over HTTP.
+fn tricks_pages(service: &Service, mode: Mode) -> Router {
+    let (pool, clock) = (service.pool().clone(), service.clock().clone());
+    tricks_http::router(pool, clock, service.guard().clone(), mode)
+}
+
 /// What the leader does: upkeep, opening editions, taking note of how fast they are played, looking
 /// at what workers report a second time.
-async fn lead(shared: Shared, awake: Instant) {
-    let Shared { changes, dispatcher, suspensions, .. } = &shared;
-    let (handout, store) = (Arc::clone(&shared.handout), shared.store.clone());
-    let mut auditor =
-        Auditor::new(shared.queue.pool().clone(), store, handout, shared.clock.clone());
-    let upkeep = Upkeep::new(shared.queue.clone(), shared.clock.clone());
-    let opener = Opener::new(shared.queue.clone(), shared.clock.clone());
-    let metrics = shared.queue.metrics();
+async fn lead(workers: WorkerService, awake: Instant) {
+    let service = workers.clients();
+    let (queue, clock) = (service.queue(), service.clock());
+    let (metrics, changes, dispatcher) =
+        (service.metrics(), service.changes(), workers.dispatcher());
+    let suspensions = workers.suspensions();
+    let mut auditor = workers.auditor();
+    let upkeep = Upkeep::new(queue.clone(), clock.clone());
+    let opener = Opener::new(queue.clone(), clock.clone());
     tokio::join!(
         upkeep.run_since(awake, |round| tell(round, metrics, changes, dispatcher)),
         opener.run(|outcome| tell_opened(outcome, metrics, changes, dispatcher)),
-        rpc::keep_pace(shared.clone()),
+        service.keep_pace(),
         auditor.run(|round| tell_audited(round, metrics, changes, suspensions)),
     );
 }

@@ -22,6 +22,7 @@ pub mod queue;
 pub mod redact;
 pub mod reply_times;
 pub mod rpc;
+pub mod service;
 pub mod standing_down;
 pub mod store;
 pub mod suspension;

@@ -10,6 +10,7 @@
 mod calls;
 mod stock;
 
+use sqlx::PgPool;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -26,8 +27,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
+use crate::clock::Clock;
+use crate::leader::Leadership;
 use crate::queue::{Refused, Report, Verdict};
-use crate::rpc::Shared;
 
 pub(crate) use calls::{count_call, count_request};
 pub(crate) use stock::Stock;
@@ -362,13 +364,24 @@ impl Drop for Present {
     }
 }
 
-/// Looks at a running coordinator on behalf of whoever operates it.
+/// Reads the figures of a running coordinator, for operators.
 #[derive(Clone, Debug)]
-pub struct Observer(Arc<Shared>);
+pub struct Observer(Arc<Observed>);
+
+/// What an [`Observer`] reads.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) pool: PgPool,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) leadership: Leadership,
+    pub(crate) clock: Clock,
+    /// How long a lease lasts: a worker that was not seen for so long is not connected.
+    pub(crate) lease: time::Duration,
+}
 
 impl Observer {
-    pub(crate) fn new(shared: Shared) -> Self {
-        Self(Arc::new(shared))
+    pub(crate) fn new(observed: Observed) -> Self {
+        Self(Arc::new(observed))
     }
 
     /// Adds all figures to a text. Where the database does not answer those from it are missing,
@@ -377,16 +390,21 @@ impl Observer {
     /// # Errors
     /// Never, as long as there is memory.
     pub async fn figures(&self, text: &mut String) -> fmt::Result {
-        let metrics = self.0.queue.metrics();
-        metrics.leader.set(self.0.leadership.holds().into());
+        let metrics = &self.0.metrics;
+        metrics.leader.set(self.leads().into());
         metrics.clock_skew.set(self.0.clock.skew().as_seconds_f64());
         metrics.encode(text)?;
         metrics.stock.encode(&self.0, text).await
     }
 
-    /// Whether its database answers.
+    /// Whether the database answers.
     pub async fn is_ready(&self) -> bool {
         crate::db::server_version(&self.0.pool).await.is_ok()
+    }
+
+    /// Whether this coordinator leads those of its database.
+    pub(crate) fn leads(&self) -> bool {
+        self.0.leadership.holds()
     }
 }
 

@@ -46,13 +46,12 @@ use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::access::guard::{Caller, Guard};
+use crate::access::guard::{Guard, Origin};
 use crate::access::{self, Role, Secret};
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::db::tricks::{self, Ending, Holder, Stored};
 use crate::queue::again;
-use crate::rpc::Shared;
 use limits::{Buckets, price};
 use session::{Session, WrongCount};
 use victory::Victory;
@@ -107,14 +106,8 @@ impl FromStr for Mode {
     }
 }
 
-/// The pages of the game.
-pub fn router(shared: &Shared, mode: Mode) -> Router {
-    let guard = shared.guard.clone();
-    router_in(shared.pool.clone(), shared.clock.clone(), guard, mode)
-}
-
 /// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
-pub fn router_in(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
+pub fn router(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
     let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let house = House {
         pool,
@@ -213,7 +206,7 @@ async fn wrong_method() -> Response {
 }
 
 /// Answers a request.
-async fn play(State(house): State<House>, from: Caller, request: Request) -> Response {
+async fn play(State(house): State<House>, from: Origin, request: Request) -> Response {
     let body = match receive(request).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(Format::Lines),
@@ -247,7 +240,7 @@ fn tables(games: Option<&str>) -> Result<usize, Refusal> {
 
 impl House {
     /// Does what a request says, and gives the lines of its answer.
-    async fn answer(&self, body: &[u8], from: &Caller) -> Result<String, Refusal> {
+    async fn answer(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
         let Wish { token, games, cards } = Wish::read(body)
             .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
         let secret = token.as_deref().map(access::typed).ok_or_else(|| {
@@ -266,7 +259,7 @@ impl House {
     }
 
     /// Whose token this is, and its session.
-    async fn find(&self, secret: &Secret, from: &Caller) -> Result<Holder, Refusal> {
+    async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
         let (hash, now) = (secret.hash(), self.clock.now());
         let found = again(|| tricks::find(&self.pool, &hash, now - LIFE, now)).await?;
         match found {

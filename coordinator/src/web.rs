@@ -1,11 +1,8 @@
 //! The web pages: everything the coordinator knows, in a browser.
 //!
-//! A page asks the same services that gRPC offers ([`crate::rpc`]), as a caller in this process and
-//! with the token of whoever looks, and shows the answer: what is on a page and what a command
-//! prints cannot differ, and nobody is shown here what is kept from them there. The few that show
-//! what no service tells (who met whom, the schedule, the queue) look at the database themselves,
-//! by the same rules of who may see what. Pages are made on
-//! the server and work without scripts; the one script brings live numbers and lets replays play.
+//! A page asks the use cases that gRPC offers, too ([`crate::service`]), for the caller who looks, and
+//! shows the answer: what is on a page and what a command prints cannot differ. Pages are made on the
+//! server and work without scripts; the one script brings live numbers and lets replays play.
 //! A page takes nothing from anywhere but this server, and its policy tells the browser so.
 
 mod actions;
@@ -41,16 +38,16 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRef, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
-use crate::metrics::count_request;
-use crate::rpc::{Changes, Shared};
-use crate::tricks_http;
+use crate::kept::Kept;
+use crate::metrics::{Observer, count_request};
+use crate::service::{Changes, Service};
 pub use live::stream;
 pub use page::framed;
 
@@ -70,17 +67,48 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Serves pages until the coordinator stops; then open answers end.
+/// Leaderboards whose markup is kept for those who watch them.
+const WATCHED: usize = 256;
+
+/// What pages are made from.
+#[derive(Clone, Debug)]
+struct Pages {
+    service: Service,
+    observer: Observer,
+    boards: ranking::Rendered,
+}
+
+impl FromRef<Pages> for Service {
+    fn from_ref(pages: &Pages) -> Self {
+        pages.service.clone()
+    }
+}
+
+impl FromRef<Pages> for Observer {
+    fn from_ref(pages: &Pages) -> Self {
+        pages.observer.clone()
+    }
+}
+
+impl FromRef<Pages> for ranking::Rendered {
+    fn from_ref(pages: &Pages) -> Self {
+        pages.boards.clone()
+    }
+}
+
+/// Serves pages, and tricks over HTTP, until the coordinator stops; then open answers end.
 ///
 /// # Errors
 /// If the port fails.
 pub async fn serve(
-    shared: Shared,
+    service: Service,
+    observer: Observer,
+    tricks: Router,
     listener: TcpListener,
-    tricks_mode: tricks_http::Mode,
 ) -> io::Result<()> {
-    let changes = shared.changes.clone();
-    serve::serve(listener, routes(shared, tricks_mode), changes).await
+    let changes = service.changes().clone();
+    let pages = Pages { service, observer, boards: Kept::new(WATCHED) };
+    serve::serve(listener, routes(pages, tricks), changes).await
 }
 
 /// Serves other pages in the same way, with the same limits, until the future is dropped.
@@ -92,9 +120,8 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 }
 
 /// All pages.
-fn routes(shared: Shared, tricks_mode: tricks_http::Mode) -> Router {
-    let tricks = tricks_http::router(&shared, tricks_mode);
-    let metrics = Arc::clone(shared.queue.metrics());
+fn routes(pages: Pages, tricks: Router) -> Router {
+    let metrics = Arc::clone(pages.service.metrics());
     Router::new()
         .route("/", get(tournament::list))
         .route(
@@ -149,7 +176,7 @@ fn routes(shared: Shared, tricks_mode: tricks_http::Mode) -> Router {
         .route("/metrics", get(metrics::show))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
-        .with_state(shared)
+        .with_state(pages)
         .merge(tricks)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
@@ -182,12 +209,10 @@ async fn healthy() -> &'static str {
 }
 
 /// The program runs, and its database answers; whether it leads the coordinators of that.
-async fn ready(State(shared): State<Shared>) -> Response {
-    match crate::db::server_version(&shared.pool).await {
-        Ok(_) if shared.leadership.holds() => "ok\nleader\n".into_response(),
-        Ok(_) => "ok\n".into_response(),
-        Err(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n").into_response()
-        }
+async fn ready(State(observer): State<Observer>) -> Response {
+    if !observer.is_ready().await {
+        let why = "the database does not answer\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
+    if observer.leads() { "ok\nleader\n" } else { "ok\n" }.into_response()
 }

@@ -12,7 +12,7 @@ use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::tricks::{self, Stored};
-use arbiter_coordinator::tricks_http::{Mode, router_in};
+use arbiter_coordinator::tricks_http::{Mode, router};
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
@@ -72,7 +72,7 @@ impl Server {
     async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let pages = router_in(database.pool.clone(), Clock::given(clock), Guard::default(), mode);
+        let pages = router(database.pool.clone(), Clock::given(clock), Guard::default(), mode);
         let serving = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
         Self { address, serving }
     }

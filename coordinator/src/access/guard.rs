@@ -66,14 +66,14 @@ impl Seen {
 
 /// Where a call comes from: who is connected, and for whom it says that it speaks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
+pub struct Origin {
     /// Who is connected, if that is known.
     pub peer: Option<IpAddr>,
     /// What it says in `X-Forwarded-For`.
     pub forwarded: Option<String>,
 }
 
-impl Caller {
+impl Origin {
     /// Who is connected, and what the head of the request says for whom. Proxies add themselves in
     /// the same line or in a further one: it is one list.
     pub(crate) fn new(peer: Option<IpAddr>, headers: &HeaderMap) -> Self {
@@ -83,7 +83,7 @@ impl Caller {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for Origin {
     type Rejection = Infallible;
 
     /// Where the server says who is connected.
@@ -106,10 +106,10 @@ impl Guard {
     pub(crate) fn admits(
         &self,
         secret: &Secret,
-        caller: &Caller,
+        origin: &Origin,
         now: Instant,
     ) -> Result<(), Duration> {
-        let from = self.origin(caller);
+        let from = self.address(origin);
         let mut seen = self.seen();
         if seen.good.get(&secret.hash()).is_some_and(|used| now < *used + REMEMBERED) {
             return Ok(());
@@ -121,8 +121,8 @@ impl Guard {
     }
 
     /// A token was wrong.
-    pub(crate) fn wrong(&self, secret: &Secret, caller: &Caller, now: Instant) {
-        let from = self.origin(caller);
+    pub(crate) fn wrong(&self, secret: &Secret, origin: &Origin, now: Instant) {
+        let from = self.address(origin);
         let mut seen = self.seen();
         seen.good.remove(&secret.hash());
         // What was tried at the same moment may find less than it costs.
@@ -144,24 +144,24 @@ impl Guard {
         }
     }
 
-    /// The address that a call is counted for. A whole network of version 6 belongs to one caller.
-    pub(crate) fn origin(&self, caller: &Caller) -> Option<IpAddr> {
+    /// The address that a call is counted for. A whole network of version 6 belongs to one origin.
+    pub(crate) fn address(&self, origin: &Origin) -> Option<IpAddr> {
         let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.has(address));
-        let mut origin = caller.peer?.to_canonical();
-        let forwarded = caller.forwarded.as_deref().unwrap_or_default();
+        let mut address = origin.peer?.to_canonical();
+        let forwarded = origin.forwarded.as_deref().unwrap_or_default();
         for named in forwarded.rsplit(',').map(str::trim) {
-            if !trusted(origin) {
+            if !trusted(address) {
                 break;
             }
             // What a proxy cannot say properly nobody has said.
-            let Ok(address) = named.parse::<IpAddr>() else { break };
-            origin = address.to_canonical();
+            let Ok(named) = named.parse::<IpAddr>() else { break };
+            address = named.to_canonical();
         }
-        Some(match origin {
+        Some(match address {
             IpAddr::V6(address) => {
                 Ipv6Addr::from_bits(address.to_bits() & Network::mask(128, 64)).into()
             }
-            IpAddr::V4(_) => origin,
+            IpAddr::V4(_) => address,
         })
     }
 
@@ -243,12 +243,12 @@ impl fmt::Display for Network {
 mod tests {
     use super::*;
 
-    fn at(peer: &str) -> Caller {
-        Caller { peer: Some(peer.parse().unwrap()), forwarded: None }
+    fn at(peer: &str) -> Origin {
+        Origin { peer: Some(peer.parse().unwrap()), forwarded: None }
     }
 
-    fn through(peer: &str, forwarded: &str) -> Caller {
-        Caller { forwarded: Some(forwarded.to_owned()), ..at(peer) }
+    fn through(peer: &str, forwarded: &str) -> Origin {
+        Origin { forwarded: Some(forwarded.to_owned()), ..at(peer) }
     }
 
     fn secret(text: &str) -> Secret {
@@ -278,7 +278,7 @@ mod tests {
         let (guard, now) = (Guard::default(), Instant::now());
         for number in 0..10_000_u32 {
             let from =
-                Caller { peer: Some(std::net::Ipv4Addr::from(number).into()), forwarded: None };
+                Origin { peer: Some(std::net::Ipv4Addr::from(number).into()), forwarded: None };
             guard.wrong(&secret("wrong"), &from, now);
             guard.right(&secret(&number.to_string()), now);
             guard.right(&secret(&format!("more {number}")), now);
@@ -292,7 +292,7 @@ mod tests {
     fn proxies_are_believed_if_they_are_known() {
         let known = ["10.0.0.0/8", "fd00::1"].map(|text| text.parse().unwrap());
         let guard = Guard::new(known.to_vec());
-        let origin = |caller: &Caller| guard.origin(caller).unwrap().to_string();
+        let origin = |origin: &Origin| guard.address(origin).unwrap().to_string();
         assert_eq!(origin(&through("192.0.2.7", "198.51.100.1")), "192.0.2.7");
         assert_eq!(origin(&through("10.1.2.3", "198.51.100.1")), "198.51.100.1");
         assert_eq!(origin(&through("::ffff:10.1.2.3", "198.51.100.1")), "198.51.100.1");
@@ -301,19 +301,19 @@ mod tests {
         assert_eq!(origin(&through("10.1.2.3", "1.1.1.1, nonsense")), "10.1.2.3");
         assert_eq!(origin(&at("10.1.2.3")), "10.1.2.3");
         assert_eq!(origin(&through("fd00::1", "2001:db8:1:2:3::4")), "2001:db8:1:2::");
-        assert_eq!(guard.origin(&Caller::default()), None);
+        assert_eq!(guard.address(&Origin::default()), None);
     }
 
     #[test]
     fn lines_of_several_proxies_are_one_list() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Caller::new(None, &headers), Caller::default());
+        assert_eq!(Origin::new(None, &headers), Origin::default());
         for line in ["1.1.1.1", "198.51.100.1, 10.9.9.9"] {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
         let guard = Guard::new(vec!["10.0.0.0/8".parse().unwrap()]);
-        let caller = Caller::new(at("10.1.2.3").peer, &headers);
-        assert_eq!(guard.origin(&caller).unwrap().to_string(), "198.51.100.1");
+        let origin = Origin::new(at("10.1.2.3").peer, &headers);
+        assert_eq!(guard.address(&origin).unwrap().to_string(), "198.51.100.1");
     }
 
     #[test]

@@ -19,11 +19,11 @@ use time::OffsetDateTime;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::Observed;
 use crate::db::editions::EditionState;
 use crate::db::figures::{self, Counted, Wrongs};
 use crate::db::match_audits::{self, AuditKind, AuditState};
 use crate::db::{lots, suspensions, worker_figures, workers};
-use crate::rpc::Shared;
 
 /// What was read stays true for so long, ...
 const FRESH: Duration = Duration::from_millis(500);
@@ -118,16 +118,16 @@ impl Stock {
     ///
     /// # Errors
     /// Never, as long as there is memory.
-    pub(super) async fn encode(&self, shared: &Shared, text: &mut String) -> fmt::Result {
+    pub(super) async fn encode(&self, observed: &Observed, text: &mut String) -> fmt::Result {
         // Those who ask at the same time wait for one reading.
         let mut shelf = self.0.lock().await;
         let stale = |read: &Reading| read.at.elapsed() > FRESH.max(read.took * SHARE);
         let resting = shelf.failed.is_some_and(|failed| failed.elapsed() < PAUSE);
         if !resting && shelf.read.as_ref().is_none_or(stale) {
-            shelf.read(shared).await?;
+            shelf.read(observed).await?;
         }
         let up = shelf.failed.is_none();
-        encode_registry(text, &pool(shared, up))?;
+        encode_registry(text, &pool(observed, up))?;
         if let Some(read) = shelf.read.as_ref().filter(|_| up) {
             text.push_str(&read.text);
         }
@@ -136,7 +136,7 @@ impl Stock {
 }
 
 /// The connections to the database.
-fn pool(shared: &Shared, up: bool) -> Registry {
+fn pool(observed: &Observed, up: bool) -> Registry {
     let mut registry = Registry::with_prefix("arbiter_database");
     let gauge = |value: i64| {
         let gauge = Gauge::<i64>::default();
@@ -144,23 +144,23 @@ fn pool(shared: &Shared, up: bool) -> Registry {
         gauge
     };
     registry.register("up", "Whether the database answers", gauge(i64::from(up)));
-    let (size, idle) = (i64::from(shared.pool.size()), shared.pool.num_idle());
+    let (size, idle) = (i64::from(observed.pool.size()), observed.pool.num_idle());
     let idle = i64::try_from(idle).unwrap_or(i64::MAX).min(size);
     let states: Family<State, Gauge> = Family::default();
     for (state, count) in [("idle", idle), ("busy", size - idle)] {
         states.get_or_create(&State { state: state.to_owned() }).set(count);
     }
     registry.register("connections", "Connections to the database", states);
-    let most = i64::from(shared.pool.options().get_max_connections());
+    let most = i64::from(observed.pool.options().get_max_connections());
     registry.register("connections_allowed", "Connections at most", gauge(most));
     registry
 }
 
 impl Shelf {
     /// Reads what there is, or takes note that it cannot be read.
-    async fn read(&mut self, shared: &Shared) -> fmt::Result {
+    async fn read(&mut self, observed: &Observed) -> fmt::Result {
         let at = Instant::now();
-        match timeout(PATIENCE, self.look(shared)).await {
+        match timeout(PATIENCE, self.look(observed)).await {
             Ok(Ok(figures)) => {
                 let mut text = String::new();
                 encode_registry(&mut text, &figures.registry())?;
@@ -177,11 +177,11 @@ impl Shelf {
         Ok(())
     }
 
-    async fn look(&mut self, shared: &Shared) -> Result<Figures, Error> {
-        let now = shared.clock.now();
+    async fn look(&mut self, observed: &Observed) -> Result<Figures, Error> {
+        let now = observed.clock.now();
         let figures = Figures::default();
         let asked = Instant::now();
-        let mut db = shared.pool.acquire().await?;
+        let mut db = observed.pool.acquire().await?;
         figures.wait.set(asked.elapsed().as_secs_f64());
         let editions = figures::editions(&mut *db).await?;
         self.settled.retain(|id, _| editions.iter().any(|edition| edition.id == *id));
@@ -204,7 +204,7 @@ impl Shelf {
             figures.trials.get_or_create(&State { state }).set(count);
         }
         figures.audits(&mut db).await?;
-        let since = now - shared.terms.lease;
+        let since = now - observed.lease;
         let (known, connected, slots) = figures::workers(&mut *db, since).await?;
         figures.workers.set(known);
         figures.connected.set(connected);

@@ -33,10 +33,11 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use super::revocation::RevocableBody;
-use super::{Shared, bearer};
-use crate::access::Role;
-use crate::access::guard::Caller;
+use crate::access::guard::Origin;
+use crate::access::open_tokens::OpenTokens;
+use crate::access::{Role, Secret};
 use crate::connections::Connection;
+use crate::service::{Caller, Service};
 
 /// The largest message of a call that everybody may make, in bytes: it names things.
 const LARGEST_OF_GUESTS: usize = 16 << 10;
@@ -79,6 +80,9 @@ const CALLS_OF_ADDRESS: usize = 512;
 const CALLS_OF_TOKEN: usize = 4096;
 /// Calls that may be open at a time without a token, from all addresses.
 const CALLS_OF_GUESTS: usize = 8192;
+
+/// How the paths of our services begin; the others are health and reflection.
+const OURS: &str = "/arbiter.v1.";
 
 /// What a call needs, and may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +140,7 @@ fn rule(path: &str) -> Rule {
 
 /// The memory that messages may take, by who sends them; and the calls that are open.
 #[derive(Clone, Debug)]
-pub struct Budgets {
+struct Budgets {
     guests: Arc<Semaphore>,
     clients: Arc<Semaphore>,
     small_reports: Arc<Semaphore>,
@@ -266,52 +270,74 @@ impl Reservation {
     }
 }
 
-/// Lets a call in, or refuses it.
+/// What decides about calls.
+#[derive(Clone, Debug)]
+pub(super) struct Admission {
+    pub(super) service: Service,
+    pub(super) open_tokens: OpenTokens,
+    budgets: Budgets,
+}
+
+impl Admission {
+    pub(super) fn new(service: Service, open_tokens: OpenTokens) -> Self {
+        Self { service, open_tokens, budgets: Budgets::default() }
+    }
+
+    /// Counts a call of this caller, if it may call so.
+    fn begin(&self, rule: Rule, caller: &Caller, origin: &Origin) -> Result<OpenCall, Status> {
+        let Some(role) = rule.role else {
+            let address = Key::Address(self.service.guard().address(origin));
+            return self.budgets.begin(&[
+                Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
+                Most { key: address, calls: CALLS_OF_ADDRESS, bytes: SHARE_OF_ADDRESS },
+            ]);
+        };
+        let key = Key::Token(caller.require(role)?.id.0);
+        let bytes = if role == Role::Worker { SHARE_OF_WORKERS } else { SHARE_OF_CLIENT };
+        self.budgets.begin(&[Most { key, calls: CALLS_OF_TOKEN, bytes }])
+    }
+}
+
+/// Lets a call in, or refuses it. The use case finds the [`Caller`], and the session of a worker the
+/// [`Origin`], the [`ConnectionInfo`] and the [`Reservation`], in the request's extensions.
 pub(super) async fn admit_call(
-    State(shared): State<Shared>,
+    State(admission): State<Admission>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let rule = rule(request.uri().path());
-    let token = bearer(request.headers());
+    let secret = Secret::bearer(request.headers());
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let peer = connection.as_ref().map(|connection| connection.peer);
-    let caller = Caller::new(peer, request.headers());
-    let admitted = match rule.role {
-        None => shared.budgets.begin(&[
-            Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
-            Most {
-                key: Key::Address(shared.guard.origin(&caller)),
-                calls: CALLS_OF_ADDRESS,
-                bytes: SHARE_OF_ADDRESS,
-            },
-        ]),
-        Some(role) => match shared.admit_bearer(token.clone(), role, &caller).await {
-            Ok(who) => {
-                if let Some(connection) = &connection {
-                    connection.connection.trust();
-                }
-                let bytes = if role == Role::Worker { SHARE_OF_WORKERS } else { SHARE_OF_CLIENT };
-                let key = Key::Token(who.id.0);
-                request.extensions_mut().insert(who);
-                shared.budgets.begin(&[Most { key, calls: CALLS_OF_TOKEN, bytes }])
-            }
-            Err(status) => Err(status),
-        },
+    let origin = Origin::new(peer, request.headers());
+    let found = if request.uri().path().starts_with(OURS) {
+        admission.service.caller(secret.as_ref(), &origin).await
+    } else {
+        Ok(Caller::Anonymous)
     };
-    let open = match admitted {
-        Ok(open) => open,
+    let admitted = found.map_err(Status::from).and_then(|caller| {
+        let open = admission.begin(rule, &caller, &origin)?;
+        Ok((caller, open))
+    });
+    let (caller, open) = match admitted {
+        Ok(admitted) => admitted,
         Err(status) => return status.into_http(),
     };
-    let active = connection.map(|connection| connection.connection.begin());
+    let connection = connection.map(|connection| connection.connection);
+    if let (Some(_), Some(connection)) = (rule.role, &connection) {
+        connection.trust();
+    }
+    let active = connection.map(|connection| connection.begin());
     let reservation = Reservation::default();
+    let budgets = admission.budgets.clone();
+    let memory = Memory { budgets, shares: open.shares(), reservation: reservation.clone() };
     request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(reservation.clone());
-    let memory = Memory { budgets: shared.budgets.clone(), shares: open.shares(), reservation };
+    request.extensions_mut().insert(origin);
+    request.extensions_mut().insert(reservation);
     let request = request.map(|body| Body::new(LimitedBody::new(body, rule, memory)));
-    let token = token
+    let token = secret
         .filter(|_| rule.lasts)
-        .map(|secret| shared.open_tokens.enter(&secret, rule.role.is_some()));
+        .map(|secret| admission.open_tokens.enter(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
         let body = Body::new(body.map_frame(move |frame| {
             // Both last as long as the answer.

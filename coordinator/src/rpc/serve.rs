@@ -25,12 +25,15 @@ use tokio::time::{Instant, Sleep};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::transport::server::Connected;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::transport::{Certificate, Identity, Server as TonicServer, ServerTlsConfig};
 
-use super::admission::{ConnectionInfo, LARGEST_REPORT, admit_call};
-use super::{Changes, Shared};
+use super::admission::{Admission, ConnectionInfo, LARGEST_REPORT, admit_call};
+use super::clients::Clients;
+use super::worker::Workers;
+use crate::access::open_tokens::OpenTokens;
 use crate::connections::{Accepted, Connection, ConnectionLimiter, WriteTimeout};
 use crate::metrics::count_call;
+use crate::service::{Changes, LAST_CALLS, WorkerService};
 
 /// How long a connection may be silent before it is asked whether anybody is there, and how long
 /// the answer may take: a network that was cut is noticed. How long encryption may take to begin.
@@ -50,9 +53,6 @@ const LONGEST_HEAD: u32 = 16 << 10;
 const WINDOW: u32 = 1 << 20;
 /// Calls on a connection that were given up at once, or broken by us, before it is ended.
 const MOST_RESETS: usize = 32;
-
-/// How long calls that are open when the coordinator stops may take to end.
-pub(crate) const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Files with which connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Tls {
     }
 
     /// A server that encrypts with these files.
-    fn encrypt(&self, server: Server) -> Result<Server, ServeError> {
+    fn encrypt(&self, server: TonicServer) -> Result<TonicServer, ServeError> {
         server.tls_config(self.config()?).map_err(|error| {
             let (certificate, key) = (self.certificate.clone(), self.key.clone());
             ServeError::Unfit { certificate, key, cause: causes(&error) }
@@ -134,28 +134,49 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     causes.join(": ")
 }
 
-/// Serves until `stop`; then open calls end, watching ones too.
-///
-/// # Errors
-/// If a file of the encryption cannot be used, or the port fails.
-pub async fn serve(
-    shared: Shared,
-    listener: TcpListener,
-    tls: Option<&Tls>,
-    stop: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTION)
-        .build_v1()
-        .map_err(|error| transport(&error))?;
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<WorkerServiceServer<Shared>>().await;
-    health.set_serving::<TournamentServiceServer<Shared>>().await;
-    health.set_serving::<RankingServiceServer<Shared>>().await;
-    health.set_serving::<BotServiceServer<Shared>>().await;
-    health.set_serving::<TokenServiceServer<Shared>>().await;
-    health.set_serving::<AuditServiceServer<Shared>>().await;
-    let mut server = Server::builder()
+/// The gRPC services, ready to serve.
+#[derive(Debug)]
+pub struct Server {
+    /// The use cases of workers, and beside them those of clients.
+    pub workers: WorkerService,
+    /// The tokens of open streams.
+    pub open_tokens: OpenTokens,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<Tls>,
+}
+
+impl Server {
+    /// Serves until `stop`; then open calls end, watching ones too.
+    ///
+    /// # Errors
+    /// If a file of the encryption cannot be used, or the port fails.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let Self { workers, open_tokens, tls } = self;
+        let mut server = transport_limits();
+        if let Some(tls) = &tls {
+            server = tls.encrypt(server)?;
+        }
+        let changes = workers.changes().clone();
+        let routes = server.add_routes(routes(workers, open_tokens).await?);
+        let stopped = async {
+            stop.await;
+            changes.end();
+        };
+        let serving = routes.serve_with_incoming_shutdown(incoming(listener), stopped);
+        tokio::select! {
+            served = serving => served.map_err(|error| transport(&error)),
+            () = overdue(&changes) => Ok(()),
+        }
+    }
+}
+
+/// A server with the limits of connections.
+fn transport_limits() -> TonicServer {
+    TonicServer::builder()
         .http2_keepalive_interval(Some(ALIVE))
         .http2_keepalive_timeout(Some(ALIVE))
         .max_concurrent_streams(CALLS)
@@ -163,34 +184,38 @@ pub async fn serve(
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
         .http2_max_pending_accept_reset_streams(Some(MOST_RESETS))
-        .http2_max_local_error_reset_streams(Some(MOST_RESETS));
-    if let Some(tls) = tls {
-        server = tls.encrypt(server)?;
-    }
-    let worker = WorkerServiceServer::new(shared.clone()).max_decoding_message_size(LARGEST_REPORT);
+        .http2_max_local_error_reset_streams(Some(MOST_RESETS))
+}
+
+/// All services, with health and reflection, behind admission.
+async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Routes, ServeError> {
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTION)
+        .build_v1()
+        .map_err(|error| transport(&error))?;
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<WorkerServiceServer<Workers>>().await;
+    health.set_serving::<TournamentServiceServer<Clients>>().await;
+    health.set_serving::<RankingServiceServer<Clients>>().await;
+    health.set_serving::<BotServiceServer<Clients>>().await;
+    health.set_serving::<TokenServiceServer<Clients>>().await;
+    health.set_serving::<AuditServiceServer<Clients>>().await;
+    let service = workers.clients().clone();
+    let (clients, metrics) = (Clients(service.clone()), Arc::clone(service.metrics()));
+    let admission = Admission::new(service, open_tokens.clone());
+    let worker = WorkerServiceServer::new(Workers { workers, open_tokens })
+        .max_decoding_message_size(LARGEST_REPORT);
     let services = Routes::new(health_service)
         .add_service(reflection)
         .add_service(worker)
-        .add_service(TournamentServiceServer::new(shared.clone()))
-        .add_service(RankingServiceServer::new(shared.clone()))
-        .add_service(BotServiceServer::new(shared.clone()))
-        .add_service(TokenServiceServer::new(shared.clone()))
-        .add_service(AuditServiceServer::new(shared.clone()));
-    let metrics = Arc::clone(shared.queue.metrics());
+        .add_service(TournamentServiceServer::new(clients.clone()))
+        .add_service(RankingServiceServer::new(clients.clone()))
+        .add_service(BotServiceServer::new(clients.clone()))
+        .add_service(TokenServiceServer::new(clients.clone()))
+        .add_service(AuditServiceServer::new(clients));
     let counted = from_fn_with_state(metrics, count_call);
-    let admitted = from_fn_with_state(shared.clone(), admit_call);
-    let services = services.into_axum_router().layer(admitted).layer(counted);
-    let routes = server.add_routes(services.into());
-    let changes = shared.changes.clone();
-    let stopped = async {
-        stop.await;
-        changes.end();
-    };
-    let serving = routes.serve_with_incoming_shutdown(incoming(listener), stopped);
-    tokio::select! {
-        served = serving => served.map_err(|error| transport(&error)),
-        () = overdue(&changes) => Ok(()),
-    }
+    let admitted = from_fn_with_state(admission, admit_call);
+    Ok(services.into_axum_router().layer(admitted).layer(counted).into())
 }
 
 /// The connections that are made, one after the other.

@@ -1,75 +1,43 @@
-//! What calls are told when they cannot be answered.
+//! Refusals as gRPC says them.
 
-use std::time::Duration;
+use tonic::{Code, Status};
 
-use arbiter_proto::convert::Meaningless;
-use arbiter_proto::ids::{MatchId, MatchIdError};
-use sqlx::Error;
-use time::{OffsetDateTime, UtcOffset};
-use tonic::Status;
+use crate::service::{ErrorKind, ServiceError};
 
-use crate::db;
+/// Where a refusal says after how many seconds to ask again.
+const RETRY_AFTER: &str = "retry-after";
 
-/// The database failed. What the caller can do about it is to try again or to ask the operator;
-/// the cause is for the log.
-#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(crate) fn database(error: Error) -> Status {
-    if db::is_duplicate(&error) {
-        return Status::aborted("somebody else changed the same at this moment; try again");
-    }
-    if db::is_unwritable(&error) {
-        return Status::invalid_argument("a name holds a character that no name can have");
-    }
-    if db::is_held(&error) {
-        return Status::aborted(
-            "the same is being changed at this moment, for instance by an edition that is opened; \
-             try again in a moment",
-        );
-    }
-    tracing::error!(%error, "the database failed");
-    if db::is_passing(&error) || db::is_away(&error) {
-        Status::unavailable("the database does not answer; try again in a moment")
-    } else {
-        Status::internal("the coordinator failed; its log says why")
+impl From<ServiceError> for Status {
+    fn from(error: ServiceError) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Aborted => Code::Aborted,
+            ErrorKind::AlreadyExists => Code::AlreadyExists,
+            ErrorKind::DeadlineExceeded => Code::DeadlineExceeded,
+            ErrorKind::FailedPrecondition => Code::FailedPrecondition,
+            ErrorKind::Internal => Code::Internal,
+            ErrorKind::InvalidArgument => Code::InvalidArgument,
+            ErrorKind::NotFound => Code::NotFound,
+            ErrorKind::PermissionDenied => Code::PermissionDenied,
+            ErrorKind::ResourceExhausted => Code::ResourceExhausted,
+            ErrorKind::Unauthenticated => Code::Unauthenticated,
+            ErrorKind::Unavailable => Code::Unavailable,
+        };
+        let mut status = Self::new(code, error.message());
+        if let Some(seconds) = error.retry_after_s() {
+            status.metadata_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        status
     }
 }
 
-/// A moment, for people.
-pub(super) fn moment(time: OffsetDateTime) -> String {
-    let time = time.to_offset(UtcOffset::UTC);
-    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
-    format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// A time as messages carry it: microseconds since 1970.
-pub(super) fn time_of(micros: i64) -> Result<OffsetDateTime, Status> {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
-        .map_err(|error| Status::invalid_argument(error.to_string()))
-}
-
-/// There is no such thing.
-pub(super) fn missing(what: &str, name: impl std::fmt::Display) -> Status {
-    Status::not_found(format!("there is no {what} `{name}`"))
-}
-
-/// Something may be asked again later: in so long.
-pub(super) fn later(why: &str, wait: Duration) -> Status {
-    let seconds = wait.as_secs() + 1;
-    retry_after(Status::resource_exhausted(format!("{why}; wait {seconds} s")), wait)
-}
-
-/// A refusal that tells programs after how long it may be asked again.
-pub(super) fn retry_after(mut status: Status, wait: Duration) -> Status {
-    status.metadata_mut().insert("retry-after", (wait.as_secs() + 1).into());
-    status
-}
-
-/// A message that means nothing.
-pub(super) fn meaningless(error: &Meaningless) -> Status {
-    Status::invalid_argument(error.to_string())
-}
-
-/// Reads the name of a match.
-pub(super) fn match_id(text: &str) -> Result<MatchId, Status> {
-    text.parse().map_err(|error: MatchIdError| Status::invalid_argument(error.to_string()))
+/// A message of a stream that was not taken in, as a use case that reads the stream refuses it.
+pub(super) fn refused(status: &Status) -> ServiceError {
+    let kind = match status.code() {
+        Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
+        Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidArgument,
+        Code::ResourceExhausted => ErrorKind::ResourceExhausted,
+        Code::Unavailable | Code::Cancelled => ErrorKind::Unavailable,
+        _ => ErrorKind::Internal,
+    };
+    ServiceError::new(kind, status.message())
 }

@@ -17,14 +17,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert::{self, Meaningless};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{Lease, WorkerId};
+use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
-use arbiter_proto::v1::worker_service_server::WorkerService;
 use arbiter_proto::v1::{
     BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
     WorkerMessage,
@@ -32,55 +30,48 @@ use arbiter_proto::v1::{
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
-use super::playing::Stream;
-use super::revocation::OpenToken;
-use super::status::{database, meaningless};
-use super::{Answers, Shared, caller, secret};
-use crate::access::guard::Caller;
+use super::clients::{Answers, open};
+use crate::access::guard::Origin;
+use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::{Role, Secret};
 use crate::connections::Connection;
-use crate::db::{held, workers};
-use crate::queue::Failure;
+use crate::queue::{Failure, WorkerStream};
+use crate::service::{Greeted, MOST_SLOTS, ServiceError, WorkerService, suspended};
 use crate::tournament::handout::FileMemory;
 use crate::tournament::score_check::LotCheck;
 
 mod handing_out;
 mod notes;
 mod outbound;
-mod reports;
-mod returns;
 
 use handing_out::Asked;
 use notes::Note;
 use outbound::Outbound;
-pub(super) use reports::judged;
-use reports::suspended;
-pub use returns::Returns;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
 /// Messages that may wait for a worker to take them.
 const WAITING: usize = 64;
-/// The most room that one worker may have: more is a mistake.
-const MOST_ROOM: u32 = 4096;
 /// How often in the time of a lease it is looked whether a worker's token is still good.
 const CHECKS: u32 = 3;
-/// The longest name of a worker, in bytes.
-const MOST_NAME: usize = 128;
-/// The most that a worker says of its build, and of its sandbox, in bytes: it is stored.
-const MOST_SAID: usize = 2048;
 /// Messages of a worker that are being noted at a time, at most: it is not listened to meanwhile.
 const NOTES: usize = 64;
 /// The longest reason of a fault that is kept, in characters.
 const REASON: usize = 1000;
 
+/// The gRPC service of workers.
+#[derive(Clone, Debug)]
+pub(super) struct Workers {
+    pub(super) workers: WorkerService,
+    pub(super) open_tokens: OpenTokens,
+}
+
 #[tonic::async_trait]
-impl WorkerService for Shared {
+impl v1::worker_service_server::WorkerService for Workers {
     type WorkStream = Answers<CoordinatorMessage>;
     type FetchBundleStream = Answers<BundlePiece>;
 
@@ -88,39 +79,31 @@ impl WorkerService for Shared {
         &self,
         request: Request<Streaming<WorkerMessage>>,
     ) -> Result<Response<Self::WorkStream>, Status> {
-        let who = self.admit(&request, Role::Worker).await?;
-        let secret = secret(&request).ok_or_else(|| Status::unauthenticated("no token"))?;
-        let caller = caller(&request);
-        let memory = request.extensions().get::<Reservation>().cloned().unwrap_or_default();
-        let connection = request.extensions().get::<ConnectionInfo>();
+        let secret = Secret::bearer(request.metadata().as_ref());
+        let secret = secret.ok_or_else(|| Status::unauthenticated("no token"))?;
+        let extensions = request.extensions();
+        let origin = extensions.get::<Origin>().cloned().unwrap_or_default();
+        let memory = extensions.get::<Reservation>().cloned().unwrap_or_default();
+        let connection = extensions.get::<ConnectionInfo>();
         let connection = connection.map(|known| Arc::clone(&known.connection));
-        let mut inbound = request.into_inner();
+        let (caller, mut inbound) = open(request);
+        let who = caller.require(Role::Worker)?;
         let hello = hello(&mut inbound).await?;
-        let worker = self.greet(who.id, &hello).await?;
-        let slots = hello.slots.min(MOST_ROOM);
-        let number = workers::connect(self.queue.pool(), worker, slots, self.now()).await;
-        let number = number.map_err(database)?;
-        let database = workers::database(self.queue.pool()).await.map_err(database)?;
+        let greeted = self.workers.greet(who.id, &hello).await?;
+        let span = tracing::info_span!("worker", worker = %greeted.worker, called = hello.name);
         let (outbound, answers) = outbound::channel(WAITING);
-        let shared = Arc::new(self.clone());
-        let checks = Mutex::default();
-        let token = Arc::new(self.open_tokens.enter(&secret, true));
         let session = Session {
-            shared,
-            worker,
-            slots,
-            number,
-            database,
-            token,
+            files: self.workers.handout().file_memory(),
+            token: Arc::new(self.open_tokens.enter(&secret, true)),
+            workers: self.workers.clone(),
+            checks: Mutex::default(),
+            greeted,
             secret,
-            caller,
+            origin,
             memory,
             connection,
-            files: self.handout.file_memory(),
-            checks,
             outbound,
         };
-        let span = tracing::info_span!("worker", worker = %worker, called = hello.name);
         tokio::spawn(session.run(inbound).instrument(span));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -129,73 +112,33 @@ impl WorkerService for Shared {
         &self,
         request: Request<FetchBundleRequest>,
     ) -> Result<Response<Self::FetchBundleStream>, Status> {
-        let who = self.admit(&request, Role::Worker).await?;
-        let digest = convert::bytes32("digest", &request.get_ref().digest);
-        let digest = digest.map_err(|error| meaningless(&error))?;
-        if !held::needs_bundle(self.queue.pool(), who.id, &digest).await.map_err(database)? {
-            let asked = blake3::Hash::from_bytes(digest);
-            tracing::warn!(token = %who.id, digest = %asked, "refused: a bundle without a lease");
-            self.queue.metrics().refused_bundle();
-            return Err(Status::permission_denied(
-                "no lot or trial that this token's workers have leased needs this bundle",
-            ));
-        }
-        let found = self.bundles.stream(self.queue.pool(), digest).await.map_err(database)?;
-        let pieces = found.ok_or_else(|| Status::not_found("there is no bundle of this digest"))?;
-        let pieces = ReceiverStream::new(pieces)
-            .map(|piece| piece.map(|bytes| BundlePiece { bytes }).map_err(database));
-        Ok(Response::new(Box::pin(pieces)))
+        let (caller, message) = open(request);
+        let pieces = self.workers.fetch_bundle(&caller, message).await?;
+        Ok(Response::new(Box::pin(pieces.map(|piece| Ok(BundlePiece { bytes: piece? })))))
     }
 }
 
-/// Waits for a worker's first message, and looks whether it may work for us.
+/// Waits for a worker's first message.
 async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> {
     let first = tokio::time::timeout(HELLO, inbound.message()).await;
     let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
-    let Some(Say::Hello(hello)) = first.and_then(|message| message.say) else {
-        return Err(Status::invalid_argument("a worker says hello first"));
-    };
-    if hello.rules != RULES_VERSION {
-        return Err(Status::failed_precondition(format!(
-            "the worker plays by version {} of the rules, and this coordinator by version \
-             {RULES_VERSION}; install the same version of arbiter on both",
-            hello.rules
-        )));
+    match first.and_then(|message| message.say) {
+        Some(Say::Hello(hello)) => Ok(hello),
+        _ => Err(Status::invalid_argument("a worker says hello first")),
     }
-    // Pages show names: two that look alike must not be two names.
-    let is_name = !hello.name.is_empty() && hello.name.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_name || hello.name.len() > MOST_NAME {
-        return Err(Status::invalid_argument(format!(
-            "a worker's name has 1 to {MOST_NAME} letters (a to z, A to Z), digits and signs, and no \
-             blanks: start this worker with another --name"
-        )));
-    }
-    if [&hello.build, &hello.sandbox].iter().any(|said| said.len() > MOST_SAID) {
-        return Err(Status::invalid_argument(format!(
-            "a worker says at most {MOST_SAID} bytes of its build and of its sandbox"
-        )));
-    }
-    Ok(hello)
 }
 
 /// One stream of one worker.
 struct Session {
-    shared: Arc<Shared>,
-    worker: WorkerId,
-    /// How many matches it can play at the same time.
-    slots: u32,
-    /// Which of the worker's streams this is.
-    number: i32,
-    /// Which database it works for.
-    database: String,
+    workers: WorkerService,
+    greeted: Greeted,
     /// Says when its token ends.
     token: Arc<OpenToken>,
     secret: Secret,
-    /// Where it comes from.
-    caller: Caller,
+    origin: Origin,
     /// The memory of the last message.
     memory: Reservation,
-    /// What it comes over, if that is known.
+    /// The connection, if it is known.
     connection: Option<Arc<Connection>>,
     /// The memory of files that lots are handed out with.
     files: FileMemory,
@@ -210,7 +153,7 @@ struct Tasks {
     /// Asking for something to do, one task for each free place.
     asking: JoinSet<Option<Asked>>,
     /// Storing reports.
-    reporting: JoinSet<Result<Verdict, Status>>,
+    reporting: JoinSet<Result<Verdict, ServiceError>>,
     /// Renewing leases, one message after the other.
     renewing: JoinSet<Result<Vec<Lease>, End>>,
     /// What is to be renewed next: what came last.
@@ -230,6 +173,12 @@ enum End {
     Refused(Status),
 }
 
+impl From<ServiceError> for End {
+    fn from(error: ServiceError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
 impl From<Status> for End {
     fn from(status: Status) -> Self {
         Self::Refused(status)
@@ -238,13 +187,12 @@ impl From<Status> for End {
 
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
-        let _present = self.shared.queue.metrics().sessions.enter();
+        let _present = self.workers.metrics().sessions.enter();
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
-        let held = self.shared.playing.of(self.stream());
-        self.shared.playing.leave(self.stream());
-        // If this fails, the worker is soon not seen any more.
-        drop(workers::disconnect(self.shared.queue.pool(), self.worker, self.number).await);
+        let held = self.workers.playing().of(self.stream());
+        self.workers.playing().leave(self.stream());
+        self.workers.leave(self.greeted.worker, self.greeted.stream).await;
         match end {
             End::Left => tracing::info!("gone"),
             End::Refused(status) => {
@@ -261,11 +209,11 @@ impl Session {
 
     /// How long a lease lasts, in milliseconds.
     fn lease_ms(&self) -> i64 {
-        i64::try_from(self.shared.terms.lease.whole_milliseconds()).unwrap_or(i64::MAX)
+        i64::try_from(self.workers.lease().whole_milliseconds()).unwrap_or(i64::MAX)
     }
 
-    fn stream(&self) -> Stream {
-        (self.worker, self.number)
+    fn stream(&self) -> WorkerStream {
+        (self.greeted.worker, self.greeted.stream)
     }
 
     fn checks(&self) -> MutexGuard<'_, HashMap<Lease, LotCheck>> {
@@ -274,12 +222,12 @@ impl Session {
 
     /// These leases were handed out over this stream, or renewed over it.
     fn begin(&self, leases: &[Lease]) {
-        self.shared.playing.begin(self.stream(), leases);
+        self.workers.playing().begin(self.stream(), leases);
     }
 
     /// Nothing more is expected of these leases.
     fn end(&self, leases: &[Lease]) {
-        self.shared.playing.end(self.stream(), leases);
+        self.workers.playing().end(self.stream(), leases);
         let mut checks = self.checks();
         for lease in leases {
             checks.remove(lease);
@@ -290,15 +238,15 @@ impl Session {
     /// renews fills no memory: what is not kept is read again.
     fn keep_check(&self, lease: Lease, check: LotCheck) {
         let mut checks = self.checks();
-        if checks.len() < MOST_ROOM as usize {
+        if checks.len() < MOST_SLOTS as usize {
             checks.insert(lease, check);
         }
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
-        let lease = self.shared.terms.lease.unsigned_abs();
+        let lease = self.workers.lease().unsigned_abs();
         let mut tasks = Tasks::default();
-        let (worker, database) = (self.worker.0, self.database.clone());
+        let (worker, database) = (self.greeted.worker.0, self.greeted.database.clone());
         let lease_ms = self.lease_ms();
         let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
         tasks.ending.spawn(self.ended(lease / CHECKS).in_current_span());
@@ -360,14 +308,14 @@ impl Session {
 
     /// Does what a worker asks for.
     fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
-        if let Some(reason) = self.shared.suspensions.reason(self.worker) {
+        if let Some(reason) = self.workers.suspensions().reason(self.greeted.worker) {
             return Err(suspended(&reason).into());
         }
         match message.say {
             Some(Say::Room(room)) => {
                 let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
-                if room.slots > MOST_ROOM.saturating_sub(asked) {
-                    let error = format!("a worker has room for at most {MOST_ROOM} matches");
+                if room.slots > MOST_SLOTS.saturating_sub(asked) {
+                    let error = format!("a worker has room for at most {MOST_SLOTS} matches");
                     return Err(Status::invalid_argument(error).into());
                 }
                 (0..room.slots).for_each(|_| self.ask(tasks));
@@ -393,9 +341,12 @@ impl Session {
 
     /// Takes note of how many leases the worker gives back.
     fn charge(&self, leases: usize) {
-        if let Some(wait) =
-            self.shared.returns.charge(self.worker, self.slots, leases, Instant::now())
-        {
+        if let Some(wait) = self.workers.returns().charge(
+            self.greeted.worker,
+            self.greeted.slots,
+            leases,
+            Instant::now(),
+        ) {
             let wait_s = wait.as_secs();
             tracing::warn!(
                 leases,
@@ -411,9 +362,9 @@ impl Session {
         // It is free for other reports when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
-        self.shared.playing.end(self.stream(), &[lease]);
-        let shared = Arc::clone(&self.shared);
-        let storing = shared.store(self.worker, lease, report, check.as_ref(), came);
+        self.workers.playing().end(self.stream(), &[lease]);
+        let workers = self.workers.clone();
+        let storing = workers.store(self.greeted.worker, lease, report, check.as_ref(), came);
         let store = async move {
             let _memory = memory;
             storing.await
@@ -426,7 +377,7 @@ impl Session {
     async fn judged(&self, verdict: Verdict) -> Result<(), End> {
         // It may have been renewed since it was reported.
         if let Ok(lease) = lease(verdict.lease) {
-            self.shared.playing.end(self.stream(), &[lease]);
+            self.workers.playing().end(self.stream(), &[lease]);
         }
         self.say(Answer::Verdict(verdict)).await
     }
@@ -459,7 +410,7 @@ impl Session {
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
         tracing::warn!(%lease, kind = kind.word(), reason, "an attempt failed");
-        let failure = Failure { lease, by: Some(self.worker), kind, reason };
+        let failure = Failure { lease, by: Some(self.greeted.worker), kind, reason };
         self.begin_note(Note::Fault(failure), tasks);
         Ok(())
     }
@@ -475,11 +426,11 @@ fn is_refusal(status: &Status) -> bool {
 /// A lease, which must be given.
 fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
     let read = convert::given("lease", message).and_then(Lease::try_from);
-    read.map_err(|error| meaningless(&error).into())
+    Ok(read.map_err(ServiceError::from)?)
 }
 
 /// Leases.
 fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
     let read: Result<Vec<_>, Meaningless> = messages.into_iter().map(Lease::try_from).collect();
-    read.map_err(|error| meaningless(&error).into())
+    Ok(read.map_err(ServiceError::from)?)
 }

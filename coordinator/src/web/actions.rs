@@ -5,11 +5,9 @@
 //! service, which looks once more who asks and notes it in the audit log. It leads to a page that
 //! says what was done ([`done`]).
 
-use arbiter_proto::v1::bot_service_server::BotService as _;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{
-    CancelTournamentRequest, CloseTournamentRequest, ListAsideRequest, ReinstateBotRequest,
-    RetryAsideRequest, RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
+    CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryAsideRequest,
+    RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,14 +15,12 @@ use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
-use tonic::Code;
 
 use super::error::WebError;
 use super::posted::Posted;
 use super::session::Session;
 use super::{done, page};
-use crate::access::Role;
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// What a button's form carries.
 #[derive(Debug, Default, Deserialize)]
@@ -46,11 +42,6 @@ impl Button {
 pub(super) fn check_sure(ticked: Option<&str>) -> Result<(), WebError> {
     let unsure = || WebError::new(StatusCode::BAD_REQUEST, "tick that you are sure");
     ticked.map(drop).ok_or_else(unsure)
-}
-
-/// Whether whoever looks may command tournaments.
-pub(super) async fn is_organiser(shared: &Shared, session: &Session) -> bool {
-    session.is_somebody() && shared.admit(&session.ask(()), Role::Organiser).await.is_ok()
 }
 
 /// A button that does something at `action`; `tick` is what has to be ticked first, if anything
@@ -114,103 +105,92 @@ fn grows(found: &Tournament) -> bool {
 
 /// Begins an edition.
 pub(super) async fn start(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let fresh = button.fresh.is_some();
     let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
-    shared.start_edition(session.ask(asked)).await?;
+    service.start_edition(&session.caller, asked).await?;
     Ok(to(&tournament, if fresh { "fresh" } else { "start" }))
 }
 
 /// Gives a tournament up.
 pub(super) async fn cancel(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = CancelTournamentRequest { tournament: tournament.clone() };
-    shared.cancel_tournament(session.ask(asked)).await?;
+    service.cancel_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "cancel"))
 }
 
 /// Ends a tournament, and shows its seed.
 pub(super) async fn close(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = CloseTournamentRequest { tournament: tournament.clone() };
-    shared.close_tournament(session.ask(asked)).await?;
+    service.close_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "close"))
 }
 
 /// Gives a match that was set aside another chance.
 pub(super) async fn retry(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path((edition, number)): Path<(i32, i64)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let name = format!("{edition}/{number}");
-    shared.retry_aside(session.ask(RetryAsideRequest { r#match: name.clone() })).await?;
+    service.retry_aside(&session.caller, RetryAsideRequest { r#match: name.clone() }).await?;
     Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
 }
 
 /// Gives all matches of a tournament that were set aside another chance.
 pub(super) async fn retry_all(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    shared.admit(&session.ask(()), Role::Organiser).await?;
-    let asked = session.ask(ListAsideRequest { tournament: tournament.clone() });
-    let mut count = 0;
-    for aside in shared.list_aside(asked).await?.into_inner().aside {
-        let asked = RetryAsideRequest { r#match: aside.r#match };
-        match shared.retry_aside(session.ask(asked)).await {
-            Ok(_) => count += 1,
-            // Somebody else did so a moment ago.
-            Err(status) if status.code() == Code::FailedPrecondition => {}
-            Err(status) => return Err(status.into()),
-        }
-    }
+    let count = service.retry_all_aside(&session.caller, &tournament).await?;
     Ok(done::to_counted(&format!("/t/{tournament}"), "retry", count))
 }
 
 /// Takes a bot out of the editions to come.
 pub(super) async fn withdraw(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path((tournament, bot)): Path<(String, String)>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    shared.withdraw_bot(session.ask(asked)).await?;
+    service.withdraw_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
 }
 
 /// Lets a bot that was stood down take part again.
 pub(super) async fn reinstate(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path((tournament, bot)): Path<(String, String)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    shared.reinstate_bot(session.ask(asked)).await?;
+    service.reinstate_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
 }
 
 /// Tries a version again that could not be tried.
 pub(super) async fn retry_trial(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
-    shared.retry_trial(session.ask(asked)).await?;
+    service.retry_trial(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
 }
 

@@ -34,8 +34,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use maud::html;
 
-use super::page;
-use crate::rpc::Shared;
+use super::{Pages, page};
 use describe::Interface;
 pub(super) use problem::Problem;
 use question::{Question, respond};
@@ -47,7 +46,7 @@ const KEEP: &str = "public, max-age=300";
 
 /// Adds questions to a router and to the description of the interface.
 struct Listed {
-    router: Router<Shared>,
+    router: Router<Pages>,
     interface: Interface,
 }
 
@@ -60,7 +59,7 @@ impl Listed {
 }
 
 /// Every question, and the description of them all.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<Pages> {
     let Listed { router, interface } =
         Listed { router: Router::new(), interface: Interface::new() }
             .with::<operation::AskServer>()

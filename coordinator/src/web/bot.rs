@@ -1,8 +1,7 @@
 //! A bot: its place, its versions, its opponents, its forfeits, how long it thinks, and its points
 //! over editions.
 
-use arbiter_proto::v1::bot_service_server::BotService as _;
-use arbiter_proto::v1::ranking_service_server::RankingService as _;
+use crate::service::ErrorKind;
 use arbiter_proto::v1::{
     Board, Bot, GetBotRequest, GetHistoryRequest, GetLogRequest, GetMeetingsRequest,
     GetPlaceRequest, GetPlaceResponse, GetReplyTimesRequest, GetReplyTimesResponse, LogLine,
@@ -11,14 +10,13 @@ use arbiter_proto::v1::{
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tonic::Code;
 
 use super::chart::{self, Interval};
 use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, page, ranking, version};
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// Forfeits that are listed for the owner.
 const FORFEITS: u32 = 50;
@@ -42,24 +40,24 @@ struct Play {
 }
 
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((tournament, name)): Path<(String, String)>,
     Query(Look { edition }): Query<Look>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = shared.get_bot(session.ask(asked)).await?.into_inner();
+    let found = service.get_bot(&session.caller, asked).await?;
     let bot = found.bot.unwrap_or_default();
-    let organiser = actions::is_organiser(&shared, &session).await;
+    let organiser = session.caller.organises();
     let board = Board { tournament: tournament.clone(), edition };
-    let play = Play::of(&shared, &session, &board, &name).await?;
+    let play = Play::of(&service, &session, &board, &name).await?;
     let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
-    let history = shared.get_history(session.ask(asked)).await?.into_inner().places;
+    let history = service.get_history(&session.caller, asked).await?.places;
     let forfeits = if bot.own || organiser {
         let (tournament, bot) = (tournament.clone(), name.clone());
         let asked = GetLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
-        shared.get_log(session.ask(asked)).await?.into_inner().lines
+        service.get_log(&session.caller, asked).await?.lines
     } else {
         Vec::new()
     };
@@ -83,42 +81,48 @@ pub(super) async fn show(
 
 impl Play {
     async fn of(
-        shared: &Shared,
+        service: &Service,
         session: &Session,
         board: &Board,
         bot: &str,
     ) -> Result<Self, WebError> {
         let (board, bot) = (Some(board.clone()), bot.to_owned());
-        let asked = session.ask(GetPlaceRequest { board: board.clone(), bot: bot.clone() });
-        let place = match shared.get_place(asked).await {
-            Ok(place) => Some(place.into_inner()),
+        let asked = GetPlaceRequest { board: board.clone(), bot: bot.clone() };
+        let place = match service.get_place(&session.caller, asked).await {
+            Ok(place) => Some(place),
             // A bot that has entered no edition yet has no place.
             // Nor is one shown while boards are frozen; what its owner may see and do still is.
             Err(status)
-                if [Code::NotFound, Code::FailedPrecondition, Code::PermissionDenied]
-                    .contains(&status.code()) =>
+                if [
+                    ErrorKind::NotFound,
+                    ErrorKind::FailedPrecondition,
+                    ErrorKind::PermissionDenied,
+                ]
+                .contains(&status.kind()) =>
             {
                 return Ok(Self::default());
             }
             Err(status) => return Err(status.into()),
         };
-        let asked = session.ask(GetMeetingsRequest { board: board.clone(), bot: bot.clone() });
-        let meetings = match shared.get_meetings(asked).await {
-            Ok(found) => found.into_inner().meetings,
+        let asked = GetMeetingsRequest { board: board.clone(), bot: bot.clone() };
+        let meetings = match service.get_meetings(&session.caller, asked).await {
+            Ok(found) => found.meetings,
             // The edition is too large to count them, or too many ask.
             Err(status)
-                if [Code::FailedPrecondition, Code::ResourceExhausted].contains(&status.code()) =>
+                if [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted]
+                    .contains(&status.kind()) =>
             {
                 Vec::new()
             }
             Err(status) => return Err(status.into()),
         };
-        let asked = session.ask(GetReplyTimesRequest { board, bot });
-        let times = match shared.get_reply_times(asked).await {
-            Ok(times) => Some(times.into_inner()),
+        let asked = GetReplyTimesRequest { board, bot };
+        let times = match service.get_reply_times(&session.caller, asked).await {
+            Ok(times) => Some(times),
             // A record is out of reach, or too many ask: the rest of the page does not need them.
             Err(status)
-                if [Code::Unavailable, Code::ResourceExhausted].contains(&status.code()) =>
+                if [ErrorKind::Unavailable, ErrorKind::ResourceExhausted]
+                    .contains(&status.kind()) =>
             {
                 None
             }

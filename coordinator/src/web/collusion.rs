@@ -1,17 +1,16 @@
 //! Collusion at tables, for organisers: which bots score more when a certain other bot is there.
 
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use crate::service::ErrorKind;
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tonic::Code;
 
 use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::access::Role;
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// Pairs on the page.
 const PAIRS: u32 = 100;
@@ -25,17 +24,17 @@ pub(super) struct CollusionQuery {
 
 /// The page. A tournament that cannot be searched says why on it.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(CollusionQuery { edition }): Query<CollusionQuery>,
 ) -> Result<Markup, WebError> {
-    shared.admit(&session.ask(()), Role::Organiser).await?;
+    session.caller.require(Role::Organiser)?;
     let request = FindCollusionRequest { tournament: tournament.clone(), edition, limit: PAIRS };
-    let found = shared.find_collusion(session.ask(request)).await;
+    let found = service.find_collusion(&session.caller, request).await;
     let found = match found {
-        Ok(found) => Ok(found.into_inner()),
-        Err(status) if status.code() == Code::FailedPrecondition => Err(status),
+        Ok(found) => Ok(found),
+        Err(status) if status.kind() == ErrorKind::FailedPrecondition => Err(status),
         Err(status) => return Err(status.into()),
     };
     let title = format!("{tournament}: collusion");

@@ -2,7 +2,6 @@
 //! read for the command line.
 
 use arbiter_proto::v1::CreateTournamentRequest;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use axum::extract::{Multipart, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
@@ -13,7 +12,7 @@ use super::multipart::Upload;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// The longest file, in bytes: its boards may be in it.
 const LONGEST: usize = 1 << 20;
@@ -32,33 +31,30 @@ sides = \"both\"
 
 /// The page to make a tournament.
 pub(super) async fn form(
-    State(shared): State<Shared>,
+    State(_service): State<Service>,
     session: Session,
 ) -> Result<Markup, WebError> {
-    shared.admit(&session.ask(()), Role::Organiser).await?;
+    session.caller.require(Role::Organiser)?;
     Ok(shown(&session, EXAMPLE, None))
 }
 
 /// Makes a tournament.
 pub(super) async fn create(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     headers: HeaderMap,
     multipart: Multipart,
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
-    shared.admit(&session.ask(()), Role::Organiser).await?;
+    session.caller.require(Role::Organiser)?;
     let pasted = upload.text("text", LONGEST).await?;
     let uploaded = upload.text("file", LONGEST).await?;
     let file = if uploaded.is_empty() { pasted } else { uploaded };
     // A browser ends lines in its own way.
     let file = file.replace("\r\n", "\n");
     let request = CreateTournamentRequest { file: file.clone() };
-    match shared.create_tournament(session.ask(request)).await {
-        Ok(made) => {
-            let made = made.into_inner();
-            Ok(done::to(&format!("/t/{}", made.name), "made").into_response())
-        }
+    match service.create_tournament(&session.caller, request).await {
+        Ok(made) => Ok(done::to(&format!("/t/{}", made.name), "made").into_response()),
         Err(status) => {
             let error = WebError::from(status);
             Ok((error.status(), shown(&session, &file, Some(error.why()))).into_response())

@@ -10,10 +10,10 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::html;
-use tonic::{Code, Status};
 
 use super::api::{self, Problem};
 use super::page;
+use crate::service::{ErrorKind, ServiceError};
 
 /// After how long something that was refused for the moment may be tried again, if nobody says.
 const REST: Duration = Duration::from_secs(5);
@@ -51,11 +51,10 @@ impl WebError {
     }
 }
 
-impl From<Status> for WebError {
-    fn from(status: Status) -> Self {
-        let mut error = Self::new(meaning(status.code()), status.message());
-        error.early = status.code() == Code::FailedPrecondition;
-        error
+impl From<ServiceError> for WebError {
+    fn from(error: ServiceError) -> Self {
+        let early = error.kind() == ErrorKind::FailedPrecondition;
+        Self { early, ..Self::new(meaning(error.kind()), error.message()) }
     }
 }
 
@@ -78,17 +77,19 @@ impl IntoResponse for WebError {
     }
 }
 
-/// The status of an answer that says what a service says.
-pub(super) fn meaning(code: Code) -> StatusCode {
-    match code {
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::InvalidArgument | Code::OutOfRange => StatusCode::BAD_REQUEST,
-        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::PermissionDenied => StatusCode::FORBIDDEN,
-        Code::FailedPrecondition | Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
-        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+/// The status of a refusal over HTTP.
+pub(super) fn meaning(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+        ErrorKind::FailedPrecondition | ErrorKind::AlreadyExists | ErrorKind::Aborted => {
+            StatusCode::CONFLICT
+        }
+        ErrorKind::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::DeadlineExceeded | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

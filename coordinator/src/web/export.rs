@@ -5,7 +5,6 @@
 //! dash, so such a text is written with an apostrophe before it, which spreadsheets do not show.
 
 use arbiter_games::Forfeit;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus, Place};
 use arbiter_ranking as ranking;
 use axum::body::{Body, Bytes};
@@ -17,12 +16,11 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::Status;
 
 use super::error::WebError;
 use super::page;
 use super::session::Session;
-use crate::rpc::{Shared, Which, database, place};
+use crate::service::{Service, ServiceError, place};
 
 /// The type of the text.
 const KIND: &str = "text/csv; charset=utf-8; header=present";
@@ -45,15 +43,13 @@ pub(super) struct Look {
 
 /// A whole leaderboard, as it is at this moment.
 pub(super) async fn ranking(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Response, WebError> {
     let asked = Board { tournament: tournament.clone(), edition: look.edition };
-    let viewer = shared.viewer(&session.ask(())).await?;
-    let (edition, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
-    let board = shared.boards.get(&edition).await.map_err(database)?;
+    let (edition, board) = service.leaderboard(&session.caller, asked).await?;
     let columns = ranking::columns(board.game);
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
@@ -68,26 +64,24 @@ pub(super) async fn ranking(
             places.for_each(|found| table.push(place_row(&place(&board, found), columns)));
         })
     });
-    let pieces = tokio_stream::iter(std::iter::once(begun).chain(rest).map(Ok::<_, Status>));
+    let pieces = tokio_stream::iter(std::iter::once(begun).chain(rest).map(Ok::<_, ServiceError>));
     let name = format!("{tournament}-{}-ranking.csv", edition.number);
     Ok(file(&name, Body::from_stream(pieces)))
 }
 
 /// All matches of an edition that were played, a row for each seat.
 pub(super) async fn matches(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { edition, bot }): Query<Look>,
 ) -> Result<Response, WebError> {
     let asked = Board { tournament: tournament.clone(), edition };
-    let viewer = shared.viewer(&session.ask(())).await?;
-    let (found, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
+    let (found, board) = service.leaderboard(&session.caller, asked).await?;
     let edition = Some(found.number);
     let asked =
         ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
-    let answers = shared.list_matches(session.ask(asked)).await?.into_inner();
-    let board = shared.boards.get(&found).await.map_err(database)?;
+    let answers = service.list_matches(&session.caller, asked).await?;
     let (pieces, sent) = mpsc::channel(AHEAD);
     let columns = ranking::columns(board.game);
     tokio::spawn(write(answers, columns, pieces));
@@ -97,9 +91,9 @@ pub(super) async fn matches(
 
 /// Writes matches as fast as they are read.
 async fn write(
-    mut answers: impl Stream<Item = Result<MatchStatus, Status>> + Unpin,
+    mut answers: impl Stream<Item = Result<MatchStatus, ServiceError>> + Unpin,
     columns: Vec<&'static str>,
-    pieces: mpsc::Sender<Result<Bytes, Status>>,
+    pieces: mpsc::Sender<Result<Bytes, ServiceError>>,
 ) {
     let mut header = vec!["match", "seat", "bot", "version"];
     header.extend(&columns);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use maud::Markup;
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::Status;
 
 use crate::metrics::Present;
 
@@ -15,8 +14,8 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// Sends what `fragment` makes of each answer. It ends with the answers, and with the coordinator;
 /// the browser then comes back by itself.
-pub fn stream<T>(
-    answers: impl Stream<Item = Result<T, Status>> + Send + 'static,
+pub fn stream<T, E>(
+    answers: impl Stream<Item = Result<T, E>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let events = answers.map_while(move |answer| {
@@ -28,9 +27,9 @@ pub fn stream<T>(
 }
 
 /// The same for somebody who is counted as `present` meanwhile.
-pub(super) fn watched<T>(
+pub(super) fn watched<T, E>(
     present: Present,
-    answers: impl Stream<Item = Result<T, Status>> + Send + 'static,
+    answers: impl Stream<Item = Result<T, E>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     stream(answers, move |answer| {

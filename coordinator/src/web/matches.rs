@@ -1,22 +1,20 @@
 //! The matches of an edition: those that were played, and all that are planned, with the
 //! certificate of their balance.
 
-use arbiter_proto::ids::{EditionId, Entrant, MatchId, MatchNumber};
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
+use crate::service::ErrorKind;
+use arbiter_proto::ids::{EditionId, Entrant, MatchId};
 use arbiter_proto::v1::{self, Board, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use tokio_stream::StreamExt as _;
-use tonic::Code;
 
 use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::db::entrants::Roster;
-use crate::db::matches::{self, Match};
-use crate::rpc::{Shared, Which, counted_certificate, database};
+use crate::db::matches::Match;
+use crate::service::{Planned, PlannedRequest, Service, counted_certificate};
 use crate::tournament::beacon::seed_origin;
 
 /// Matches on a page.
@@ -39,7 +37,7 @@ pub(super) struct Look {
 
 /// Matches that were played.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
@@ -52,7 +50,7 @@ pub(super) async fn list(
         after,
         limit: MATCHES + 1,
     };
-    let mut answers = shared.list_matches(session.ask(asked)).await?.into_inner();
+    let mut answers = service.list_matches(&session.caller, asked).await?;
     let mut played: Vec<MatchStatus> = Vec::new();
     while let Some(answer) = answers.next().await {
         played.push(answer?);
@@ -96,43 +94,31 @@ pub(super) async fn list(
 
 /// All matches that are planned, and how balanced they are.
 pub(super) async fn schedule(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
     let Look { edition, bot, after } = look;
     let asked = Board { tournament: tournament.clone(), edition };
-    let viewer = shared.viewer(&session.ask(())).await?;
-    let (edition, _) = shared.edition_of(Some(asked), Which::Newest, &viewer).await?;
-    let roster = Roster::of(&shared.pool, edition.id).await.map_err(database)?;
-    let only = match &bot[..] {
-        "" => None,
-        name => Some(roster.find(name).ok_or_else(|| {
-            let why = format!("there is no bot `{name}` in edition {}", edition.number);
-            WebError::new(StatusCode::NOT_FOUND, why)
-        })?),
-    };
+    let asked = PlannedRequest { board: asked, bot: bot.clone(), after, limit: MATCHES + 1 };
+    let Planned { edition, roster, matches: mut planned } =
+        service.planned_matches(&session.caller, asked).await?;
     let counted = edition.matches <= COUNTED && edition.matches > 0;
     let certificate = if counted {
-        certificate(&shared, &session, &tournament, edition.number).await?
+        certificate(&service, &session, &tournament, edition.number).await?
     } else {
         None
     };
-    let turn = shared.turns.take(&viewer).await?;
-    let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
-    let planned = matches::planned(&shared.pool, edition.id, first, only, MATCHES + 1).await;
-    let mut planned = planned.map_err(database)?;
     let seats = if counted && roster.iter().len() <= BOTS {
-        matches::times_in_seats(&shared.pool, edition.id).await.map_err(database)?
+        service.times_in_seats(&session.caller, &edition).await?
     } else {
         Vec::new()
     };
-    drop(turn);
     let more = planned.len() > MATCHES as usize;
     planned.truncate(MATCHES as usize);
     let last = planned.last().filter(|_| more).map(|planned| planned.number.0);
-    let beacon = shared.beacon_of(&tournament).await?;
+    let beacon = service.beacon_of(&tournament).await?;
     let title = format!("{tournament}: schedule");
     let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
@@ -166,16 +152,16 @@ pub(super) async fn schedule(
 
 /// What was counted of an edition, unless there is nothing that could be.
 async fn certificate(
-    shared: &Shared,
+    service: &Service,
     session: &Session,
     tournament: &str,
     edition: i32,
 ) -> Result<Option<v1::Certificate>, WebError> {
     let (tournament, edition) = (tournament.to_owned(), Some(edition));
     let asked = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
-    match shared.certify_edition(session.ask(asked)).await {
-        Ok(counted) => Ok(Some(counted.into_inner())),
-        Err(status) if status.code() == Code::FailedPrecondition => Ok(None),
+    match service.certify_edition(&session.caller, asked).await {
+        Ok(counted) => Ok(Some(counted)),
+        Err(status) if status.kind() == ErrorKind::FailedPrecondition => Ok(None),
         Err(status) => Err(status.into()),
     }
 }

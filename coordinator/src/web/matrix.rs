@@ -10,7 +10,7 @@ use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::boards;
-use crate::rpc::{Shared, Which, database};
+use crate::service::Service;
 use arbiter_proto::ids::Entrant;
 
 /// How many bots are shown at once.
@@ -26,19 +26,17 @@ pub(super) struct Look {
 }
 
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { edition, offset }): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = Board { tournament: tournament.clone(), edition };
-    let viewer = shared.viewer(&session.ask(())).await?;
-    let (edition, _) = shared.edition_of(Some(asked), Which::Official, &viewer).await?;
-    let board = shared.boards.get(&edition).await.map_err(database)?;
+    let (edition, board) = service.leaderboard(&session.caller, asked).await?;
     let shown = board.places.iter().skip(offset).take(BOTS);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let whose = Whose::Among(shown.iter().copied().collect());
-    let meetings = shared.meetings(&edition, whose, &viewer).await?;
+    let meetings = service.meetings(&edition, whose, &session.caller).await?;
     let title = format!("{tournament}: head to head");
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);

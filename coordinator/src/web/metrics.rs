@@ -6,27 +6,25 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use prometheus_client::encoding::text::encode_eof;
-use tonic::metadata::MetadataValue;
 
 use super::error::WebError;
-use super::session::Session;
-use crate::access::Role;
+use super::session::{Session, cookie};
+use crate::access::guard::Origin;
+use crate::access::{Role, Secret};
 use crate::metrics::{OPEN_METRICS, Observer};
-use crate::rpc::Shared;
+use crate::service::Service;
 
 pub(super) async fn show(
-    State(shared): State<Shared>,
-    session: Session,
+    State(service): State<Service>,
+    State(observer): State<Observer>,
+    origin: Origin,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, WebError> {
-    let mut asked = session.ask(());
-    let bearer = headers.get(header::AUTHORIZATION);
-    if let Some(bearer) = bearer.and_then(|text| MetadataValue::try_from(text.as_bytes()).ok()) {
-        asked.metadata_mut().insert("authorization", bearer);
-    }
-    shared.admit(&asked, Role::Organiser).await?;
+    let token = Secret::bearer(&headers).or_else(|| cookie(&headers));
+    let session = Session::find(&service, token, &origin).await?;
+    session.caller.require(Role::Organiser)?;
     let mut text = String::new();
-    let written = Observer::new(shared).figures(&mut text).await;
+    let written = observer.figures(&mut text).await;
     written
         .and_then(|()| encode_eof(&mut text))
         .map_err(|error| WebError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;

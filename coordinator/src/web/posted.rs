@@ -2,12 +2,13 @@
 //! it than through the check.
 
 use axum::Form;
-use axum::extract::{FromRequest, FromRequestParts as _, Request};
+use axum::extract::{FromRef, FromRequest, FromRequestParts as _, Request};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::session::Session;
+use crate::service::Service;
 
 /// A form, and whose it is.
 #[derive(Debug)]
@@ -24,15 +25,16 @@ struct Fields<F> {
     form: F,
 }
 
-impl<F: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<F> {
+impl<F: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<F>
+where
+    Service: FromRef<S>,
+{
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
-        let session = match Session::from_request_parts(&mut parts, state).await {
-            Ok(session) => session,
-            Err(never) => match never {},
-        };
+        let session = Session::from_request_parts(&mut parts, state).await;
+        let session = session.map_err(IntoResponse::into_response)?;
         let headers = parts.headers.clone();
         let read = Form::from_request(Request::from_parts(parts, body), state).await;
         let Form(Fields { csrf, form }) = read.map_err(IntoResponse::into_response)?;

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use arbiter_proto::v1::ranking_service_server::RankingService as _;
 use arbiter_proto::v1::{
     Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, Place, Tournament,
 };
+use std::sync::OnceLock;
+
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use maud::{Markup, PreEscaped, html};
@@ -16,7 +17,8 @@ use super::chart::{self, Interval};
 use super::error::WebError;
 use super::session::Session;
 use super::{live, page};
-use crate::rpc::Shared;
+use crate::kept::Kept;
+use crate::service::Service;
 
 /// Places on a page.
 const PLACES: u32 = 100;
@@ -70,16 +72,19 @@ fn escape(text: &str) -> String {
     })
 }
 
+/// The markup of leaderboards that are watched: drawn for the first watcher, and the same for all.
+pub(super) type Rendered = Kept<u64, OnceLock<String>>;
+
 /// A page of a leaderboard.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
-    let found = shared.glance(asked).await?;
-    let board = shared.get_ranking(session.ask(look.request(&tournament))).await?.into_inner();
+    let asked = GetTournamentRequest { tournament: tournament.clone() };
+    let found = service.glance(&session.caller, asked).await?;
+    let board = service.get_ranking(&session.caller, look.request(&tournament)).await?;
     // Where no edition is asked for, another one may become the official one.
     let changes = look.edition.is_none() && found.state == "open"
         || found.editions.iter().any(|edition| {
@@ -91,7 +96,7 @@ pub(super) async fn show(
     let body = html! {
         h1 { (title) }
         (page::tabs(&tournament, "Leaderboard"))
-        (boards(&found, &board, shared.clock.now()))
+        (boards(&found, &board, service.now()))
         form.search method="get" role="search" {
             @if let Some(edition) = look.edition {
                 input type="hidden" name="edition" value=(edition);
@@ -109,16 +114,18 @@ pub(super) async fn show(
 
 /// The same page, whenever it changes.
 pub(super) async fn live(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
+    State(rendered): State<Rendered>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
-    let boards = shared.watch_page(session.ask(look.request(&tournament))).await?;
-    let present = shared.queue.metrics().viewers.enter();
+    let boards = service.watch_page(&session.caller, look.request(&tournament)).await?;
+    let present = service.metrics().viewers.enter();
     Ok(live::watched(present, boards, move |told| {
-        let shown = told.shown(|board| places(&tournament, board).into_string());
-        PreEscaped(shown.to_owned())
+        let markup = rendered.get_or_begin(told.id, OnceLock::new);
+        let markup = markup.get_or_init(|| places(&tournament, &told.page).into_string());
+        PreEscaped(markup.clone())
     }))
 }
 

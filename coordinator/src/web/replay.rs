@@ -4,24 +4,22 @@
 //! ([`arbiter_replay::steps`]), with those around them: [`films`]. Without scripts a step is a page;
 //! with them the script fetches the steps ahead and plays.
 
+use crate::service::Caller;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
-use arbiter_proto::v1::{GetMatchRequest, GetRecordRequest, MatchStatus};
+use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::Difference;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tokio_stream::StreamExt as _;
-use tonic::Status;
 
 use super::done::Done;
 use super::error::WebError;
 use super::films::{self, Scenes};
 use super::session::Session;
 use super::{actions, page};
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// Steps that are given at a time, at most.
 const STEPS: usize = 50;
@@ -43,27 +41,27 @@ pub(super) struct Part {
 
 /// The page of a match.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
     Query(Look { step }): Query<Look>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let id = name(edition, number);
-    let asked = session.ask(GetMatchRequest { r#match: id.clone() });
-    let status = shared.get_match(asked).await?.into_inner();
+    let asked = GetMatchRequest { r#match: id.clone() };
+    let status = service.get_match(&session.caller, asked).await?;
     let title = format!("Match {id}");
-    let replay = match record_of(&shared, &session, &id).await {
+    let replay = match service.record(&session.caller, &id).await {
         Ok(record) => {
             let drawn = move || films::scenes(&record, step, 1);
-            replay(&id, &replayed(&shared, &session, drawn).await?, step)
+            replay(&id, &replayed(&service, &session.caller, drawn).await?, step)
         }
         Err(status) => html! {
             p { "No replay: " (status.message()) "." }
             @if !session.is_somebody() { p { a href="/login" { "Log in" } " to see it." } }
         },
     };
-    let organiser = status.state == "aside" && actions::is_organiser(&shared, &session).await;
+    let organiser = status.state == "aside" && session.caller.organises();
     let body = html! {
         h1 { (title) }
         (page::tabs(&status.tournament, ""))
@@ -80,24 +78,25 @@ pub(super) async fn show(
 
 /// Some steps of a match, one article each.
 pub(super) async fn steps(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
     Query(Part { from, count }): Query<Part>,
 ) -> Result<Markup, WebError> {
-    let record = record_of(&shared, &session, &name(edition, number)).await?;
+    let record = service.record(&session.caller, &name(edition, number)).await?;
     let count = count.clamp(1, STEPS);
-    let found = replayed(&shared, &session, move || films::scenes(&record, from, count)).await?;
+    let found =
+        replayed(&service, &session.caller, move || films::scenes(&record, from, count)).await?;
     Ok(html! { @for step in &found.steps { (step) } })
 }
 
 /// The record itself, compressed.
 pub(super) async fn record(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
 ) -> Result<Response, WebError> {
-    let record = record_of(&shared, &session, &name(edition, number)).await?;
+    let record = service.record(&session.caller, &name(edition, number)).await?;
     let file = format!("attachment; filename=\"match-{edition}-{number}.jsonl.zst\"");
     let headers = [
         (header::CONTENT_TYPE, "application/zstd".to_owned()),
@@ -110,29 +109,13 @@ fn name(edition: i32, number: i64) -> String {
     MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
 }
 
-/// The record of a match as it was compressed, if whoever looks may see it.
-pub(super) async fn record_of(
-    shared: &Shared,
-    session: &Session,
-    id: &str,
-) -> Result<Vec<u8>, Status> {
-    let asked = session.ask(GetRecordRequest { r#match: id.to_owned() });
-    let mut pieces = shared.get_record(asked).await?.into_inner();
-    let mut record = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        record.extend(piece?.bytes);
-    }
-    Ok(record)
-}
-
 /// Has a record replayed when it is the viewer's turn. It may take long.
 pub(super) async fn replayed<T: Send + 'static>(
-    shared: &Shared,
-    session: &Session,
+    service: &Service,
+    caller: &Caller,
     replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
 ) -> Result<T, WebError> {
-    let viewer = shared.viewer(&session.ask(())).await?;
-    let _turn = shared.turns.take(&viewer).await?;
+    let _turn = service.turn(caller).await?;
     let found = tokio::task::spawn_blocking(replay);
     let failed = |why: String| {
         tracing::error!(why, "a record cannot be replayed");

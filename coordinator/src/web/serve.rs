@@ -41,7 +41,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use crate::connections::{Accepted, ActiveRequest, Connection, ConnectionLimiter, WriteTimeout};
-use crate::rpc::{Changes, LAST_CALLS};
+use crate::service::{Changes, LAST_CALLS};
 
 /// How long the head of a request may take to arrive.
 const HEAD: Duration = Duration::from_secs(20);

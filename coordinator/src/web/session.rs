@@ -4,25 +4,21 @@
 //! what it allows is asked anew for every page. A form carries a hash of the token, which no other
 //! site can know; and whatever changes something must come from a page of this server.
 
-use std::convert::Infallible;
-
 use axum::Form;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{FromRef, FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tonic::metadata::MetadataValue;
-use tonic::{Code, Request, Status};
 
 use super::actions::Button;
 use super::error::WebError;
 use super::page;
 use super::posted::Posted;
 use crate::access::Secret;
-use crate::access::guard::Caller;
-use crate::rpc::Shared;
+use crate::access::guard::Origin;
+use crate::service::{Caller, ErrorKind, Service, ServiceError};
 
 /// The name of the cookie.
 const COOKIE: &str = "arbiter";
@@ -33,54 +29,52 @@ const STAY: u32 = 7 * 24 * 60 * 60;
 /// No token is as long as this, in bytes.
 const LONGEST: usize = 200;
 
-/// Who looks.
+/// Who looks, found once a request.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     token: Option<Secret>,
-    /// Where the request comes from.
-    caller: Caller,
+    pub(super) caller: Caller,
 }
 
-impl<S: Sync> FromRequestParts<S> for Session {
-    type Rejection = Infallible;
+impl<S: Sync> FromRequestParts<S> for Session
+where
+    Service: FromRef<S>,
+{
+    type Rejection = WebError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        let token = cookie(&parts.headers).map(Secret::from);
-        Ok(Self { token, caller: Caller::from_request_parts(parts, state).await? })
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
+        let origin = match Origin::from_request_parts(parts, state).await {
+            Ok(origin) => origin,
+            Err(never) => match never {},
+        };
+        let token = cookie(&parts.headers);
+        Self::find(&Service::from_ref(state), token, &origin).await
     }
 }
 
 /// The cookie that a browser brings.
-fn cookie(headers: &HeaderMap) -> Option<String> {
+pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
     let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|all| all.to_str().ok());
     let mut pairs = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
     let (_, token) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
     let token = token.trim();
-    (!token.is_empty() && token.len() <= LONGEST).then(|| token.to_owned())
+    (!token.is_empty() && token.len() <= LONGEST).then(|| Secret::from(token.to_owned()))
 }
 
 impl Session {
-    /// The same caller, who shows a token rather than a cookie.
-    pub(super) fn showing(self, token: Secret) -> Self {
-        Self { token: Some(token), ..self }
+    /// The session of a request that shows this token.
+    pub(super) async fn find(
+        service: &Service,
+        token: Option<Secret>,
+        origin: &Origin,
+    ) -> Result<Self, WebError> {
+        let caller = service.caller(token.as_ref(), origin).await?;
+        Ok(Self { token, caller })
     }
 
     /// Whether somebody has logged in.
     pub(super) fn is_somebody(&self) -> bool {
         self.token.is_some()
-    }
-
-    /// A call of a service by whoever looks.
-    pub(super) fn ask<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        request.extensions_mut().insert(self.caller.clone());
-        let header = self.token.as_ref().map(|token| format!("Bearer {}", token.text()));
-        if let Some(header) = header
-            && let Ok(value) = MetadataValue::try_from(header)
-        {
-            request.metadata_mut().insert("authorization", value);
-        }
-        request
     }
 
     /// What forms of this session carry.
@@ -143,8 +137,9 @@ pub(super) struct Login {
 }
 
 pub(super) async fn login(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
+    origin: Origin,
     headers: HeaderMap,
     Form(login): Form<Login>,
 ) -> Result<Response, WebError> {
@@ -152,9 +147,9 @@ pub(super) async fn login(
         return Err(WebError::new(StatusCode::FORBIDDEN, "log in on the page for it"));
     }
     let token = Secret::from(login.token.trim().to_owned());
-    let found = match shared.log_in(&token, &session.caller).await {
-        Err(status) if status.code() == Code::ResourceExhausted => {
-            return Ok(too_many(&session, &status));
+    let found = match service.log_in(&token, &origin).await {
+        Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
+            return Ok(too_many(&session, &error));
         }
         found => found?,
     };
@@ -169,12 +164,11 @@ pub(super) async fn login(
 }
 
 /// What somebody is told who has tried too many wrong tokens.
-fn too_many(session: &Session, status: &Status) -> Response {
-    let page = login_page(session, Some(status.message()));
+fn too_many(session: &Session, error: &ServiceError) -> Response {
+    let page = login_page(session, Some(error.message()));
     let mut response = (StatusCode::TOO_MANY_REQUESTS, page).into_response();
-    let wait = status.metadata().get("retry-after").and_then(|wait| wait.to_str().ok());
-    if let Some(wait) = wait.and_then(|wait| HeaderValue::from_str(wait).ok()) {
-        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    if let Some(seconds) = error.retry_after_s() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use arbiter_proto::v1::bot_service_server::BotService as _;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{
     Bot, GetTournamentRequest, ListBotsRequest, Submission, Tournament, Version,
 };
@@ -14,17 +12,16 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
-use tonic::Status;
 
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
-use crate::rpc::{LARGEST, Shared};
+use crate::service::{LARGEST_BUNDLE, Service, ServiceError};
 
 /// The largest form: a bundle, and what is around it.
-pub(super) const LARGEST_FORM: usize = LARGEST + (1 << 20);
+pub(super) const LARGEST_FORM: usize = LARGEST_BUNDLE + (1 << 20);
 /// What a browser offers to choose.
 const ARCHIVES: &str = ".zip,.tar,.tar.gz,.tgz,.tar.zst,.zst";
 
@@ -37,18 +34,18 @@ pub(super) struct Look {
 
 /// The page to submit a version.
 pub(super) async fn form(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { bot }): Query<Look>,
 ) -> Result<Markup, WebError> {
-    shared.admit(&session.ask(()), Role::Player).await?;
-    shown(&shared, &session, &tournament, &bot, None).await
+    session.caller.require(Role::Player)?;
+    shown(&service, &session, &tournament, &bot, None).await
 }
 
 /// Takes a version.
 pub(super) async fn submit(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     headers: HeaderMap,
     Path(tournament): Path<String>,
@@ -56,13 +53,13 @@ pub(super) async fn submit(
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
     let bot = upload.name("bot").await?;
-    match taken(&shared, &session, &tournament, &bot, upload).await {
+    match taken(&service, &session, &tournament, &bot, upload).await {
         Ok(Version { number, .. }) => {
             let path = format!("/t/{tournament}/bots/{bot}/versions/{number}");
             Ok(done::to(&path, "submit").into_response())
         }
         Err(error) => {
-            let page = shown(&shared, &session, &tournament, &bot, Some(error.why())).await?;
+            let page = shown(&service, &session, &tournament, &bot, Some(error.why())).await?;
             Ok((error.status(), page).into_response())
         }
     }
@@ -70,37 +67,36 @@ pub(super) async fn submit(
 
 /// Sends on what comes, piece by piece.
 async fn taken(
-    shared: &Shared,
+    service: &Service,
     session: &Session,
     tournament: &str,
     bot: &str,
     mut upload: Upload,
 ) -> Result<Version, WebError> {
-    let who = shared.admit(&session.ask(()), Role::Player).await?;
     let submission =
         Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
     let pieces = upload.field("bundle").await?.map(|piece| match piece {
         Ok(piece) => Ok(piece.to_vec()),
-        Err(error) => Err(Status::invalid_argument(format!(
+        Err(error) => Err(ServiceError::invalid_argument(format!(
             "the file did not arrive whole: {}",
             error.body_text()
         ))),
     });
-    Ok(shared.submit_pieces(&who, &submission, pieces).await?)
+    Ok(service.submit_version(&session.caller, &submission, pieces).await?)
 }
 
 /// The form, with what was typed and why it was refused.
 async fn shown(
-    shared: &Shared,
+    service: &Service,
     session: &Session,
     tournament: &str,
     bot: &str,
     refused: Option<&str>,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(GetTournamentRequest { tournament: tournament.to_owned() });
-    let found = shared.get_tournament(asked).await?.into_inner();
-    let asked = session.ask(ListBotsRequest { tournament: tournament.to_owned() });
-    let bots = shared.list_bots(asked).await?.into_inner().bots;
+    let asked = GetTournamentRequest { tournament: tournament.to_owned() };
+    let found = service.get_tournament(&session.caller, asked).await?;
+    let asked = ListBotsRequest { tournament: tournament.to_owned() };
+    let bots = service.list_bots(&session.caller, asked).await?.bots;
     let own: Vec<_> = bots.into_iter().filter(|found| found.own).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
@@ -135,7 +131,7 @@ fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup
                     aria-describedby="bundle-help";
                 small #bundle-help {
                     "An archive (.zip, .tar, .tar.gz, .tar.zst) of the directory with its bot.toml, at "
-                    "most " (LARGEST >> 20) " MiB. A worker builds it as bot.toml says."
+                    "most " (LARGEST_BUNDLE >> 20) " MiB. A worker builds it as bot.toml says."
                 }
             }
             p { button type="submit" { "Submit" } }

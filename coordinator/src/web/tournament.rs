@@ -1,6 +1,5 @@
 //! Tournaments: all of them, and one with its settings and editions.
 
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{
     Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, Tournament,
     WatchEditionRequest,
@@ -15,16 +14,16 @@ use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, live, page};
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// All tournaments.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(ListTournamentsRequest {});
-    let tournaments = shared.list_tournaments(asked).await?.into_inner().tournaments;
-    let organiser = actions::is_organiser(&shared, &session).await;
+    let asked = ListTournamentsRequest {};
+    let tournaments = service.list_tournaments(&session.caller, asked).await?.tournaments;
+    let organiser = session.caller.organises();
     let rows = html! {
         table {
             (page::heads(&["Tournament", "Game", "State", "Being played", "Made"]))
@@ -55,16 +54,16 @@ pub(super) async fn list(
 
 /// One tournament.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(GetTournamentRequest { tournament: tournament.clone() });
-    let found = shared.get_tournament(asked).await?.into_inner();
-    let asked = session.ask(ListAsideRequest { tournament });
-    let aside = shared.list_aside(asked).await?.into_inner().aside;
-    let organiser = actions::is_organiser(&shared, &session).await;
+    let asked = GetTournamentRequest { tournament: tournament.clone() };
+    let found = service.get_tournament(&session.caller, asked).await?;
+    let asked = ListAsideRequest { tournament };
+    let aside = service.list_aside(&session.caller, asked).await?.aside;
+    let organiser = session.caller.organises();
     let body = html! {
         h1 { (found.name) }
         (page::tabs(&found.name, "Tournament"))
@@ -75,7 +74,7 @@ pub(super) async fn show(
         }
         h2 { "Editions" }
         (due(&found))
-        (editions(&found, shared.clock.now()))
+        (editions(&found, service.now()))
         (set_aside(&aside, organiser.then_some((&session, &found.name))))
         @if organiser { (actions::buttons(&session, &found)) }
         h2 { "Chance" }
@@ -119,14 +118,14 @@ fn beacon(found: &Tournament) -> Markup {
 
 /// The newest edition of a tournament, whenever something changes, until it is over.
 pub(super) async fn live(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
-    let asked = session.ask(WatchEditionRequest { tournament, edition: None });
-    let states = shared.watch_edition(asked).await?.into_inner();
-    Ok(live::watched(shared.queue.metrics().viewers.enter(), states, move |edition| {
-        state(edition, shared.clock.now())
+    let asked = WatchEditionRequest { tournament, edition: None };
+    let states = service.watch_edition(&session.caller, asked).await?;
+    Ok(live::watched(service.metrics().viewers.enter(), states, move |edition| {
+        state(edition, service.now())
     }))
 }
 

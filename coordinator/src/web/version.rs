@@ -1,39 +1,41 @@
 //! A version of a bot: where it stands, and for its owner how its trial went, live while it goes on.
 
+use crate::service::ErrorKind;
 use arbiter_proto::trial::{Figures, Replies};
-use arbiter_proto::v1::bot_service_server::BotService as _;
 use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use maud::{Markup, html};
-use tonic::Code;
 
 use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, bot, live, page};
-use crate::rpc::{Shared, trial_is_over};
+use crate::service::{Service, trial_is_over};
 
 /// The page of a version.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((tournament, name, number)): Path<(String, String, i32)>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = shared.get_bot(session.ask(asked)).await?.into_inner();
+    let found = service.get_bot(&session.caller, asked).await?;
     let version = found.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
         let why = format!("{name} of {tournament} has no version {number}");
         WebError::new(StatusCode::NOT_FOUND, why)
     })?;
     let asked = GetTrialRequest { tournament: tournament.clone(), bot: name.clone(), number };
-    let (status, told) = match shared.get_trial(session.ask(asked)).await {
-        Ok(status) => (status.into_inner(), true),
+    let (status, told) = match service.get_trial(&session.caller, asked).await {
+        Ok(status) => (status, true),
         // Everybody sees where a version stands, and no more.
-        Err(status) if [Code::Unauthenticated, Code::PermissionDenied].contains(&status.code()) => {
+        Err(status)
+            if [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied]
+                .contains(&status.kind()) =>
+        {
             (TrialStatus { version: Some(version.clone()), ..TrialStatus::default() }, false)
         }
         Err(status) => return Err(status.into()),
@@ -41,7 +43,7 @@ pub(super) async fn show(
     let path = format!("/t/{tournament}/bots/{name}/versions/{number}");
     let watched = told && !trial_is_over(&status);
     let live = watched.then(|| format!("{path}/live"));
-    let organiser = actions::is_organiser(&shared, &session).await;
+    let organiser = session.caller.organises();
     let again = version.state == "aside" && organiser;
     let title = format!("{name} version {number}");
     let body = html! {
@@ -62,13 +64,13 @@ pub(super) async fn show(
 
 /// How its trial goes, whenever that changes, until it is over.
 pub(super) async fn live(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
 ) -> Result<impl IntoResponse, WebError> {
-    let asked = session.ask(GetTrialRequest { tournament, bot, number });
-    let states = shared.watch_trial(asked).await?;
-    Ok(live::watched(shared.queue.metrics().viewers.enter(), states, trial))
+    let asked = GetTrialRequest { tournament, bot, number };
+    let states = service.watch_trial(&session.caller, asked).await?;
+    Ok(live::watched(service.metrics().viewers.enter(), states, trial))
 }
 
 /// Where a version stands, in words.

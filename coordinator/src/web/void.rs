@@ -1,6 +1,5 @@
 //! Voiding from a browser: which matches, what comes of it, and only then the button.
 
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -15,8 +14,7 @@ use super::posted::Posted;
 use super::session::Session;
 use super::{actions, done, page};
 use crate::access::Role;
-use crate::db::workers;
-use crate::rpc::{Shared, database};
+use crate::service::Service;
 
 /// Which matches, as it is typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,37 +39,37 @@ pub(super) struct Apply {
 
 /// The page where matches are chosen; and what would come of it, if any are.
 pub(super) async fn form(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(which): Query<Which>,
 ) -> Result<Response, WebError> {
-    shared.admit(&session.ask(()), Role::Organiser).await?;
+    session.caller.require(Role::Organiser)?;
     if which == Which::default() {
-        return Ok(shown(&shared, &session, &tournament, &which, None).await?.into_response());
+        return Ok(shown(&service, &session, &tournament, &which, None).await?.into_response());
     }
-    let found = asked(&shared, &session, &tournament, &which, None).await;
+    let found = asked(&service, &session, &tournament, &which, None).await;
     let status = found.as_ref().err().map_or(StatusCode::OK, WebError::status);
-    let page = shown(&shared, &session, &tournament, &which, Some(&found)).await?;
+    let page = shown(&service, &session, &tournament, &which, Some(&found)).await?;
     Ok((status, page).into_response())
 }
 
 /// Declares matches void.
 pub(super) async fn apply(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: Apply { sure, reason, which } }: Posted<Apply>,
 ) -> Result<Response, WebError> {
     actions::check_sure(sure.as_deref())?;
-    shared.admit(&session.ask(()), Role::Organiser).await?;
-    match asked(&shared, &session, &tournament, &which, Some(reason)).await {
+    session.caller.require(Role::Organiser)?;
+    match asked(&service, &session, &tournament, &which, Some(reason)).await {
         Ok(found) => {
             let count = usize::try_from(found.matches).unwrap_or_default();
             Ok(done::to_counted(&format!("/t/{tournament}"), "void", count).into_response())
         }
         Err(error) => {
             let status = error.status();
-            let page = shown(&shared, &session, &tournament, &which, Some(&Err(error))).await?;
+            let page = shown(&service, &session, &tournament, &which, Some(&Err(error))).await?;
             Ok((status, page).into_response())
         }
     }
@@ -79,7 +77,7 @@ pub(super) async fn apply(
 
 /// Asks the service what would come of it; or to do it, for a reason.
 async fn asked(
-    shared: &Shared,
+    service: &Service,
     session: &Session,
     tournament: &str,
     which: &Which,
@@ -95,7 +93,7 @@ async fn asked(
         apply: reason.is_some(),
         reason: reason.unwrap_or_default(),
     };
-    Ok(shared.void_matches(session.ask(request)).await?.into_inner())
+    Ok(service.void_matches(&session.caller, request).await?)
 }
 
 /// Reads a moment as a browser's field has it, which is meant in UTC, or as tournament files do: in
@@ -115,13 +113,13 @@ fn moment(text: &str) -> Result<Option<i64>, WebError> {
 }
 
 async fn shown(
-    shared: &Shared,
+    service: &Service,
     session: &Session,
     tournament: &str,
     which: &Which,
     found: Option<&Result<VoidMatchesResponse, WebError>>,
 ) -> Result<Markup, WebError> {
-    let known = workers::list(&shared.pool).await.map_err(database)?;
+    let known = service.known_workers(&session.caller).await?;
     let names: Vec<_> = known.into_iter().map(|worker| worker.name).collect();
     let title = format!("{tournament}: declare matches void");
     let body = html! {

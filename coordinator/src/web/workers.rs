@@ -1,6 +1,5 @@
 //! What the audit of workers found, for organisers; suspending and reinstating them.
 
-use arbiter_proto::v1::audit_service_server::AuditService as _;
 use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ReinstateWorkerRequest,
     SuspendWorkerRequest,
@@ -16,7 +15,7 @@ use super::error::WebError;
 use super::posted::Posted;
 use super::session::Session;
 use super::{actions, page};
-use crate::rpc::Shared;
+use crate::service::Service;
 
 /// In which tournament.
 #[derive(Debug, Default, Deserialize)]
@@ -37,13 +36,13 @@ pub(super) struct Worker {
 
 /// The page of all workers.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     session: Session,
     Query(which): Query<Which>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
-    let asked = session.ask(ListWorkersRequest { tournament: which.t.clone() });
-    let found = shared.list_workers(asked).await?.into_inner();
+    let asked = ListWorkersRequest { tournament: which.t.clone() };
+    let found = service.list_workers(&session.caller, asked).await?;
     let title = match which.t.as_str() {
         "" => "Audit of workers".to_owned(),
         name => format!("{name}: audit of workers"),
@@ -72,22 +71,22 @@ pub(super) async fn show(
 
 /// Suspends a worker.
 pub(super) async fn suspend(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Posted { session, form: Worker { name, reason, sure } }: Posted<Worker>,
 ) -> Result<Redirect, WebError> {
     actions::check_sure(sure.as_deref())?;
-    let asked = session.ask(SuspendWorkerRequest { worker: name, reason });
-    shared.suspend_worker(asked).await?;
+    let asked = SuspendWorkerRequest { worker: name, reason };
+    service.suspend_worker(&session.caller, asked).await?;
     Ok(done::to("/workers", "suspend"))
 }
 
 /// Reinstates a worker.
 pub(super) async fn reinstate(
-    State(shared): State<Shared>,
+    State(service): State<Service>,
     Posted { session, form: Worker { name, .. } }: Posted<Worker>,
 ) -> Result<Redirect, WebError> {
-    let asked = session.ask(ReinstateWorkerRequest { worker: name });
-    shared.reinstate_worker(asked).await?;
+    let asked = ReinstateWorkerRequest { worker: name };
+    service.reinstate_worker(&session.caller, asked).await?;
     Ok(done::to("/workers", "reinstate-worker"))
 }
 

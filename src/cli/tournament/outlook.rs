@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use arbiter_coordinator::rpc::counted_certificate;
+use arbiter_coordinator::service::counted_certificate;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use arbiter_schedule::{Certificate, Kin};

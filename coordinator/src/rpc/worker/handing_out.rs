@@ -1,7 +1,6 @@
 //! Work for a worker: asked for at the dispatcher, made a message, sent. What cannot be sent goes
 //! back.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::fault::FaultKind;
@@ -16,9 +15,9 @@ use tracing::Instrument as _;
 use super::notes::Note;
 use super::{End, Session, Tasks, outbound};
 use crate::queue::{Failure, Task, Work};
-use crate::rpc::Shared;
+use crate::service::WorkerService;
 use crate::tournament::handout::{FileMemory, HandedOut, HandoutError, TakenMemory};
-use crate::tournament::trial::{self, TrialError};
+use crate::tournament::trial::TrialError;
 
 /// How long a worker may take for a message with files: 70 KB a second are enough.
 const TAKING: Duration = Duration::from_secs(60);
@@ -74,16 +73,17 @@ impl From<TrialError> for NotMade {
 impl Session {
     /// Asks for something to do, once the worker is allowed to.
     pub(super) fn ask(&self, tasks: &mut Tasks) {
-        self.ask_after(self.shared.returns.wait(self.worker, Instant::now()), tasks);
+        self.ask_after(self.workers.returns().wait(self.greeted.worker, Instant::now()), tasks);
     }
 
     fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
-        let (shared, files, worker) = (Arc::clone(&self.shared), self.files.clone(), self.worker);
+        let (workers, files, worker) =
+            (self.workers.clone(), self.files.clone(), self.greeted.worker);
         tasks.asking.spawn(async move {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
-            asked(&shared, &files, worker).await
+            asked(&workers, &files, worker).await
         });
     }
 
@@ -93,7 +93,7 @@ impl Session {
         let made = match what {
             What::Made(made) => *made,
             What::Leased(Task::Lot(work)) => {
-                match self.shared.handout.lot_at_once(work, self.lease_ms()) {
+                match self.workers.handout().lot_at_once(work, self.lease_ms()) {
                     Ok(lot) => lot.map(Made::Lot).map_err(NotMade::from),
                     Err(work) => {
                         self.prepare_lot(work, since, tasks);
@@ -120,17 +120,18 @@ impl Session {
     /// Makes a lot's message beside the session: something has to be read for it, or memory to be
     /// waited for.
     fn prepare_lot(&self, work: Work, since: Instant, tasks: &mut Tasks) {
-        let (shared, files, worker) = (Arc::clone(&self.shared), self.files.clone(), self.worker);
+        let (workers, files, worker) =
+            (self.workers.clone(), self.files.clone(), self.greeted.worker);
         let (lease, lease_ms) = (work.lot.lease, self.lease_ms());
-        let unsent = shared.dispatcher.hold(lease);
+        let unsent = workers.dispatcher().hold(lease);
         tasks.asking.spawn(async move {
-            let half = shared.terms.lease.unsigned_abs() / 2;
-            let lot = shared.handout.lot(work, lease_ms, &files);
+            let half = workers.lease().unsigned_abs() / 2;
+            let lot = workers.handout().lot(work, lease_ms, &files);
             let Ok(lot) = tokio::time::timeout(half, lot).await else {
                 // There was no memory in time: others are quicker to take what they get.
                 drop(unsent);
                 tokio::time::sleep(half).await;
-                return asked(&shared, &files, worker).await;
+                return asked(&workers, &files, worker).await;
             };
             unsent.release();
             let what = What::Made(Box::new(lot.map(Made::Lot).map_err(NotMade::from)));
@@ -141,10 +142,10 @@ impl Session {
     /// The same of a trial.
     fn prepare_trial(&self, lease: Lease, since: Instant, tasks: &mut Tasks) {
         let Some(version) = lease.version() else { return };
-        let (shared, lease_ms) = (Arc::clone(&self.shared), self.lease_ms());
-        let unsent = shared.dispatcher.hold(lease);
+        let (workers, lease_ms) = (self.workers.clone(), self.lease_ms());
+        let unsent = workers.dispatcher().hold(lease);
         tasks.asking.spawn(async move {
-            let trial = trial::message(shared.queue.pool(), lease, version, lease_ms).await;
+            let trial = workers.trial(lease, version, lease_ms).await;
             unsent.release();
             let what = What::Made(Box::new(trial.map(Made::Trial).map_err(NotMade::from)));
             Some(Asked { lease, since, what })
@@ -165,7 +166,7 @@ impl Session {
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
                 let said = self.say(Answer::Trial(trial)).await;
-                self.shared.changes.tell();
+                self.workers.changes().tell();
                 said
             }
         }
@@ -182,7 +183,7 @@ impl Session {
         if sent.is_err() {
             self.begin_note(Note::GiveBack(vec![lease]), tasks);
         } else {
-            self.shared.queue.metrics().handed_out(since.elapsed());
+            self.workers.metrics().handed_out(since.elapsed());
         }
         sent
     }
@@ -223,8 +224,8 @@ impl Session {
 }
 
 /// Waits for something to do, once the worker has taken enough of what it was sent.
-async fn asked(shared: &Shared, files: &FileMemory, worker: WorkerId) -> Option<Asked> {
+async fn asked(workers: &WorkerService, files: &FileMemory, worker: WorkerId) -> Option<Asked> {
     files.wait().await;
-    let (task, since) = shared.dispatcher.next_for(Some(worker)).await?;
+    let (task, since) = workers.dispatcher().next_for(Some(worker)).await?;
     Some(Asked { lease: task.lease(), since, what: What::Leased(task) })
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
-use tonic::{Code, Status};
 
-use super::super::status::database;
-use super::{End, Role, Session, Tasks};
-use super::{suspended, workers};
+use super::{End, Session, Tasks};
+use crate::access::Role;
 use crate::backoff::Backoff;
 use crate::db;
 use crate::queue::Failure;
+use crate::service::{ErrorKind, ServiceError, suspended};
 
 /// What a worker said that is to be noted, however long that takes.
 #[derive(Debug)]
@@ -31,20 +30,20 @@ impl Session {
 
     /// Takes note of something: until it is done, or the lease it is about has run out anyway.
     pub(super) fn note(&self, note: Note) -> impl Future<Output = ()> + Send + use<> {
-        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
-        let lease = shared.terms.lease.unsigned_abs();
+        let (workers, worker) = (self.workers.clone(), self.greeted.worker);
+        let lease = workers.lease().unsigned_abs();
         async move {
             let mut backoff = Backoff::new();
             let noting = async {
                 loop {
                     let noted = match &note {
                         Note::GiveBack(leases) => {
-                            shared.queue.give_back(Some(worker), leases).await.map(|back| {
+                            workers.give_back(worker, leases).await.map(|back| {
                                 tracing::info!(lots = back.len(), "given back");
                             })
                         }
                         Note::Fault(failure) => {
-                            let failed = shared.queue.fail(std::slice::from_ref(failure)).await;
+                            let failed = workers.fail(failure).await;
                             failed.map(|failed| {
                                 for failed in failed {
                                     let state = failed.state.word();
@@ -60,7 +59,7 @@ impl Session {
                 }
             };
             drop(tokio::time::timeout(lease, noting).await);
-            shared.dispatcher.news();
+            workers.dispatcher().news();
         }
     }
 
@@ -71,17 +70,17 @@ impl Session {
         &self,
         leases: Vec<Lease>,
     ) -> impl Future<Output = Result<Vec<Lease>, End>> + Send + use<> {
-        let (shared, worker, stream) = (Arc::clone(&self.shared), self.worker, self.stream());
+        let (workers, worker, stream) = (self.workers.clone(), self.greeted.worker, self.stream());
         async move {
-            let held = match shared.queue.renew(Some(worker), &leases).await {
+            let held = match workers.renew(worker, &leases).await {
                 Ok(held) => held,
-                Err(error) if db::is_away(&error) => return Err(database(error).into()),
+                Err(error) if db::is_away(&error) => return Err(ServiceError::from(error).into()),
                 Err(error) => {
                     tracing::warn!(%error, lots = leases.len(), "leases cannot be renewed");
                     return Ok(Vec::new());
                 }
             };
-            shared.playing.begin(stream, &held);
+            workers.playing().begin(stream, &held);
             Ok(leases.into_iter().filter(|lease| !held.contains(lease)).collect())
         }
     }
@@ -89,30 +88,31 @@ impl Session {
     /// Waits until the session is to end, whatever its worker says: its token was revoked, it was
     /// suspended, it has left, or the coordinator stops. Every so often it is noted that it is there.
     pub(super) fn ended(&self, each: Duration) -> impl Future<Output = End> + Send + use<> {
-        let (shared, worker) = (Arc::clone(&self.shared), self.worker);
-        let (secret, caller) = (self.secret.clone(), self.caller.clone());
+        let (workers, worker) = (self.workers.clone(), self.greeted.worker);
+        let (secret, origin) = (self.secret.clone(), self.origin.clone());
         let (outbound, token) = (self.outbound.clone(), Arc::clone(&self.token));
         async move {
             let checking = async {
                 let mut checks = tokio::time::interval(each);
                 loop {
                     checks.tick().await;
-                    let admitted = shared.admit_secret(&secret, Role::Worker, &caller).await;
-                    if let Err(status) = admitted
-                        && matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied)
+                    let caller = workers.clients().caller(Some(&secret), &origin).await;
+                    if let Err(error) =
+                        caller.and_then(|caller| caller.require(Role::Worker).cloned())
+                        && [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied]
+                            .contains(&error.kind())
                     {
-                        return End::Refused(status);
+                        return error.into();
                     }
-                    // If this fails, the worker is not seen for a while.
-                    drop(workers::see(shared.queue.pool(), worker, shared.now()).await);
+                    workers.see(worker).await;
                 }
             };
             tokio::select! {
                 end = checking => end,
-                () = token.ended() => End::Refused(super::super::revocation::ended()),
-                reason = shared.suspensions.wait(worker) => suspended(&reason).into(),
+                () = token.ended() => ServiceError::token_ended().into(),
+                reason = workers.suspensions().wait(worker) => suspended(&reason).into(),
                 () = outbound.closed() => End::Left,
-                () = shared.changes.ended() => Status::unavailable("the coordinator stops").into(),
+                () = workers.changes().ended() => ServiceError::stopping().into(),
             }
         }
     }

@@ -3,7 +3,6 @@
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
 use arbiter_proto::v1;
-use arbiter_proto::v1::bot_service_server::BotService as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -103,8 +102,8 @@ impl Question for ListBots {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Bot>, Problem> {
         let Self { tournament, offset, limit } = self;
-        let asked = asker.ask(v1::ListBotsRequest { tournament });
-        let found = asker.shared.list_bots(asked).await?.into_inner().bots;
+        let asked = v1::ListBotsRequest { tournament };
+        let found = asker.service.list_bots(asker.caller(), asked).await?.bots;
         Ok(Page::cut(found.into_iter().map(Bot::from), &asker.uri, offset, limit))
     }
 }
@@ -125,8 +124,8 @@ impl Question for GetBot {
     type Answer = Bot;
 
     async fn answer(self, asker: &Asker) -> Result<Bot, Problem> {
-        let asked = asker.ask(v1::ListBotsRequest { tournament: self.tournament });
-        let mut found = asker.shared.list_bots(asked).await?.into_inner().bots.into_iter();
+        let asked = v1::ListBotsRequest { tournament: self.tournament };
+        let mut found = asker.service.list_bots(asker.caller(), asked).await?.bots.into_iter();
         let found = found.find(|bot| bot.name == self.bot);
         found.map(Bot::from).ok_or_else(|| Problem::missing("bot", &self.bot))
     }
@@ -154,8 +153,7 @@ impl Question for ListVersions {
     type Answer = Page<Version>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Version>, Problem> {
-        let viewer = asker.viewer().await?;
-        let found = asker.shared.versions_of(&self.tournament, &self.bot, &viewer).await?;
+        let found = asker.service.versions_of(asker.caller(), &self.tournament, &self.bot).await?;
         let found = found.into_iter().map(Version::from);
         Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
     }
@@ -202,8 +200,8 @@ impl Question for GetTrial {
 
     async fn answer(self, asker: &Asker) -> Result<Trial, Problem> {
         let Self { tournament, bot, version: number } = self;
-        let asked = asker.ask(v1::GetTrialRequest { tournament, bot, number });
-        let found = asker.shared.get_trial(asked).await?.into_inner();
+        let asked = v1::GetTrialRequest { tournament, bot, number };
+        let found = asker.service.get_trial(asker.caller(), asked).await?;
         Ok(Trial {
             version: found.version.map(Version::from),
             tried: found.tried,
@@ -284,8 +282,8 @@ impl Question for GetLog {
 
     async fn answer(self, asker: &Asker) -> Result<Log, Problem> {
         let Self { tournament, bot, forfeits, limit } = self;
-        let asked = asker.ask(v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits });
-        let found = asker.shared.get_log(asked).await?.into_inner();
+        let asked = v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits };
+        let found = asker.service.get_log(asker.caller(), asked).await?;
         let line = |line: v1::LogLine| LogLine {
             r#match: line.r#match,
             seat: line.seat,

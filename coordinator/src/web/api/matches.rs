@@ -5,7 +5,6 @@
 use arbiter_games::{Forfeit, Seat};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use arbiter_replay::{Clock, Difference, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
@@ -20,9 +19,8 @@ use super::question::{Asker, Question};
 use super::reply::Lines;
 use super::values::{hash, said};
 use crate::access::Role;
-use crate::db::entrants::Roster;
 use crate::db::matches;
-use crate::rpc::{Which, database};
+use crate::service::{self, PlannedRequest, Which};
 use crate::web::replay;
 
 /// Steps that are given at a time, at most.
@@ -136,11 +134,11 @@ impl Question for ListMatches {
         let Self { tournament, edition, bot, after, limit } = self;
         // What follows is of the same edition, whichever is the official one by then.
         let board = v1::Board { tournament: tournament.clone(), edition };
-        let viewer = asker.viewer().await?;
-        let (found, _) = asker.shared.edition_of(Some(board), Which::Official, &viewer).await?;
+        let (found, _) =
+            asker.service.edition_of(Some(board), Which::Official, asker.caller()).await?;
         let edition = Some(found.number);
         let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
-        let mut answers = asker.shared.list_matches(asker.ask(asked)).await?.into_inner();
+        let mut answers = asker.service.list_matches(asker.caller(), asked).await?;
         let mut items: Vec<Match> = Vec::new();
         while let Some(answer) = answers.next().await {
             items.push(answer?.into());
@@ -182,8 +180,8 @@ impl Question for GetMatch {
     type Answer = Match;
 
     async fn answer(self, asker: &Asker) -> Result<Match, Problem> {
-        let asked = asker.ask(v1::GetMatchRequest { r#match: name(self.edition, self.number) });
-        Ok(asker.shared.get_match(asked).await?.into_inner().into())
+        let asked = v1::GetMatchRequest { r#match: name(self.edition, self.number) };
+        Ok(asker.service.get_match(asker.caller(), asked).await?.into())
     }
 }
 
@@ -206,7 +204,7 @@ impl Question for GetRecord {
 
     async fn answer(self, asker: &Asker) -> Result<Lines, Problem> {
         let name = name(self.edition, self.number);
-        Ok(Lines(replay::record_of(&asker.shared, &asker.session, &name).await?))
+        Ok(Lines(asker.service.record(asker.caller(), &name).await?))
     }
 }
 
@@ -323,13 +321,13 @@ impl Question for GetSteps {
 
     async fn answer(self, asker: &Asker) -> Result<Film, Problem> {
         let name = name(self.edition, self.number);
-        let record = replay::record_of(&asker.shared, &asker.session, &name).await?;
+        let record = asker.service.record(asker.caller(), &name).await?;
         let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
         let steps = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
             arbiter_replay::steps(text, from..from.saturating_add(count))
         };
-        let found: Steps = replay::replayed(&asker.shared, &asker.session, steps).await?;
+        let found: Steps = replay::replayed(&asker.service, asker.caller(), steps).await?;
         let seats = found.names().iter().map(ToString::to_string).collect();
         let chapters = found.chapters.into_iter().map(|(name, first)| Chapter { name, first });
         let next = from.saturating_add(count);
@@ -382,15 +380,10 @@ impl Question for ListPlanned {
     async fn answer(self, asker: &Asker) -> Result<Page<Planned>, Problem> {
         let Self { tournament, edition, after, limit } = self;
         let board = v1::Board { tournament, edition };
-        let viewer = asker.viewer().await?;
-        let shared = &asker.shared;
-        let (edition, _) = shared.edition_of(Some(board), Which::Newest, &viewer).await?;
-        let roster = Roster::of(&shared.pool, edition.id).await.map_err(database)?;
-        let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
-        let count = i32::try_from(limit.0).unwrap_or(i32::MAX);
-        let found = matches::range(&shared.pool, edition.id, first, count).await;
-        let found = found.map_err(database)?;
-        let last = found.last().map(|last| last.number);
+        let asked = PlannedRequest { board, bot: String::new(), after, limit: limit.0 };
+        let service::Planned { edition, roster, matches } =
+            asker.service.planned_matches(asker.caller(), asked).await?;
+        let last = matches.last().map(|last| last.number);
         let more = last.filter(|last| last.0 + 1 < edition.matches);
         let named = |entrant: &_| roster.get(*entrant).map(|named| named.name.clone());
         let planned = |planned: matches::Match| Planned {
@@ -400,6 +393,6 @@ impl Question for ListPlanned {
             board: planned.board,
         };
         let next = more.map(|last| onwards(&asker.uri, edition.number, last));
-        Ok(Page { items: found.into_iter().map(planned).collect(), next })
+        Ok(Page { items: matches.into_iter().map(planned).collect(), next })
     }
 }

@@ -5,8 +5,6 @@
 
 use arbiter_games::GameName;
 use arbiter_proto::v1;
-use arbiter_proto::v1::token_service_server::TokenService as _;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +16,6 @@ use super::tournaments::Edition;
 use super::values::written;
 use crate::access::Role;
 use crate::db::{audit, tricks, workers};
-use crate::rpc::database;
-use crate::web::queue;
 
 /// What this server is.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -78,8 +74,8 @@ impl Question for ListAside {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Aside>, Problem> {
         let Self { tournament, offset, limit } = self;
-        let asked = asker.ask(v1::ListAsideRequest { tournament });
-        let found = asker.shared.list_aside(asked).await?.into_inner().aside;
+        let asked = v1::ListAsideRequest { tournament };
+        let found = asker.service.list_aside(asker.caller(), asked).await?.aside;
         let aside = |v1::Aside { r#match, reasons }| Aside { r#match, reasons };
         Ok(Page::cut(found.into_iter().map(aside), &asker.uri, offset, limit))
     }
@@ -112,7 +108,7 @@ impl Question for GetQueue {
     type Answer = Page<Playing>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Playing>, Problem> {
-        let found = queue::running(&asker.shared, &asker.session).await?;
+        let found = asker.service.running_editions(asker.caller()).await?;
         let playing = |(tournament, edition): (String, _)| Playing {
             tournament,
             edition: Edition::from(edition),
@@ -156,7 +152,7 @@ impl Question for ListWorkers {
     type Answer = Page<Worker>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Worker>, Problem> {
-        let found = workers::list(&asker.shared.pool).await.map_err(database)?;
+        let found = asker.service.known_workers(asker.caller()).await?;
         let worker = |found: workers::Worker| Worker {
             worker: found.name,
             sandbox: found.sandbox,
@@ -203,7 +199,7 @@ impl Question for ListAudit {
     type Answer = Page<Change>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Change>, Problem> {
-        let found = audit::latest(&asker.shared.pool).await.map_err(database)?;
+        let found = asker.service.latest_changes(asker.caller()).await?;
         let change = |found: audit::Change| Change {
             at: written(found.at),
             token: found.token,
@@ -247,8 +243,8 @@ impl Question for ListTokens {
     type Answer = Page<Token>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
-        let asked = asker.ask(v1::ListTokensRequest {});
-        let found = asker.shared.list_tokens(asked).await?.into_inner().tokens;
+        let asked = v1::ListTokensRequest {};
+        let found = asker.service.list_tokens(asker.caller(), asked).await?.tokens;
         let token = |found: v1::Token| Token {
             id: found.id,
             role: found.role,
@@ -297,7 +293,7 @@ impl Question for ListTricks {
     type Answer = Page<TricksRecord>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<TricksRecord>, Problem> {
-        let found = tricks::records(&asker.shared.pool).await.map_err(database)?;
+        let found = asker.service.tricks_records().await?;
         let record = |found: tricks::Record| TricksRecord {
             player: found.name,
             best: found.best.into(),

@@ -6,8 +6,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tonic::Status;
 
+use crate::service::ServiceError;
 use crate::web::error::{self, Told, WebError};
 
 /// The type of the document.
@@ -48,9 +48,9 @@ impl Problem {
     }
 }
 
-impl From<Status> for Problem {
-    fn from(status: Status) -> Self {
-        Self::new(error::meaning(status.code()), status.message())
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        Self::new(error::meaning(error.kind()), error.message())
     }
 }
 

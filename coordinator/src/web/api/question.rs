@@ -14,13 +14,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use tonic::Request;
 
 use super::problem::Problem;
 use super::reply::{Reply, Written};
+use crate::access::guard::Origin;
 use crate::access::{Role, Secret};
-use crate::rpc::{Shared, Viewer};
-use crate::web::session::Session;
+use crate::service::{Caller, Service};
+use crate::web::session::{Session, cookie};
 
 /// What answers that are the same for everybody may be kept for: each time it is asked whether they
 /// are still good.
@@ -57,73 +57,54 @@ pub(super) trait Question: DeserializeOwned + JsonSchema + Send + Sync + 'static
 /// Who asks, and whom.
 #[derive(Debug)]
 pub(super) struct Asker {
-    pub(super) shared: Shared,
+    pub(super) service: Service,
     pub(super) session: Session,
     /// The address of the question with all its parameters.
     pub(super) uri: Uri,
 }
 
 impl Asker {
-    /// A call of a service.
-    pub(super) fn ask<T>(&self, message: T) -> Request<T> {
-        self.session.ask(message)
-    }
-
     /// Who asks.
-    ///
-    /// # Errors
-    /// If the database fails.
-    pub(super) async fn viewer(&self) -> Result<Viewer, Problem> {
-        Ok(self.shared.viewer(&self.ask(())).await?)
-    }
-
-    /// Refuses whoever brings no token that allows this.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub(super) async fn admit(&self, role: Role) -> Result<(), Problem> {
-        self.shared.admit(&self.ask(()), role).await?;
-        Ok(())
+    pub(super) fn caller(&self) -> &Caller {
+        &self.session.caller
     }
 }
 
 /// Answers a question over HTTP.
 pub(super) async fn respond<Q: Question>(
-    State(shared): State<Shared>,
-    session: Session,
+    State(service): State<Service>,
+    origin: Origin,
     path: Result<RawPathParams, RawPathParamsRejection>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match answered::<Q>(shared, session, path, uri, &headers).await {
+    match answered::<Q>(service, &origin, path, uri, &headers).await {
         Ok(answer) => answer,
         Err(problem) => problem.into_response(),
     }
 }
 
 async fn answered<Q: Question>(
-    shared: Shared,
-    session: Session,
+    service: Service,
+    origin: &Origin,
     path: Result<RawPathParams, RawPathParamsRejection>,
     uri: Uri,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let path = path.map_err(|rejection| Problem::malformed(rejection.body_text()))?;
-    let session = match bearer(headers)? {
-        Some(token) => session.showing(token),
-        None => session,
-    };
-    let asker = Asker { shared, session, uri };
-    // Who shows a token means to be somebody, and is told if it is not good any more.
-    let known =
-        !headers.contains_key(header::AUTHORIZATION) || asker.viewer().await? != Viewer::default();
-    if !known {
+    let shown = bearer(headers)?;
+    // A program that shows a token is told if it is not valid; a browser may bring an old cookie.
+    let is_shown = shown.is_some();
+    let token = shown.or_else(|| cookie(headers));
+    let session = Session::find(&service, token, origin).await?;
+    let asker = Asker { service, session, uri };
+    if is_shown && matches!(asker.caller(), Caller::Rejected(_)) {
         let why = "the token is not known here, or was revoked";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
     }
     // Before anything is said about the question: whoever may not ask it learns nothing from it.
     if let Some(role) = Q::ROLE {
-        asker.admit(role).await?;
+        asker.caller().require(role)?;
     }
     let question: Q = read(&path, asker.uri.query())?;
     let basis = question.basis(&asker).await?.map(|basis| tag(&asker.uri, basis.as_bytes()));

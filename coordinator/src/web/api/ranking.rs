@@ -1,7 +1,6 @@
 //! Leaderboards, and what they say of one bot.
 
 use arbiter_proto::v1;
-use arbiter_proto::v1::ranking_service_server::RankingService as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use super::problem::Problem;
 use super::question::{Asker, Question};
 use super::values::Forfeits;
 use crate::db::editions::EditionState;
-use crate::rpc::Which;
+use crate::service::Which;
 
 /// A page of a leaderboard, the official one unless an edition is named.
 ///
@@ -119,9 +118,8 @@ impl Asker {
         default: Which,
     ) -> Result<Option<String>, Problem> {
         let board = v1::Board { tournament: tournament.to_owned(), edition };
-        let viewer = self.viewer().await?;
         // What cannot be told is refused by the answer itself, which may be about the next edition.
-        let found = self.shared.edition_of(Some(board), default, &viewer).await;
+        let found = self.service.edition_of(Some(board), default, self.caller()).await;
         let Ok((found, _)) = found else { return Ok(None) };
         let complete = found.state == EditionState::Complete;
         Ok(complete.then(|| format!("{} {}", found.id, found.counted)))
@@ -137,7 +135,7 @@ impl Question for GetRanking {
         let Self { tournament, edition, q, offset, limit } = self;
         let board = Some(v1::Board { tournament, edition });
         let asked = v1::GetRankingRequest { board, offset, limit: limit.0, name: q };
-        let found = asker.shared.get_ranking(asker.ask(asked)).await?.into_inner();
+        let found = asker.service.get_ranking(asker.caller(), asked).await?;
         let shown = u32::try_from(found.places.len()).unwrap_or(u32::MAX);
         let more = offset.saturating_add(shown) < found.bots && shown > 0;
         let next = offset.saturating_add(shown);
@@ -198,8 +196,8 @@ impl Question for GetPlace {
     async fn answer(self, asker: &Asker) -> Result<Placed, Problem> {
         let Self { tournament, bot, edition } = self;
         let board = Some(v1::Board { tournament, edition });
-        let asked = asker.ask(v1::GetPlaceRequest { board, bot });
-        Ok(asker.shared.get_place(asked).await?.into_inner().into())
+        let asked = v1::GetPlaceRequest { board, bot };
+        Ok(asker.service.get_place(asker.caller(), asked).await?.into())
     }
 }
 
@@ -226,8 +224,8 @@ impl Question for GetHistory {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Placed>, Problem> {
         let Self { tournament, bot, offset, limit } = self;
-        let asked = asker.ask(v1::GetHistoryRequest { tournament, bot });
-        let found = asker.shared.get_history(asked).await?.into_inner().places;
+        let asked = v1::GetHistoryRequest { tournament, bot };
+        let found = asker.service.get_history(asker.caller(), asked).await?.places;
         Ok(Page::cut(found.into_iter().map(Placed::from), &asker.uri, offset, limit))
     }
 }
@@ -278,8 +276,8 @@ impl Question for GetMeetings {
     async fn answer(self, asker: &Asker) -> Result<Page<Meeting>, Problem> {
         let Self { tournament, bot, edition, offset, limit } = self;
         let board = Some(v1::Board { tournament, edition });
-        let asked = asker.ask(v1::GetMeetingsRequest { board, bot });
-        let found = asker.shared.get_meetings(asked).await?.into_inner().meetings;
+        let asked = v1::GetMeetingsRequest { board, bot };
+        let found = asker.service.get_meetings(asker.caller(), asked).await?.meetings;
         let meeting = |v1::Meeting { other, matches, won, drawn, lost }| Meeting {
             against: other,
             matches,

@@ -3,7 +3,6 @@
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
 use arbiter_proto::v1;
-use arbiter_proto::v1::tournament_service_server::TournamentService as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +12,7 @@ use super::problem::Problem;
 use super::question::{Asker, Question};
 use super::values::{hash, moment, said};
 use crate::access::Role;
-use crate::rpc::Which;
+use crate::service::Which;
 
 /// All tournaments, the newest first.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -174,8 +173,8 @@ impl Question for ListTournaments {
     type Answer = Page<Tournament>;
 
     async fn answer(self, asker: &Asker) -> Result<Page<Tournament>, Problem> {
-        let asked = asker.ask(v1::ListTournamentsRequest {});
-        let found = asker.shared.list_tournaments(asked).await?.into_inner().tournaments;
+        let asked = v1::ListTournamentsRequest {};
+        let found = asker.service.list_tournaments(asker.caller(), asked).await?.tournaments;
         let found = found.into_iter().map(Tournament::from);
         Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
     }
@@ -191,8 +190,8 @@ pub(super) struct GetTournament {
 
 impl Asker {
     async fn tournament(&self, tournament: String) -> Result<v1::Tournament, Problem> {
-        let asked = self.ask(v1::GetTournamentRequest { tournament });
-        Ok(self.shared.get_tournament(asked).await?.into_inner())
+        let asked = v1::GetTournamentRequest { tournament };
+        Ok(self.service.get_tournament(self.caller(), asked).await?)
     }
 }
 
@@ -361,15 +360,15 @@ impl Question for GetCertificate {
         let basis = asker.basis(&self.tournament, self.edition, Which::Newest).await?;
         let Some(basis) = basis else { return Ok(None) };
         // The value of a beacon is given after editions are complete.
-        let beacon = asker.shared.beacon_of(&self.tournament).await?;
+        let beacon = asker.service.beacon_of(&self.tournament).await?;
         let value = beacon.map(|beacon| beacon.value).unwrap_or_default();
         Ok(Some(format!("{basis} {value}")))
     }
 
     async fn answer(self, asker: &Asker) -> Result<Certificate, Problem> {
         let Self { tournament, edition, next, fresh } = self;
-        let asked = asker.ask(v1::CertifyEditionRequest { tournament, edition, next, fresh });
-        Ok(asker.shared.certify_edition(asked).await?.into_inner().into())
+        let asked = v1::CertifyEditionRequest { tournament, edition, next, fresh };
+        Ok(asker.service.certify_edition(asker.caller(), asked).await?.into())
     }
 }
 
@@ -416,8 +415,8 @@ impl Question for GetEstimate {
 
     async fn answer(self, asker: &Asker) -> Result<Estimate, Problem> {
         let Self { tournament, fresh } = self;
-        let asked = asker.ask(v1::EstimateEditionRequest { tournament, fresh });
-        let found = asker.shared.estimate_edition(asked).await?.into_inner();
+        let asked = v1::EstimateEditionRequest { tournament, fresh };
+        let found = asker.service.estimate_edition(asker.caller(), asked).await?;
         Ok(Estimate {
             bots: found.bots,
             matches: found.matches,
@@ -468,8 +467,8 @@ impl Question for GetCheck {
 
     async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
         let Self { tournament, edition } = self;
-        let asked = asker.ask(v1::CheckEditionRequest { tournament, edition, records: false });
-        let found = asker.shared.check_edition(asked).await?.into_inner();
+        let asked = v1::CheckEditionRequest { tournament, edition, records: false };
+        let found = asker.service.check_edition(asker.caller(), asked).await?;
         Ok(Check {
             edition: found.edition,
             matches: found.matches,

@@ -6,10 +6,8 @@ use std::time::Duration;
 use arbiter_proto::ids::{Entrant, MatchId};
 use arbiter_proto::trial::Replies;
 use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyBin};
-use tonic::Status;
 
-use super::status::{database, missing};
-use super::{Shared, Viewer, Which};
+use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::{played, records};
 use crate::reply_times::{Reading, ReplyTimes};
@@ -19,17 +17,17 @@ const MATCHES: i64 = 40;
 /// How old an answer about an edition may be that is still being played.
 const OLDEST: Duration = Duration::from_secs(30);
 
-impl Shared {
+impl Service {
     /// How long a bot takes to answer.
-    pub(super) async fn times(
+    pub(crate) async fn get_reply_times(
         &self,
+        caller: &Caller,
         request: GetReplyTimesRequest,
-        viewer: &Viewer,
-    ) -> Result<GetReplyTimesResponse, Status> {
+    ) -> Result<GetReplyTimesResponse> {
         let GetReplyTimesRequest { board, bot } = request;
-        let (edition, _) = self.edition_of(board, Which::Official, viewer).await?;
-        let board = self.boards.get(&edition).await.map_err(database)?;
-        let entrant = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
+        let (edition, _) = self.edition_of(board, Which::Official, caller).await?;
+        let board = self.boards.get(&edition).await?;
+        let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let runs = matches!(edition.state, EditionState::Planning | EditionState::Running);
         let key = (edition.id, entrant);
         // What was read before its end is not the whole.
@@ -38,20 +36,20 @@ impl Shared {
         let found = if let Some(found) = kept {
             found
         } else {
-            let _turn = self.turns.take(viewer).await?;
+            let _turn = self.turn(caller).await?;
             self.reply_times.put(key, self.read_times(&edition, entrant).await?)
         };
         Ok(message(&edition, &found))
     }
 
     /// Reads the records of the last matches of an entrant.
-    async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes, Status> {
+    async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
         let last = played::last_of(&self.pool, edition.id, entrant, MATCHES).await;
         let mut reading = Reading::default();
-        for (number, seats) in last.map_err(database)? {
+        for (number, seats) in last? {
             let id = MatchId { edition: edition.id, number };
             let seat = seats.0.iter().position(|sitting| *sitting == entrant);
-            let record = records::find(&self.pool, id).await.map_err(database)?;
+            let record = records::find(&self.pool, id).await?;
             let (Some(seat), Some(record)) = (seat, record) else { continue };
             let record = self.fetch(id, record).await?;
             let read = tokio::task::spawn_blocking(move || {
@@ -59,7 +57,7 @@ impl Shared {
                 (reading, read)
             });
             let (so_far, read) =
-                read.await.map_err(|_| Status::unavailable("the coordinator stops"))?;
+                read.await.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
             reading = so_far;
             if let Err(error) = read {
                 tracing::warn!(%id, %error, "a record cannot be read");

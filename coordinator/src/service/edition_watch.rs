@@ -9,10 +9,9 @@ use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{Edition, WatchEditionRequest};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status};
 
-use super::tournament::without_forecast;
-use super::{Answers, Shared, Viewer, Which};
+use super::tournaments::without_forecast;
+use super::{Answers, Caller, Result, Service, Which};
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments;
 
@@ -25,7 +24,7 @@ const NAMES: usize = 256;
 type Key = (EditionId, bool);
 
 /// How an edition stands and whether it is over; nothing, until it was looked at.
-type State = Option<Result<(Edition, bool), Status>>;
+type State = Option<Result<(Edition, bool)>>;
 
 /// An edition with its tournament.
 type Named = (tournaments::Tournament, editions::Edition);
@@ -35,7 +34,7 @@ type Names = HashMap<(String, Option<i32>), (Instant, Named)>;
 
 /// The editions that are watched.
 #[derive(Clone, Debug, Default)]
-pub struct EditionWatches {
+pub(super) struct EditionWatches {
     watched: Arc<Mutex<HashMap<Key, watch::Sender<State>>>>,
     names: Arc<Mutex<Names>>,
 }
@@ -46,32 +45,32 @@ impl EditionWatches {
     }
 
     /// Joins those who watch an edition, and begins to look at it for them if this is the first.
-    fn join(&self, shared: &Shared, named: Named, viewer: &Viewer) -> watch::Receiver<State> {
-        let key = (named.1.id, viewer.organises());
+    fn join(&self, service: &Service, named: Named, caller: &Caller) -> watch::Receiver<State> {
+        let key = (named.1.id, caller.organises());
         let mut watched = self.watched();
         if let Some(watchers) = watched.get(&key) {
             return watchers.subscribe();
         }
         let (watchers, joined) = watch::channel(None);
         watched.insert(key, watchers.clone());
-        let (watches, shared, viewer) = (self.clone(), shared.clone(), viewer.clone());
-        tokio::spawn(async move { watches.look(&shared, key, &named, &viewer, &watchers).await });
+        let (watches, service, caller) = (self.clone(), service.clone(), caller.clone());
+        tokio::spawn(async move { watches.look(&service, key, &named, &caller, &watchers).await });
         joined
     }
 
     /// Looks at an edition for those who watch it, until none do or it is over.
     async fn look(
         &self,
-        shared: &Shared,
+        service: &Service,
         key: Key,
         (tournament, edition): &Named,
-        viewer: &Viewer,
+        caller: &Caller,
         watchers: &watch::Sender<State>,
     ) {
-        let mut changes = shared.changes.watch();
+        let mut changes = service.changes.watch();
         loop {
-            shared.queue.metrics().edition_reads.inc();
-            let now = shared.state_of(tournament, edition, viewer).await;
+            service.queue.metrics().edition_reads.inc();
+            let now = service.state_of(tournament, edition, caller).await;
             let over = !matches!(&now, Ok((_, false)));
             if over {
                 // Whoever comes later looks again.
@@ -94,17 +93,17 @@ impl EditionWatches {
                 return;
             }
             let goes_on = changes.next_unless(watchers.closed()).await;
-            if !goes_on && self.is_left(shared, key, watchers) {
+            if !goes_on && self.is_left(service, key, watchers) {
                 return;
             }
         }
     }
 
     /// Whether none watch an edition any more, or none are to.
-    fn is_left(&self, shared: &Shared, key: Key, watchers: &watch::Sender<State>) -> bool {
+    fn is_left(&self, service: &Service, key: Key, watchers: &watch::Sender<State>) -> bool {
         // None join while this is looked at.
         let mut watched = self.watched();
-        let left = watchers.receiver_count() == 0 || *shared.changes.over.borrow();
+        let left = watchers.receiver_count() == 0 || service.changes.have_ended();
         if left {
             watched.remove(&key);
         }
@@ -113,10 +112,10 @@ impl EditionWatches {
 
     /// The edition that a name stood for a moment ago, if it is still seen to run: who was told
     /// that it is over asks for the one that took its place.
-    fn named(&self, name: &(String, Option<i32>), viewer: &Viewer) -> Option<Named> {
+    fn named(&self, name: &(String, Option<i32>), caller: &Caller) -> Option<Named> {
         let found = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let (since, named) = found?;
-        let key = (named.1.id, viewer.organises());
+        let key = (named.1.id, caller.organises());
         let watched = self.watched();
         let runs = matches!(&*watched.get(&key)?.borrow(), Some(Ok((_, false))));
         (runs && since.elapsed() < REMEMBERED).then_some(named)
@@ -137,16 +136,16 @@ impl EditionWatches {
     }
 }
 
-impl Shared {
+impl Service {
     /// How an edition goes: at once, and then whenever that changes, until it is over.
-    pub(super) async fn watch_one(
+    pub(crate) async fn watch_edition(
         &self,
-        request: Request<WatchEditionRequest>,
-    ) -> Result<Answers<Edition>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let WatchEditionRequest { tournament, edition } = request.into_inner();
+        caller: &Caller,
+        request: WatchEditionRequest,
+    ) -> Result<Answers<Edition>> {
+        let WatchEditionRequest { tournament, edition } = request;
         let name = (tournament, edition);
-        let named = if let Some(named) = self.edition_watches.named(&name, &viewer) {
+        let named = if let Some(named) = self.edition_watches.named(&name, caller) {
             named
         } else {
             let tournament = self.tournament(&name.0).await?;
@@ -155,7 +154,7 @@ impl Shared {
             self.edition_watches.remember(name, &named);
             named
         };
-        let states = self.edition_watches.join(self, named, &viewer);
+        let states = self.edition_watches.join(self, named, caller);
         let (sender, told) = mpsc::channel(1);
         tokio::spawn(pass_on(states, sender));
         Ok(Box::pin(ReceiverStream::new(told)))
@@ -163,10 +162,7 @@ impl Shared {
 }
 
 /// Passes on how an edition stands to one who watches it, until he leaves or it is over.
-async fn pass_on(
-    mut states: watch::Receiver<State>,
-    sender: mpsc::Sender<Result<Edition, Status>>,
-) {
+async fn pass_on(mut states: watch::Receiver<State>, sender: mpsc::Sender<Result<Edition>>) {
     let mut last = None;
     loop {
         let state = states.borrow_and_update().clone();

@@ -10,17 +10,14 @@ use std::pin::pin;
 
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::trace::Span;
-use arbiter_proto::v1::submit_version_request::Part;
-use arbiter_proto::v1::{Submission, SubmitVersionRequest, Version};
+use arbiter_proto::v1::{Submission, Version};
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::{Request, Status, Streaming};
 
-use super::entry::entry_of_version;
-use super::freeze::submissions;
-use super::status::{database, missing};
-use super::{Shared, Viewer, Who, micros};
+use super::entry_policy::entry_of_version;
+use super::visibility::submissions;
+use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::clock;
 use crate::db::listed::{self, Tried};
@@ -42,41 +39,24 @@ struct Received {
     digest: [u8; 32],
 }
 
-impl Shared {
-    /// Takes a submission.
-    pub(super) async fn submit(
-        &self,
-        request: Request<Streaming<SubmitVersionRequest>>,
-    ) -> Result<Version, Status> {
-        let who = self.admit(&request, Role::Player).await?;
-        let mut parts = request.into_inner();
-        let first = parts.message().await?.and_then(|message| message.part);
-        let Some(Part::Submission(submission)) = first else {
-            return Err(Status::invalid_argument("a submission opens with what it is of"));
-        };
-        let pieces = parts.map(|message| match message?.part {
-            Some(Part::Bundle(piece)) => Ok(piece),
-            _ => Err(Status::invalid_argument("after its opening a submission is its bundle")),
-        });
-        self.submit_pieces(&who, &submission, pieces).await
-    }
-
+impl Service {
     /// Takes a submission whose bundle comes in pieces, however they come. None of them is asked
     /// for before it is known that there may be a submission.
-    pub(crate) async fn submit_pieces(
+    pub(crate) async fn submit_version(
         &self,
-        who: &Who,
+        caller: &Caller,
         submission: &Submission,
-        pieces: impl Stream<Item = Result<Vec<u8>, Status>>,
-    ) -> Result<Version, Status> {
+        pieces: impl Stream<Item = Result<Vec<u8>>>,
+    ) -> Result<Version> {
+        let who = caller.require(Role::Player)?;
         if submission.house && !who.role.covers(Role::Organiser) {
-            return Err(Status::permission_denied("house bots are submitted by organisers"));
+            return Err(ServiceError::permission_denied("house bots are submitted by organisers"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
         entry_of_version(who, &tournament, submission.house, self.now())?;
         let tried = !submission.house && submissions(&tournament)?.preflight;
         if tried {
-            self.check_quota(&mut *self.pool.acquire().await.map_err(database)?, who).await?;
+            self.check_quota(&mut *self.pool.acquire().await?, who).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());
@@ -96,12 +76,12 @@ impl Shared {
     }
 
     /// Refuses one more version of an owner of whom too many wait.
-    async fn check_quota(&self, db: &mut PgConnection, who: &Who) -> Result<(), Status> {
-        let pending = trials::pending(db, who.id).await.map_err(database)?;
+    async fn check_quota(&self, db: &mut PgConnection, who: &Principal) -> Result<()> {
+        let pending = trials::pending(db, who.id).await?;
         if pending < MOST_PENDING {
             return Ok(());
         }
-        Err(Status::resource_exhausted(format!(
+        Err(ServiceError::resource_exhausted(format!(
             "{pending} of your versions wait for their trials, and no more than {MOST_PENDING} may"
         )))
     }
@@ -112,17 +92,18 @@ impl Shared {
     async fn may_still_enter(
         &self,
         db: &mut PgConnection,
-        who: &Who,
+        who: &Principal,
         tournament: TournamentId,
         submission: &Submission,
-    ) -> Result<Tournament, Status> {
-        tokens::submit_alone(&mut *db, who.id).await.map_err(database)?;
-        if !tokens::is_good(&mut *db, who.id).await.map_err(database)? {
-            return Err(super::revocation::ended());
+    ) -> Result<Tournament> {
+        tokens::submit_alone(&mut *db, who.id).await?;
+        if !tokens::is_good(&mut *db, who.id).await? {
+            return Err(ServiceError::token_ended());
         }
-        let found = tournaments::get(&mut *db, tournament).await.map_err(database)?;
-        let found = found.ok_or_else(|| missing("tournament", &submission.tournament))?;
-        let now = clock::read(db).await.map_err(database)?.at;
+        let found = tournaments::get(&mut *db, tournament).await?;
+        let found =
+            found.ok_or_else(|| ServiceError::missing("tournament", &submission.tournament))?;
+        let now = clock::read(db).await?.at;
         entry_of_version(who, &found, submission.house, now)?;
         Ok(found)
     }
@@ -131,15 +112,15 @@ impl Shared {
     /// that of the newest version is that version.
     async fn take(
         &self,
-        who: &Who,
+        who: &Principal,
         tournament: &Tournament,
         submission: &Submission,
         bundle: Received,
         tried: bool,
         span: &Span,
-    ) -> Result<Version, Status> {
+    ) -> Result<Version> {
         let Received { file, size, digest } = bundle;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let now = self.now();
         let tournament = &self.may_still_enter(&mut *db, who, tournament.id, submission).await?;
@@ -149,39 +130,39 @@ impl Shared {
         let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
         self.back(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
-        let newest = listed::versions(&mut *db, bot.id).await.map_err(database)?;
+        let newest = listed::versions(&mut *db, bot.id).await?;
         if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
             let number = same.version.number;
             if let Some(reason) = bot.stood_down(same.version.id) {
-                return Err(Status::failed_precondition(format!(
+                return Err(ServiceError::failed_precondition(format!(
                     "{} version {number} is stood down: {reason}; submit a better version, or ask \
                     an organiser to reinstate it",
                     bot.name
                 )));
             }
             self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
-            transaction.commit().await.map_err(database)?;
+            transaction.commit().await?;
             return Ok(message(&bot, same, Some(who)));
         }
         self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
         // Not before: what is refused is not kept.
-        versions::copy_bundle_in(&mut *db, &digest, size, file).await.map_err(database)?;
-        let id = versions::submit(&mut *db, bot.id, &digest, now).await.map_err(database)?;
+        versions::copy_bundle_in(&mut *db, &digest, size, file).await?;
+        let id = versions::submit(&mut *db, bot.id, &digest, now).await?;
         if tried {
-            trials::queue(&mut *db, id).await.map_err(database)?;
+            trials::queue(&mut *db, id).await?;
         } else {
-            tournaments::changed(&mut *db, tournament.id, now).await.map_err(database)?;
+            tournaments::changed(&mut *db, tournament.id, now).await?;
         }
         if let Some(parent) = span.context() {
-            traces::keep_version(&mut *db, id, &parent).await.map_err(database)?;
+            traces::keep_version(&mut *db, id, &parent).await?;
         }
-        let versions = listed::versions(&mut *db, bot.id).await.map_err(database)?;
+        let versions = listed::versions(&mut *db, bot.id).await?;
         let submitted = versions.iter().find(|found| found.version.id == id);
-        let submitted =
-            submitted.ok_or_else(|| Status::internal("a version that was submitted is gone"))?;
+        let submitted = submitted
+            .ok_or_else(|| ServiceError::internal("a version that was submitted is gone"))?;
         let number = submitted.version.number;
         self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
-        transaction.commit().await.map_err(database)?;
+        transaction.commit().await?;
         Ok(message(&bot, submitted, Some(who)))
     }
 
@@ -189,45 +170,32 @@ impl Shared {
     async fn entered(
         &self,
         db: &mut PgConnection,
-        who: &Who,
+        who: &Principal,
         tournament: TournamentId,
         submission: &Submission,
-    ) -> Result<bots::Bot, Status> {
+    ) -> Result<bots::Bot> {
         let name = &submission.bot;
-        let found = bots::find(&mut *db, tournament, name).await.map_err(database)?;
+        let found = bots::find(&mut *db, tournament, name).await?;
         let Some(bot) = found else {
             name.parse::<arbiter_games::BotName>()
-                .map_err(|error| Status::invalid_argument(error.to_string()))?;
+                .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
             let owner = (!submission.house).then_some(who.id);
             let now = self.now();
-            bots::create(&mut *db, tournament, owner, name, now).await.map_err(database)?;
-            let entered = bots::find(&mut *db, tournament, name).await.map_err(database)?;
-            return entered.ok_or_else(|| Status::internal("a bot that entered is not there"));
+            bots::create(&mut *db, tournament, owner, name, now).await?;
+            let entered = bots::find(&mut *db, tournament, name).await?;
+            return entered
+                .ok_or_else(|| ServiceError::internal("a bot that entered is not there"));
         };
         if submission.house != bot.owner.is_none() || !who.owns(&bot) {
             let error = format!("the name {name} is taken by somebody else's bot; choose another");
-            return Err(Status::permission_denied(error));
+            return Err(ServiceError::permission_denied(error));
         }
         Ok(bot)
-    }
-
-    /// The versions of a bot, the newest first, as far as the viewer may see them.
-    pub(crate) async fn versions_of(
-        &self,
-        tournament: &str,
-        bot: &str,
-        viewer: &Viewer,
-    ) -> Result<Vec<Version>, Status> {
-        let tournament = self.tournament(tournament).await?;
-        let found = bots::find(&self.pool, tournament.id, bot).await.map_err(database)?;
-        let bot = found.ok_or_else(|| missing("bot", bot))?;
-        let versions = listed::versions(&self.pool, bot.id).await.map_err(database)?;
-        Ok(versions.iter().map(|tried| message(&bot, tried, viewer.0.as_ref())).collect())
     }
 }
 
 /// A version as a message. Why it failed is for its owner, why it could not be tried for organisers.
-pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Who>) -> Version {
+pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -> Version {
     let Tried { version, state, verdict } = tried;
     let told = who.is_some_and(|who| match state {
         TrialState::Failed => who.owns(bot),
@@ -245,7 +213,7 @@ pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Who>) -> Vers
 }
 
 /// Receives a bundle into a file without a name.
-async fn receive(parts: impl Stream<Item = Result<Vec<u8>, Status>>) -> Result<Received, Status> {
+async fn receive(parts: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Result<Received> {
     let (pieces, written) = mpsc::channel(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write(written));
     let mut parts = pin!(parts);
@@ -258,7 +226,7 @@ async fn receive(parts: impl Stream<Item = Result<Vec<u8>, Status>>) -> Result<R
                 "the bundle is larger than {} MiB; leave out what the bot does not need",
                 LARGEST >> 20
             );
-            return Err(Status::resource_exhausted(error));
+            return Err(ServiceError::resource_exhausted(error));
         }
         if pieces.send(piece).await.is_err() {
             // The writer has failed, and says why.
@@ -267,12 +235,12 @@ async fn receive(parts: impl Stream<Item = Result<Vec<u8>, Status>>) -> Result<R
     }
     drop(pieces);
     if size == 0 {
-        return Err(Status::invalid_argument("the bundle is empty"));
+        return Err(ServiceError::invalid_argument("the bundle is empty"));
     }
     let written = writing.await.map_err(io::Error::other).flatten();
     let (file, digest) = written.map_err(|error| {
         tracing::error!(%error, "a bundle cannot be kept");
-        Status::unavailable("the coordinator has no room for the bundle; try again later")
+        ServiceError::unavailable("the coordinator has no room for the bundle; try again later")
     })?;
     Ok(Received { file, size: size as u64, digest })
 }

@@ -9,10 +9,8 @@ use arbiter_proto::v1::{self, CheckEditionResponse};
 use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::runtime::Handle;
-use tonic::Status;
 
-use super::Shared;
-use super::status::database;
+use super::{Result, Service, ServiceError};
 use crate::db::editions::Edition;
 use crate::db::matches::{self, Match};
 use crate::db::records;
@@ -29,16 +27,16 @@ const LONGEST_HEADER: u64 = 1 << 20;
 /// How many matches are read at a time.
 const PAGE: u32 = 1000;
 
-impl Shared {
+impl Service {
     /// What the matches of an edition follow from, once its tournament is over.
     pub(super) async fn source_of(
         &self,
         tournament: &Tournament,
         edition: &Edition,
-    ) -> Result<v1::EditionSource, Status> {
+    ) -> Result<v1::EditionSource> {
         if tournament.state == TournamentState::Open {
             let error = format!("the seed of {} is published when it is closed", tournament.name);
-            return Err(Status::failed_precondition(error));
+            return Err(ServiceError::failed_precondition(error));
         }
         let (_, source) = self.read_source(tournament, edition).await?;
         Ok(source.into())
@@ -48,13 +46,16 @@ impl Shared {
         &self,
         tournament: &Tournament,
         edition: &Edition,
-    ) -> Result<(TournamentFile, EditionSource), Status> {
+    ) -> Result<(TournamentFile, EditionSource)> {
         let file = TournamentFile::from_json(&tournament.settings).map_err(|error| {
-            Status::internal(format!("cannot read the settings of {}: {error}", tournament.name))
+            ServiceError::internal(format!(
+                "cannot read the settings of {}: {error}",
+                tournament.name
+            ))
         })?;
-        let mut db = self.pool.acquire().await.map_err(database)?;
+        let mut db = self.pool.acquire().await?;
         let source = EditionSource::of_edition(&mut db, tournament, &file, edition).await;
-        Ok((file, source.map_err(database)?))
+        Ok((file, source?))
     }
 
     /// Compares the plan of an edition of a tournament that is over, and its records if they are
@@ -65,7 +66,7 @@ impl Shared {
         edition: &Edition,
         with_records: bool,
         into: &mut CheckEditionResponse,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         if let Some(reason) = underivable(tournament, edition) {
             into.not_derived = reason;
             return Ok(());
@@ -82,8 +83,8 @@ impl Shared {
         let stored = Stored::new(self.pool.clone(), edition.id);
         let compare = move || stored.compare(&file, &source);
         let compared = tokio::task::spawn_blocking(compare).await;
-        let compared = compared.map_err(|_| Status::unavailable("the coordinator stops"))?;
-        let (derived, differences) = compared.map_err(database)?;
+        let compared = compared.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
+        let (derived, differences) = compared?;
         into.derived = derived;
         into.seed_differences.extend(differences);
         if with_records {
@@ -99,10 +100,10 @@ impl Shared {
         edition: EditionId,
         seed: Seed,
         into: &mut CheckEditionResponse,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let mut after = MatchNumber(-1);
         loop {
-            let page = records::page(&self.pool, edition, after).await.map_err(database)?;
+            let page = records::page(&self.pool, edition, after).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.number;
             for found in page {

@@ -3,13 +3,13 @@
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::v1::{self, Verdict};
 use tokio::time::Instant;
-use tonic::Status;
 
-use super::Shared;
+use super::reports::judged;
+use super::{Result, WorkerService};
 use crate::match_audit::shadow;
 use crate::tournament::report;
 
-impl Shared {
+impl WorkerService {
     /// Compares a second play with the first one.
     pub(super) async fn end_shadow(
         &self,
@@ -17,16 +17,17 @@ impl Shared {
         lease: Lease,
         message: v1::Report,
         came: Instant,
-    ) -> Result<Verdict, Status> {
-        let report = match report::read(worker, message, self.now()) {
+    ) -> Result<Verdict> {
+        let report = match report::read(worker, message, self.service.now()) {
             Ok(report) => report,
             Err(error) => {
                 let reason = format!("its report means nothing: {error}");
                 return self.malformed(worker, lease, reason, came).await;
             }
         };
-        let judged = shadow::judge(&self.pool, &self.handout, &report, self.now()).await;
-        let verdict = match judged {
+        let compared =
+            shadow::judge(&self.service.pool, &self.handout, &report, self.service.now()).await;
+        let verdict = match compared {
             Ok(verdict) => verdict,
             Err(error) => return Ok(self.postponed(worker, lease, &error)),
         };
@@ -35,8 +36,8 @@ impl Shared {
             return self.malformed(worker, lease, reason, came).await;
         }
         // Who is suspended by it is known a moment later at the latest.
-        drop(self.suspensions.refresh(&self.pool).await);
-        self.queue.metrics().judged(lease, verdict, came);
-        Ok(super::worker::judged(lease, verdict))
+        drop(self.suspensions().refresh(&self.service.pool).await);
+        self.metrics().judged(lease, verdict, came);
+        Ok(judged(lease, verdict))
     }
 }

@@ -8,10 +8,8 @@
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::MatchStatus;
 use time::OffsetDateTime;
-use tonic::Status;
 
-use super::status::{database, moment};
-use super::{Shared, Viewer};
+use super::{Caller, Result, Service, ServiceError, moment};
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::file::Submissions;
@@ -33,9 +31,9 @@ impl Sight {
     }
 
     /// Why something is not shown.
-    pub(super) fn refusal(&self) -> Status {
+    pub(super) fn refusal(&self) -> ServiceError {
         let since = self.frozen.map(moment).unwrap_or_default();
-        Status::permission_denied(format!(
+        ServiceError::permission_denied(format!(
             "the leaderboards of {} are frozen since {since}; what came later is shown to \
              organisers, and to all when it is closed",
             self.name
@@ -43,17 +41,17 @@ impl Sight {
     }
 
     /// Refuses what an edition came to, unless it is shown.
-    pub(super) fn ask(&self, edition: &Edition) -> Result<(), Status> {
+    pub(super) fn ask(&self, edition: &Edition) -> Result<()> {
         if self.shows(edition) { Ok(()) } else { Err(self.refusal()) }
     }
 }
 
-impl Shared {
+impl Service {
     /// What somebody may see of a tournament.
-    pub(super) fn sight(&self, tournament: &Tournament, viewer: &Viewer) -> Result<Sight, Status> {
+    pub(super) fn sight(&self, tournament: &Tournament, caller: &Caller) -> Result<Sight> {
         let submissions = submissions(tournament)?;
         let freeze = submissions.freeze.map(|freeze| freeze.0);
-        let holds = tournament.state == TournamentState::Open && !viewer.organises();
+        let holds = tournament.state == TournamentState::Open && !caller.organises();
         let frozen = freeze.filter(|at| holds && *at <= self.now());
         Ok(Sight { name: tournament.name.clone(), frozen })
     }
@@ -63,20 +61,19 @@ impl Shared {
         &self,
         tournament: &Tournament,
         sight: &Sight,
-    ) -> Result<Option<EditionId>, Status> {
-        let found = match sight.frozen {
-            None => editions::official(&self.pool, tournament.id).await,
-            Some(at) => editions::official_at(&self.pool, tournament.id, at).await,
-        };
-        found.map_err(database)
+    ) -> Result<Option<EditionId>> {
+        Ok(match sight.frozen {
+            None => editions::official(&self.pool, tournament.id).await?,
+            Some(at) => editions::official_at(&self.pool, tournament.id, at).await?,
+        })
     }
 }
 
 /// The rules of entry of a tournament.
-pub(super) fn submissions(tournament: &Tournament) -> Result<Submissions, Status> {
+pub(super) fn submissions(tournament: &Tournament) -> Result<Submissions> {
     Submissions::stored(&tournament.settings).map_err(|error| {
         tracing::error!(tournament = tournament.name, %error, "settings cannot be read");
-        Status::internal("the settings of the tournament cannot be read; the log says why")
+        ServiceError::internal("the settings of the tournament cannot be read; the log says why")
     })
 }
 

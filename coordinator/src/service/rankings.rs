@@ -2,18 +2,15 @@
 
 use arbiter_games::{GameName, UnknownGame};
 use arbiter_proto::ids::{EditionId, Entrant};
-use arbiter_proto::v1::ranking_service_server::RankingService;
 use arbiter_proto::v1::{
     self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
-    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, GetReplyTimesRequest,
-    GetReplyTimesResponse, Meeting, Place, Provisional,
+    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
+    Provisional,
 };
 use arbiter_ranking::{self as ranking, Meetings, Tally, Whose};
-use tokio_stream::StreamExt as _;
-use tonic::{Request, Response, Status};
+use std::sync::Arc;
 
-use super::status::{database, missing};
-use super::{Answers, Shared, Viewer, Which};
+use super::{Caller, Result, Service, ServiceError, Which};
 use crate::boards::Board;
 use crate::db::editions::{self, Edition};
 use crate::db::standings::Past;
@@ -26,38 +23,27 @@ const PLACES: (u32, u32) = (100, 1000);
 /// through for it.
 const MOST_MET: i64 = 5_000_000;
 
-#[tonic::async_trait]
-impl RankingService for Shared {
-    async fn get_ranking(
+impl Service {
+    pub(crate) async fn get_place(
         &self,
-        request: Request<GetRankingRequest>,
-    ) -> Result<Response<GetRankingResponse>, Status> {
-        let viewer = self.viewer(&request).await?;
-        self.page(request.get_ref(), &viewer).await.map(Response::new)
-    }
-
-    async fn get_place(
-        &self,
-        request: Request<GetPlaceRequest>,
-    ) -> Result<Response<GetPlaceResponse>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let GetPlaceRequest { board, bot } = request.into_inner();
-        let (edition, _) = self.edition_of(board, Which::Official, &viewer).await?;
-        let board = self.boards.get(&edition).await.map_err(database)?;
+        caller: &Caller,
+        request: GetPlaceRequest,
+    ) -> Result<GetPlaceResponse> {
+        let GetPlaceRequest { board, bot } = request;
+        let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let place = place_of(&board, &bot)?;
-        Ok(Response::new(GetPlaceResponse { edition: edition.number, place: Some(place) }))
+        Ok(GetPlaceResponse { edition: edition.number, place: Some(place) })
     }
 
-    async fn get_meetings(
+    pub(crate) async fn get_meetings(
         &self,
-        request: Request<GetMeetingsRequest>,
-    ) -> Result<Response<GetMeetingsResponse>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let GetMeetingsRequest { board, bot } = request.into_inner();
-        let (edition, _) = self.edition_of(board, Which::Official, &viewer).await?;
-        let board = self.boards.get(&edition).await.map_err(database)?;
-        let whose = board.roster.find(&bot).ok_or_else(|| missing("bot", &bot))?;
-        let meetings = self.meetings(&edition, Whose::One(whose), &viewer).await?;
+        caller: &Caller,
+        request: GetMeetingsRequest,
+    ) -> Result<GetMeetingsResponse> {
+        let GetMeetingsRequest { board, bot } = request;
+        let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
+        let whose = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let meetings = self.meetings(&edition, Whose::One(whose), caller).await?;
         let mut met: Vec<_> = board
             .roster
             .iter()
@@ -73,25 +59,24 @@ impl RankingService for Shared {
             })
             .collect();
         met.sort_by(|one, two| one.other.cmp(&two.other));
-        Ok(Response::new(GetMeetingsResponse { meetings: met }))
+        Ok(GetMeetingsResponse { meetings: met })
     }
 
-    async fn get_history(
+    pub(crate) async fn get_history(
         &self,
-        request: Request<GetHistoryRequest>,
-    ) -> Result<Response<GetHistoryResponse>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let GetHistoryRequest { tournament, bot } = request.into_inner();
+        caller: &Caller,
+        request: GetHistoryRequest,
+    ) -> Result<GetHistoryResponse> {
+        let GetHistoryRequest { tournament, bot } = request;
         let tournament = self.tournament(&tournament).await?;
-        let sight = self.sight(&tournament, &viewer)?;
-        let found = bots::find(&self.pool, tournament.id, &bot).await.map_err(database)?;
-        let found = found.ok_or_else(|| missing("bot", &bot))?;
-        let past = standings::of_bot(&self.pool, found.id, sight.frozen).await;
-        let past = past.map_err(database)?;
+        let sight = self.sight(&tournament, caller)?;
+        let found = bots::find(&self.pool, tournament.id, &bot).await?;
+        let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let past = standings::of_bot(&self.pool, found.id, sight.frozen).await?;
         let editions: Vec<_> = past.iter().map(|past| past.edition).collect();
         let game = game(&tournament)?;
-        let _turn = self.turns.take(&viewer).await?;
-        let ranks = self.boards.ranks(game, &editions).await.map_err(database)?;
+        let _turn = self.turn(caller).await?;
+        let ranks = self.boards.ranks(game, &editions).await?;
         let places =
             past.into_iter().filter_map(|Past { edition, number, entrant, version, tally }| {
                 let entrant = usize::try_from(entrant.0).ok()?;
@@ -99,66 +84,59 @@ impl RankingService for Shared {
                 let place = told(game, (rank, tied), bot.clone(), version, &tally);
                 Some(GetPlaceResponse { edition: number, place: Some(place) })
             });
-        Ok(Response::new(GetHistoryResponse { places: places.collect() }))
-    }
-
-    async fn get_reply_times(
-        &self,
-        request: Request<GetReplyTimesRequest>,
-    ) -> Result<Response<GetReplyTimesResponse>, Status> {
-        let viewer = self.viewer(&request).await?;
-        self.times(request.into_inner(), &viewer).await.map(Response::new)
-    }
-
-    type WatchRankingStream = Answers<GetRankingResponse>;
-
-    async fn watch_ranking(
-        &self,
-        request: Request<GetRankingRequest>,
-    ) -> Result<Response<Self::WatchRankingStream>, Status> {
-        let pages = self.watch_page(request).await?;
-        Ok(Response::new(Box::pin(pages.map(|told| Ok(told?.page.clone())))))
+        Ok(GetHistoryResponse { places: places.collect() })
     }
 }
 
-impl Shared {
+impl Service {
+    /// The leaderboard that is asked for, and its edition.
+    pub(crate) async fn leaderboard(
+        &self,
+        caller: &Caller,
+        board: v1::Board,
+    ) -> Result<(Edition, Arc<Board>)> {
+        let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
+        let board = self.boards.get(&edition).await?;
+        Ok((edition, board))
+    }
+
     /// What entrants of an edition made of their meetings.
     pub(crate) async fn meetings(
         &self,
         edition: &Edition,
         whose: Whose,
-        viewer: &Viewer,
-    ) -> Result<Meetings, Status> {
+        caller: &Caller,
+    ) -> Result<Meetings> {
         if edition.matches > MOST_MET {
-            return Err(Status::failed_precondition(format!(
+            return Err(ServiceError::failed_precondition(format!(
                 "edition {} has {} matches: who met whom is counted in editions of at most \
                  {MOST_MET}; export the edition and count there",
                 edition.number, edition.matches
             )));
         }
-        let _turn = self.turns.take(viewer).await?;
-        self.queue.meetings(edition.id, whose).await.map_err(database)
+        let _turn = self.turn(caller).await?;
+        Ok(self.queue.meetings(edition.id, whose).await?)
     }
 
     /// A page of a leaderboard.
-    pub(super) async fn page(
+    pub(crate) async fn get_ranking(
         &self,
-        asked: &GetRankingRequest,
-        viewer: &Viewer,
-    ) -> Result<GetRankingResponse, Status> {
-        let board = asked.board.clone();
-        let (edition, official) = self.edition_of(board, Which::Official, viewer).await?;
-        let board = self.boards.get(&edition).await.map_err(database)?;
-        let text = asked.name.to_lowercase();
+        caller: &Caller,
+        request: GetRankingRequest,
+    ) -> Result<GetRankingResponse> {
+        let board = request.board.clone();
+        let (edition, official) = self.edition_of(board, Which::Official, caller).await?;
+        let board = self.boards.get(&edition).await?;
+        let text = request.name.to_lowercase();
         let named = |entrant: Entrant| {
             let named = board.roster.get(entrant);
             text.is_empty() || named.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
         };
         let shown: Vec<_> =
             board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
-        let limit = if asked.limit == 0 { PLACES.0 } else { asked.limit.min(PLACES.1) };
-        let page = shown.iter().skip(asked.offset as usize).take(limit as usize);
-        let playing = editions::playing(&self.pool, edition.tournament).await.map_err(database)?;
+        let limit = if request.limit == 0 { PLACES.0 } else { request.limit.min(PLACES.1) };
+        let page = shown.iter().skip(request.offset as usize).take(limit as usize);
+        let playing = editions::playing(&self.pool, edition.tournament).await?;
         let provisional = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
             edition: edition.number,
@@ -176,18 +154,18 @@ impl Shared {
         })
     }
 
-    /// The edition of a leaderboard that is asked for, and the official one, if the viewer may see
+    /// The edition of a leaderboard that is asked for, and the official one, if the caller may see
     /// it. Where there is no official leaderboard yet, the one that is asked for by default is that
     /// of the newest edition.
     pub(crate) async fn edition_of(
         &self,
         board: Option<v1::Board>,
         default: Which,
-        viewer: &Viewer,
-    ) -> Result<(Edition, Option<EditionId>), Status> {
+        caller: &Caller,
+    ) -> Result<(Edition, Option<EditionId>)> {
         let v1::Board { tournament, edition } = board.unwrap_or_default();
         let tournament = self.tournament(&tournament).await?;
-        let sight = self.sight(&tournament, viewer)?;
+        let sight = self.sight(&tournament, caller)?;
         let official = self.official(&tournament, &sight).await?;
         let found = self.which(&tournament, edition, default, official).await?;
         sight.ask(&found)?;
@@ -201,16 +179,17 @@ impl Shared {
         number: Option<i32>,
         default: Which,
         official: Option<EditionId>,
-    ) -> Result<Edition, Status> {
+    ) -> Result<Edition> {
         match (number, official) {
             (Some(number), _) => {
                 let found = editions::find(&self.pool, tournament.id, number).await;
-                let none = || missing("edition", format!("{number} of {}", tournament.name));
-                found.map_err(database)?.ok_or_else(none)
+                let none =
+                    || ServiceError::missing("edition", format!("{number} of {}", tournament.name));
+                found?.ok_or_else(none)
             }
             (None, Some(official)) if default == Which::Official => {
-                let found = editions::get(&self.pool, official).await.map_err(database)?;
-                found.ok_or_else(|| Status::internal("an official edition that is not there"))
+                let found = editions::get(&self.pool, official).await?;
+                found.ok_or_else(|| ServiceError::internal("an official edition that is not there"))
             }
             _ => self.newest(tournament).await,
         }
@@ -218,16 +197,15 @@ impl Shared {
 }
 
 /// The game of a tournament.
-fn game(tournament: &Tournament) -> Result<GameName, Status> {
-    let game: Result<GameName, UnknownGame> = tournament.game.parse();
-    game.map_err(|error| Status::internal(error.to_string()))
+fn game(tournament: &Tournament) -> Result<GameName> {
+    tournament.game.parse().map_err(|error: UnknownGame| ServiceError::internal(error.to_string()))
 }
 
 /// The place of a bot by name.
-fn place_of(board: &Board, bot: &str) -> Result<Place, Status> {
+fn place_of(board: &Board, bot: &str) -> Result<Place> {
     let entrant = board.roster.find(bot);
     let found = entrant.and_then(|entrant| board.place(entrant));
-    found.map(|found| place(board, found)).ok_or_else(|| missing("bot", bot))
+    found.map(|found| place(board, found)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tonic::Status;
 
-use super::Viewer;
+use super::{Caller, Result, Service, ServiceError};
 
 /// So many of these requests are answered at the same time.
 const TURNS: usize = 3;
@@ -17,7 +16,7 @@ const WAIT: Duration = Duration::from_secs(10);
 
 /// The turns that are free.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub(super) struct Turns {
     free: Arc<Semaphore>,
     /// How long somebody waits for one.
     wait: Duration,
@@ -31,41 +30,44 @@ impl Default for Turns {
 
 impl Turns {
     /// Waits for a turn, which is over when what is returned is dropped.
-    pub(crate) async fn take(
-        &self,
-        viewer: &Viewer,
-    ) -> Result<Option<OwnedSemaphorePermit>, Status> {
-        if viewer.organises() {
+    async fn take(&self, caller: &Caller) -> Result<Option<OwnedSemaphorePermit>> {
+        if caller.organises() {
             return Ok(None);
         }
         match timeout(self.wait, Arc::clone(&self.free).acquire_owned()).await {
             Ok(turn) => Ok(turn.ok()),
-            Err(_) => Err(Status::resource_exhausted(
+            Err(_) => Err(ServiceError::resource_exhausted(
                 "too many ask for what takes long to answer at this moment",
             )),
         }
     }
 }
 
+impl Service {
+    /// Waits for a turn to do what takes long, which is over when what is returned is dropped.
+    pub(crate) async fn turn(&self, caller: &Caller) -> Result<Option<OwnedSemaphorePermit>> {
+        self.turns.take(caller).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use arbiter_proto::ids::TokenId;
-    use tonic::Code;
 
     use super::*;
     use crate::access::Role;
-    use crate::rpc::Who;
+    use crate::service::{ErrorKind, Principal};
 
     #[tokio::test]
     async fn the_public_takes_turns_and_organisers_do_not() {
         let turns = Turns { wait: Duration::ZERO, ..Turns::default() };
-        let public = Viewer::default();
+        let public = Caller::default();
         let mut taken = Vec::new();
         for _ in 0..TURNS {
             taken.push(turns.take(&public).await.unwrap().unwrap());
         }
-        assert_eq!(turns.take(&public).await.unwrap_err().code(), Code::ResourceExhausted);
-        let organiser = Viewer(Some(Who { id: TokenId(1), role: Role::Organiser }));
+        assert_eq!(turns.take(&public).await.unwrap_err().kind(), ErrorKind::ResourceExhausted);
+        let organiser = Caller::Known(Principal { id: TokenId(1), role: Role::Organiser });
         assert!(turns.take(&organiser).await.unwrap().is_none());
         taken.pop();
         assert!(turns.take(&public).await.unwrap().is_some());

@@ -23,12 +23,12 @@ const REMEMBERED: usize = 10_000;
 
 /// What workers have used of their allowances: until when, for each.
 #[derive(Clone, Debug, Default)]
-pub struct Returns(Arc<Mutex<HashMap<WorkerId, Instant>>>);
+pub(crate) struct Returns(Arc<Mutex<HashMap<WorkerId, Instant>>>);
 
 impl Returns {
     /// Takes note that a worker with so many slots gave back so many leases; how long it gets
     /// nothing to do, if it has none left.
-    pub(super) fn charge(
+    pub(crate) fn charge(
         &self,
         worker: WorkerId,
         slots: u32,
@@ -47,7 +47,7 @@ impl Returns {
     }
 
     /// How long a worker gets nothing to do.
-    pub(super) fn wait(&self, worker: WorkerId, now: Instant) -> Duration {
+    pub(crate) fn wait(&self, worker: WorkerId, now: Instant) -> Duration {
         let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         used.get(&worker).map_or(Duration::ZERO, |until| wait(*until, now))
     }

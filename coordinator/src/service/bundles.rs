@@ -21,7 +21,7 @@ type Key = (Digest, usize);
 
 /// Pieces that were read lately, or are being read.
 #[derive(Clone, Debug)]
-pub struct BundlePieces(Kept<Key, OnceCell<Vec<u8>>>);
+pub(super) struct BundlePieces(Kept<Key, OnceCell<Vec<u8>>>);
 
 impl Default for BundlePieces {
     fn default() -> Self {

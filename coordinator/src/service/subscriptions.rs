@@ -3,15 +3,16 @@
 //! counting its lots.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_proto::v1::{GetRankingRequest, GetRankingResponse, GetTournamentRequest, Tournament};
 use tokio::sync::{mpsc, watch};
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status};
 
-use super::{Shared, Viewer};
+use super::{Answers, Caller, Result, Service, ServiceError};
 
 /// How old what is shown of a tournament is when it is renewed, while an edition runs.
 const LATELY: Duration = Duration::from_millis(500);
@@ -25,22 +26,19 @@ const REMEMBERED: usize = 64;
 pub(crate) struct Told {
     /// How it stands.
     pub(crate) page: GetRankingResponse,
-    shown: OnceLock<String>,
+    /// No other page of this process has this number.
+    pub(crate) id: u64,
 }
 
 impl Told {
     fn new(page: GetRankingResponse) -> Arc<Self> {
-        Arc::new(Self { page, shown: OnceLock::new() })
-    }
-
-    /// What browsers are shown of it: drawn for the first of them, and the same for all.
-    pub(crate) fn shown(&self, draw: impl FnOnce(&GetRankingResponse) -> String) -> &str {
-        self.shown.get_or_init(|| draw(&self.page))
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self { page, id: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 }
 
 /// How a page stands; nothing, until it has changed for the first time.
-type State = Option<Result<Arc<Told>, Status>>;
+type State = Option<Result<Arc<Told>>>;
 
 /// What is watched: a page, by those who may see everything or by all others.
 type Page = (GetRankingRequest, bool);
@@ -59,49 +57,58 @@ struct Seen {
 
 /// The pages that are watched, and the tournaments that were looked at lately.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub(super) struct Watched {
     pages: Arc<Mutex<HashMap<Page, watch::Sender<State>>>>,
     tournaments: Arc<Mutex<HashMap<Sight, Seen>>>,
 }
 
-impl Shared {
+impl Service {
     /// A tournament as it was a moment ago, if an edition of it runs; otherwise as it is.
     pub(crate) async fn glance(
         &self,
-        request: Request<GetTournamentRequest>,
-    ) -> Result<Tournament, Status> {
-        let viewer = self.viewer(&request).await?;
-        let sight = (request.into_inner().tournament, viewer.organises());
+        caller: &Caller,
+        request: GetTournamentRequest,
+    ) -> Result<Tournament> {
+        let sight = (request.tournament, caller.organises());
         let Some((found, old)) = self.watched.seen(&sight) else {
-            return self.look(sight, &viewer).await;
+            return self.look(sight, caller).await;
         };
         if old {
-            let shared = self.clone();
+            let (service, caller) = (self.clone(), caller.clone());
             // Where it fails, the next who has to wait is told so.
-            tokio::spawn(async move { drop(shared.look(sight, &viewer).await) });
+            tokio::spawn(async move { drop(service.look(sight, &caller).await) });
         }
         Ok(found)
     }
 
     /// A page of a leaderboard as it stands, and again whenever it changes.
+    pub(crate) async fn watch_ranking(
+        &self,
+        caller: &Caller,
+        request: GetRankingRequest,
+    ) -> Result<Answers<GetRankingResponse>> {
+        let pages = self.watch_page(caller, request).await?;
+        Ok(Box::pin(pages.map(|told| Ok(told?.page.clone()))))
+    }
+
+    /// The same, where all who watch the same page share one [`Told`], and again whenever it changes.
     pub(crate) async fn watch_page(
         &self,
-        request: Request<GetRankingRequest>,
-    ) -> Result<ReceiverStream<Result<Arc<Told>, Status>>, Status> {
-        let viewer = self.viewer(&request).await?;
-        let asked = request.into_inner();
-        let states = self.watched.join(self, &asked, &viewer);
-        let page = self.page(&asked, &viewer).await?;
-        let first = self.watched.begin(&(asked, viewer.organises()), page);
+        caller: &Caller,
+        request: GetRankingRequest,
+    ) -> Result<ReceiverStream<Result<Arc<Told>, ServiceError>>> {
+        let states = self.watched.join(self, &request, caller);
+        let page = self.get_ranking(caller, request.clone()).await?;
+        let first = self.watched.begin(&(request, caller.organises()), page);
         let (sender, pages) = mpsc::channel(1);
         tokio::spawn(pass_on(first, states, sender));
         Ok(ReceiverStream::new(pages))
     }
 
-    async fn look(&self, sight: Sight, viewer: &Viewer) -> Result<Tournament, Status> {
+    async fn look(&self, sight: Sight, caller: &Caller) -> Result<Tournament> {
         let at = Instant::now();
         let found = self.tournament(&sight.0).await?;
-        let found = self.described(found, viewer).await?;
+        let found = self.described(found, caller).await?;
         self.watched.remember(sight, at, &found);
         Ok(found)
     }
@@ -144,19 +151,19 @@ impl Watched {
     /// Joins those who watch a page. A state that is followed by another at once may be left out.
     fn join(
         &self,
-        shared: &Shared,
+        service: &Service,
         asked: &GetRankingRequest,
-        viewer: &Viewer,
+        caller: &Caller,
     ) -> watch::Receiver<State> {
-        let page = (asked.clone(), viewer.organises());
+        let page = (asked.clone(), caller.organises());
         let mut pages = self.pages();
         if let Some(watchers) = pages.get(&page) {
             return watchers.subscribe();
         }
         let (watchers, joined) = watch::channel(None);
         pages.insert(page.clone(), watchers.clone());
-        let (watched, shared, viewer) = (self.clone(), shared.clone(), viewer.clone());
-        tokio::spawn(async move { watched.tell(&shared, page, &viewer, &watchers).await });
+        let (watched, service, caller) = (self.clone(), service.clone(), caller.clone());
+        tokio::spawn(async move { watched.tell(&service, page, &caller, &watchers).await });
         joined
     }
 
@@ -184,18 +191,18 @@ impl Watched {
     /// Tells those who watch a page how it stands, until nobody does.
     async fn tell(
         &self,
-        shared: &Shared,
+        service: &Service,
         page: Page,
-        viewer: &Viewer,
+        caller: &Caller,
         watchers: &watch::Sender<State>,
     ) {
-        let mut changes = shared.changes.watch();
+        let mut changes = service.changes.watch();
         loop {
             let goes_on = changes.next_unless(watchers.closed()).await;
-            if !goes_on && self.is_left(shared, &page, watchers) {
+            if !goes_on && self.is_left(service, &page, watchers) {
                 return;
             }
-            let now = shared.page(&page.0, viewer).await;
+            let now = service.get_ranking(caller, page.0.clone()).await;
             let failed = now.is_err();
             watchers.send_if_modified(|last| {
                 let same = matches!((&*last, &now), (Some(Ok(last)), Ok(now)) if last.page == *now);
@@ -212,10 +219,10 @@ impl Watched {
     }
 
     /// Whether nobody watches a page any more, or nobody is to; then whoever comes next begins anew.
-    fn is_left(&self, shared: &Shared, page: &Page, watchers: &watch::Sender<State>) -> bool {
+    fn is_left(&self, service: &Service, page: &Page, watchers: &watch::Sender<State>) -> bool {
         // Nobody joins while this is looked at.
         let mut pages = self.pages();
-        let left = watchers.receiver_count() == 0 || *shared.changes.over.borrow();
+        let left = watchers.receiver_count() == 0 || service.changes.have_ended();
         if left {
             pages.remove(page);
         }
@@ -227,7 +234,7 @@ impl Watched {
 async fn pass_on(
     mut last: Arc<Told>,
     mut states: watch::Receiver<State>,
-    sender: mpsc::Sender<Result<Arc<Told>, Status>>,
+    sender: mpsc::Sender<Result<Arc<Told>>>,
 ) {
     let mut sent = sender.send(Ok(Arc::clone(&last))).await;
     while sent.is_ok() {

@@ -4,34 +4,33 @@ use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status};
 
-use super::status::{database, missing};
-use super::submission::message;
-use super::{Answers, Shared, Who, change};
+use super::submissions::message;
+use super::{Answers, Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::listed::{self, Tried};
 use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
-impl Shared {
+impl Service {
     /// How the trial of a version goes: at once, and then whenever that changes, until it is over.
     pub(crate) async fn watch_trial(
         &self,
-        request: Request<GetTrialRequest>,
-    ) -> Result<Answers<TrialStatus>, Status> {
-        let who = self.admit(&request, Role::Player).await?;
-        let GetTrialRequest { tournament, bot, number } = request.into_inner();
+        caller: &Caller,
+        request: GetTrialRequest,
+    ) -> Result<Answers<TrialStatus>> {
+        let who = caller.require(Role::Player)?.clone();
+        let GetTrialRequest { tournament, bot, number } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
         let mut last = self.trial(&who, &bot, number).await?;
         let (sender, states) = mpsc::channel(1);
         let mut changes = self.changes.watch();
-        let shared = self.clone();
+        let service = self.clone();
         tokio::spawn(async move {
             let mut sent = sender.send(Ok(last.clone())).await;
             while sent.is_ok() && !is_over(&last) && changes.next_unless(sender.closed()).await {
-                match shared.trial(&who, &bot, number).await {
+                match service.trial(&who, &bot, number).await {
                     Ok(now) if now == last => {}
                     Ok(now) => {
                         last = now.clone();
@@ -47,53 +46,62 @@ impl Shared {
         Ok(Box::pin(ReceiverStream::new(states)))
     }
 
-    /// Tries a version again that could not be tried.
-    pub(super) async fn retry(
+    /// How the trial of a version goes, or went.
+    pub(crate) async fn get_trial(
         &self,
-        who: &Who,
+        caller: &Caller,
+        request: GetTrialRequest,
+    ) -> Result<TrialStatus> {
+        let who = caller.require(Role::Player)?;
+        let GetTrialRequest { tournament, bot, number } = request;
+        let tournament = self.tournament(&tournament).await?;
+        let bot = self.own(who, tournament.id, &bot).await?;
+        self.trial(who, &bot, number).await
+    }
+
+    /// Tries a version again that could not be tried.
+    pub(crate) async fn retry_trial(
+        &self,
+        caller: &Caller,
         request: RetryTrialRequest,
-    ) -> Result<TrialStatus, Status> {
+    ) -> Result<TrialStatus> {
+        let who = caller.require(Role::Organiser)?;
         let RetryTrialRequest { tournament, bot, number } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(who, tournament.id, &bot).await?;
         let version = self.version(&bot, number).await?.version;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
-        if !trials::retry(&mut *transaction, version.id).await.map_err(database)? {
+        let mut transaction = self.pool.begin().await?;
+        if !trials::retry(&mut *transaction, version.id).await? {
             let (name, number) = (&bot.name, version.number);
             let error = format!("{name} version {number} is not one that could not be tried");
-            return Err(Status::failed_precondition(error));
+            return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
         self.note_in(&mut *transaction, who, "retry trial", &subject, Some(&detail)).await?;
-        transaction.commit().await.map_err(database)?;
+        transaction.commit().await?;
         self.dispatcher.news();
         self.trial(who, &bot, version.number).await
     }
 
     /// A version of a bot: the newest, if the number is 0.
-    async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried, Status> {
-        let versions = listed::versions(&self.pool, bot.id).await.map_err(database)?;
+    async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried> {
+        let versions = listed::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
         let found = versions.find(|tried| number == 0 || tried.version.number == number);
-        found.ok_or_else(|| missing("version", format!("{} {number}", bot.name)))
+        found.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))
     }
 
     /// How the trial of a version goes, or went, for its owner or an organiser.
-    pub(super) async fn trial(
-        &self,
-        who: &Who,
-        bot: &bots::Bot,
-        number: i32,
-    ) -> Result<TrialStatus, Status> {
+    async fn trial(&self, who: &Principal, bot: &bots::Bot, number: i32) -> Result<TrialStatus> {
         let tried = self.version(bot, number).await?;
         let id = tried.version.id;
         let told = Some(message(bot, &tried, Some(who)));
-        let Some(trial) = trials::get(&self.pool, id).await.map_err(database)? else {
+        let Some(trial) = trials::get(&self.pool, id).await? else {
             return Ok(TrialStatus { version: told, ..TrialStatus::default() });
         };
         let ahead = match trial.state {
-            TrialState::Waiting => trials::ahead(&self.pool, id).await.map_err(database)?,
+            TrialState::Waiting => trials::ahead(&self.pool, id).await?,
             _ => 0,
         };
         Ok(TrialStatus {

@@ -9,24 +9,24 @@ use arbiter_proto::ids::{Lease, WorkerId};
 
 /// A stream of a worker: a worker that comes back opens another one, and the end of the older one
 /// may be noticed after that.
-pub(super) type Stream = (WorkerId, i32);
+pub(crate) type WorkerStream = (WorkerId, i32);
 
 /// Over which stream which leases are held.
 #[derive(Clone, Debug, Default)]
-pub struct Playing(Arc<Mutex<HashMap<Stream, HashSet<Lease>>>>);
+pub struct Playing(Arc<Mutex<HashMap<WorkerStream, HashSet<Lease>>>>);
 
 impl Playing {
-    fn leases(&self) -> MutexGuard<'_, HashMap<Stream, HashSet<Lease>>> {
+    fn leases(&self) -> MutexGuard<'_, HashMap<WorkerStream, HashSet<Lease>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A worker has these leases.
-    pub(super) fn begin(&self, stream: Stream, leases: &[Lease]) {
+    pub(crate) fn begin(&self, stream: WorkerStream, leases: &[Lease]) {
         self.leases().entry(stream).or_default().extend(leases);
     }
 
     /// A worker has none of these leases any more.
-    pub(super) fn end(&self, stream: Stream, leases: &[Lease]) {
+    pub(crate) fn end(&self, stream: WorkerStream, leases: &[Lease]) {
         if let Some(held) = self.leases().get_mut(&stream) {
             for lease in leases {
                 held.remove(lease);
@@ -35,12 +35,12 @@ impl Playing {
     }
 
     /// The leases that are held over a stream.
-    pub(super) fn of(&self, stream: Stream) -> Vec<Lease> {
+    pub(crate) fn of(&self, stream: WorkerStream) -> Vec<Lease> {
         self.leases().get(&stream).into_iter().flatten().copied().collect()
     }
 
     /// A worker has left: it will renew what it plays where it comes back.
-    pub(super) fn leave(&self, stream: Stream) {
+    pub(crate) fn leave(&self, stream: WorkerStream) {
         self.leases().remove(&stream);
     }
 

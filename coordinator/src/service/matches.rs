@@ -1,18 +1,20 @@
 //! Single matches: where they stand, what they came to, and their records.
 
+use crate::access::Role;
 use std::sync::Arc;
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::{EditionId, Entrant, LotId, MatchId, MatchNumber};
-use arbiter_proto::v1::{self, ListMatchesRequest, MatchSeat, MatchStatus, RecordPiece};
+use arbiter_proto::v1::{
+    self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
+    RecordPiece,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
 
-use super::bot::why_message;
-use super::freeze::veil;
-use super::status::{database, missing};
-use super::{Answers, Shared, Viewer, Which, Who};
+use super::bots::why_message;
+use super::visibility::veil;
+use super::{Answers, Caller, Result, Service, ServiceError, Which};
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
 use crate::db::played::{self, PlayedMatch};
@@ -26,23 +28,23 @@ use crate::tournament::handout::deal_seed;
 /// Bytes in a piece of a record.
 const PIECE: usize = 256 << 10;
 
-impl Shared {
+impl Service {
     /// Where a match stands.
-    pub(super) async fn status_of(
+    pub(crate) async fn get_match(
         &self,
-        id: MatchId,
-        viewer: &Viewer,
-    ) -> Result<MatchStatus, Status> {
-        let edition = editions::get(&self.pool, id.edition).await.map_err(database)?;
-        let edition = edition.ok_or_else(|| missing("match", id))?;
-        let tournament =
-            tournaments::get(&self.pool, edition.tournament).await.map_err(database)?;
-        let tournament = tournament.ok_or_else(|| missing("match", id))?;
-        let planned = matches::range(&self.pool, id.edition, id.number, 1).await;
-        let planned = planned.map_err(database)?.into_iter().next();
-        let planned = planned.ok_or_else(|| missing("match", id))?;
-        let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
-        let played = played::find(&self.pool, id).await.map_err(database)?;
+        caller: &Caller,
+        request: GetMatchRequest,
+    ) -> Result<MatchStatus> {
+        let id: MatchId = request.r#match.parse()?;
+        let edition = editions::get(&self.pool, id.edition).await?;
+        let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
+        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
+        let tournament = tournament.ok_or_else(|| ServiceError::missing("match", id))?;
+        let planned = matches::range(&self.pool, id.edition, id.number, 1).await?;
+        let planned = planned.into_iter().next();
+        let planned = planned.ok_or_else(|| ServiceError::missing("match", id))?;
+        let roster = Roster::of(&self.pool, id.edition).await?;
+        let played = played::find(&self.pool, id).await?;
         // Whoever played it played it there.
         let source = played.as_ref().and_then(PlayedMatch::source);
         let mut status = match played {
@@ -54,19 +56,19 @@ impl Shared {
                 ..MatchStatus::default()
             },
         };
-        self.explain(id, &planned.seats, &roster, viewer, &mut status).await?;
-        if !self.sight(&tournament, viewer)?.shows(&edition) {
+        self.explain(id, &planned.seats, &roster, caller, &mut status).await?;
+        if !self.sight(&tournament, caller)?.shows(&edition) {
             veil(&mut status);
         }
         let seed = published_seed(&tournament, edition.number);
         show_seed(seed, planned.deal, &mut status);
         status.tournament = tournament.name;
-        if let Some(standing) = played::lot(&self.pool, id).await.map_err(database)? {
+        if let Some(standing) = played::lot(&self.pool, id).await? {
             let lot = LotId { edition: id.edition, number: standing.lot };
-            let failed = faults::of_lot(&self.pool, lot).await.map_err(database)?;
+            let failed = faults::of_lot(&self.pool, lot).await?;
             standing.state.word().clone_into(&mut status.state);
             status.faulty = u32::try_from(failed.len()).unwrap_or(u32::MAX);
-            if viewer.organises() {
+            if caller.organises() {
                 status.worker = match source {
                     Some(source) => self.worker_of(source).await?,
                     None => standing.worker.unwrap_or_default(),
@@ -78,8 +80,8 @@ impl Shared {
     }
 
     /// The name of the worker that played a match.
-    async fn worker_of(&self, id: MatchId) -> Result<String, Status> {
-        let standing = played::lot(&self.pool, id).await.map_err(database)?;
+    async fn worker_of(&self, id: MatchId) -> Result<String> {
+        let standing = played::lot(&self.pool, id).await?;
         Ok(standing.and_then(|standing| standing.worker).unwrap_or_default())
     }
 
@@ -89,16 +91,16 @@ impl Shared {
         id: MatchId,
         seats: &Seats,
         roster: &Roster,
-        viewer: &Viewer,
+        caller: &Caller,
         status: &mut MatchStatus,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let evidence = evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
-        for why in evidence.map_err(database)? {
+        for why in evidence? {
             let index = usize::try_from(why.seat - 1).unwrap_or_default();
             let entrant = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
             let seat = status.seats.get_mut(index);
             if let (Some(named), Some(seat)) = (entrant, seat)
-                && viewer.minds(named.owner)
+                && caller.minds(named.owner)
             {
                 seat.evidence = Some(why_message(&why));
             }
@@ -107,24 +109,25 @@ impl Shared {
     }
 
     /// The played matches of an edition, as they are asked for.
-    pub(super) async fn matches(
+    pub(crate) async fn list_matches(
         &self,
-        asked: ListMatchesRequest,
-        viewer: Viewer,
-    ) -> Result<Answers<MatchStatus>, Status> {
-        let ListMatchesRequest { tournament, edition, bot, after, limit } = asked;
+        caller: &Caller,
+        request: ListMatchesRequest,
+    ) -> Result<Answers<MatchStatus>> {
+        let ListMatchesRequest { tournament, edition, bot, after, limit } = request;
         let board = v1::Board { tournament: tournament.clone(), edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Official, &viewer).await?;
+        let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
-        let roster = Arc::new(Roster::of(&self.pool, edition.id).await.map_err(database)?);
+        let roster = Arc::new(Roster::of(&self.pool, edition.id).await?);
         let only = match bot.as_str() {
             "" => None,
-            name => Some(roster.find(name).ok_or_else(|| missing("bot", name))?),
+            name => Some(roster.find(name).ok_or_else(|| ServiceError::missing("bot", name))?),
         };
         let limit = if limit == 0 { usize::MAX } else { limit as usize };
         let (sender, answers) = mpsc::channel(64);
-        let (shared, edition) = (self.clone(), edition.id);
-        let listing = Listing { shared, viewer, edition, roster, only, tournament, seed };
+        let (service, edition) = (self.clone(), edition.id);
+        let caller = caller.clone();
+        let listing = Listing { service, caller, edition, roster, only, tournament, seed };
         let first = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
             if let Err(status) = listing.send(first, limit, &sender).await {
@@ -136,7 +139,7 @@ impl Shared {
     }
 
     /// A record from wherever it is.
-    pub(super) async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>, Status> {
+    pub(super) async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>> {
         let Slice { pack, start, length } = match found.record {
             Record::Here(bytes) => return Ok(bytes),
             Record::There(slice) => slice,
@@ -149,23 +152,33 @@ impl Shared {
         };
         fetched.map_err(|error| {
             tracing::error!(%id, %error, "a record cannot be fetched");
-            Status::unavailable(format!(
+            ServiceError::unavailable(format!(
                 "the record of match {id} cannot be fetched; the log says why"
             ))
         })
     }
 
     /// The record of a match, for organisers and for the owners of its bots.
-    pub(super) async fn record(
+    pub(crate) async fn get_record(
         &self,
-        who: &Who,
-        id: MatchId,
-    ) -> Result<Answers<RecordPiece>, Status> {
-        let found = matches::range(&self.pool, id.edition, id.number, 1).await.map_err(database)?;
-        let planned = found.into_iter().next().ok_or_else(|| missing("match", id))?;
-        let edition = editions::get(&self.pool, id.edition).await.map_err(database)?;
-        let edition = edition.ok_or_else(|| missing("match", id))?;
-        let roster = Roster::of(&self.pool, id.edition).await.map_err(database)?;
+        caller: &Caller,
+        request: GetRecordRequest,
+    ) -> Result<Answers<RecordPiece>> {
+        let record = self.record(caller, &request.r#match).await?;
+        let pieces: Vec<_> =
+            record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();
+        Ok(Box::pin(tokio_stream::iter(pieces)))
+    }
+
+    /// The compressed record of a match, for organisers and for the owners of its bots.
+    pub(crate) async fn record(&self, caller: &Caller, id: &str) -> Result<Vec<u8>> {
+        let who = caller.require(Role::Player)?;
+        let id: MatchId = id.parse()?;
+        let found = matches::range(&self.pool, id.edition, id.number, 1).await?;
+        let planned = found.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
+        let edition = editions::get(&self.pool, id.edition).await?;
+        let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
+        let roster = Roster::of(&self.pool, id.edition).await?;
         let owns = |entrant: &Entrant| {
             roster.get(*entrant).is_some_and(|named| named.owner == Some(who.id.0))
         };
@@ -173,36 +186,33 @@ impl Shared {
         if !who.organises() {
             if !own.contains(&true) {
                 let error = format!("no bot of yours plays in match {id}");
-                return Err(Status::permission_denied(error));
+                return Err(ServiceError::permission_denied(error));
             }
             let tournament = tournaments::of_edition(&self.pool, edition.id).await;
-            let viewer = Viewer(Some(who.clone()));
-            self.sight(&tournament.map_err(database)?, &viewer)?.ask(&edition)?;
+            self.sight(&tournament?, caller)?.ask(&edition)?;
         }
-        let record = records::find(&self.pool, id).await.map_err(database)?;
-        let record = record
-            .ok_or_else(|| Status::failed_precondition(format!("match {id} has no record yet")))?;
+        let record = records::find(&self.pool, id).await?;
+        let record = record.ok_or_else(|| {
+            ServiceError::failed_precondition(format!("match {id} has no record yet"))
+        })?;
         let record = self.fetch(id, record).await?;
-        let record = if who.organises() { record } else { shown(id, record, own).await? };
-        let pieces: Vec<_> =
-            record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();
-        Ok(Box::pin(tokio_stream::iter(pieces)))
+        if who.organises() { Ok(record) } else { shown(id, record, own).await }
     }
 }
 
 /// A record as it is shown to those to whom these seats belong.
-async fn shown(id: MatchId, record: Vec<u8>, own: Vec<bool>) -> Result<Vec<u8>, Status> {
+async fn shown(id: MatchId, record: Vec<u8>, own: Vec<bool>) -> Result<Vec<u8>> {
     let redacted = tokio::task::spawn_blocking(move || redact::redact(&record, &own)).await;
-    redacted.map_err(|_| Status::unavailable("the coordinator stops"))?.map_err(|error| {
+    redacted.map_err(|_| ServiceError::unavailable("the coordinator stops"))?.map_err(|error| {
         tracing::error!(%id, %error, "a record cannot be read");
-        Status::internal(format!("the record of match {id} cannot be read; the log says why"))
+        ServiceError::internal(format!("the record of match {id} cannot be read; the log says why"))
     })
 }
 
 /// Matches on their way to somebody.
 struct Listing {
-    shared: Shared,
-    viewer: Viewer,
+    service: Service,
+    caller: Caller,
     edition: EditionId,
     roster: Arc<Roster>,
     only: Option<Entrant>,
@@ -217,15 +227,15 @@ impl Listing {
         &self,
         mut after: MatchNumber,
         limit: usize,
-        to: &mpsc::Sender<Result<MatchStatus, Status>>,
-    ) -> Result<(), Status> {
+        to: &mpsc::Sender<Result<MatchStatus>>,
+    ) -> Result<()> {
         let mut sent = 0;
         loop {
             // A turn is for what the database has to do: who reads slowly holds up nobody.
-            let turn = self.shared.turns.take(&self.viewer).await?;
-            let page = played::page(&self.shared.pool, self.edition, after).await;
+            let turn = self.service.turn(&self.caller).await?;
+            let page = played::page(&self.service.pool, self.edition, after).await;
             drop(turn);
-            let page = page.map_err(database)?;
+            let page = page?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.number;
             for played in &page {

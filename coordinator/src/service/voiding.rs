@@ -1,89 +1,81 @@
 //! Voiding over the wire.
 
-use arbiter_proto::ids::MatchId;
+use crate::access::Role;
+use arbiter_proto::ids::{MatchId, MatchIdError};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
 use arbiter_ranking as ranking;
 use serde_json::json;
-use tonic::Status;
 
-use super::status::{database, match_id, missing, time_of};
-use super::tournament::end_error;
-use super::{Shared, Which, Who};
+use super::{Caller, Result, Service, ServiceError, Which, time_of};
 use crate::db::voids::Wanted;
 use crate::db::{editions, workers};
 use crate::tournament::create;
-use crate::voiding::{self, Moved, Preview, VoidError};
+use crate::voiding::{self, Moved, Preview};
 
 /// So many of the matches are named.
 const NAMED: usize = 20;
 /// The longest reason, in characters.
 const REASON: usize = 1000;
 
-impl Shared {
+impl Service {
     /// Shows what voiding matches would come to, and does it if that is asked for.
-    pub(super) async fn void(
+    pub(crate) async fn void_matches(
         &self,
-        who: &Who,
+        caller: &Caller,
         request: VoidMatchesRequest,
-    ) -> Result<VoidMatchesResponse, Status> {
+    ) -> Result<VoidMatchesResponse> {
+        let who = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let wanted = self.wanted(&request).await?;
-        let named = request.matches.iter().map(|name| match_id(name));
-        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let named = request.matches.iter().map(|name| name.parse());
+        let named = named.collect::<Result<Vec<MatchId>, MatchIdError>>()?;
         if request.reason.chars().count() > REASON {
-            return Err(Status::invalid_argument(format!("write at most {REASON} characters")));
+            return Err(ServiceError::invalid_argument(format!(
+                "write at most {REASON} characters"
+            )));
         }
-        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
+        let official = editions::official(&self.pool, tournament.id).await?;
         let edition = self.which(&tournament, None, Which::Official, official).await?;
-        let mut connection = self.pool.acquire().await.map_err(database)?;
-        let found = voiding::find(&mut connection, tournament.id, &wanted, &named).await;
-        let found = found.map_err(refused)?;
+        let mut connection = self.pool.acquire().await?;
+        let found = voiding::find(&mut connection, tournament.id, &wanted, &named).await?;
         drop(connection);
-        let preview = voiding::preview(&self.pool, edition.id, &found).await.map_err(database)?;
+        let preview = voiding::preview(&self.pool, edition.id, &found).await?;
         if request.apply {
-            let mut transaction = self.pool.begin().await.map_err(database)?;
+            let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
-            create::open(&mut *db, tournament.id).await.map_err(end_error)?;
+            create::open(&mut *db, tournament.id).await?;
             // What was reported since then is not in the preview, but what is asked for.
-            let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await;
-            let found = found.map_err(refused)?;
+            let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await?;
             if found.is_empty() {
-                return Err(Status::failed_precondition(
+                return Err(ServiceError::failed_precondition(
                     "there is no such match that is not void already; nothing was changed",
                 ));
             }
             let (reason, now) = (request.reason.as_str(), self.now());
             let applied = voiding::apply(&mut *db, tournament.id, &found, who.id, reason, now);
-            applied.await.map_err(database)?;
+            applied.await?;
             let detail = json!({
                 "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,
                 "named": request.matches.len(), "matches": found.len(), "reason": reason,
             });
             let (action, subject) = ("tournament void", &tournament.name);
             self.note_in(&mut *db, who, action, subject, Some(&detail)).await?;
-            transaction.commit().await.map_err(database)?;
+            transaction.commit().await?;
             self.changes.tell();
         }
         Ok(message(&found, edition.number, preview))
     }
 
     /// Which matches are asked for.
-    async fn wanted(&self, request: &VoidMatchesRequest) -> Result<Wanted, Status> {
+    async fn wanted(&self, request: &VoidMatchesRequest) -> Result<Wanted> {
         let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
         if let Some(name) = &worker {
-            let known = workers::find(&self.pool, name).await.map_err(database)?;
-            known.ok_or_else(|| missing("worker", name))?;
+            let known = workers::find(&self.pool, name).await?;
+            known.ok_or_else(|| ServiceError::missing("worker", name))?;
         }
         let from = request.from_us.map(time_of).transpose()?;
         let to = request.to_us.map(time_of).transpose()?;
         Ok(Wanted { worker, from, to })
-    }
-}
-
-fn refused(error: VoidError) -> Status {
-    match error {
-        VoidError::Database(error) => database(error),
-        other => Status::invalid_argument(other.to_string()),
     }
 }
 

@@ -1,17 +1,15 @@
 //! What lies ahead: when an edition will be complete, what the next one would cost, and whether
 //! schedules are balanced.
 
+use crate::access::Role;
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use arbiter_schedule::foursomes::MOST_KNOWN;
 use arbiter_schedule::{Broken, Certificate, Claim, Counter, Kin, Plan};
-use time::OffsetDateTime;
+use std::time::Duration;
 use tokio::sync::Semaphore;
-use tonic::Status;
 
 use super::beacon;
-use super::status::database;
-use super::tournament::open_error;
-use super::{Shared, Viewer, Which, micros};
+use super::{Caller, Result, Service, ServiceError, Which, micros};
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
 use crate::db::tournaments::{self, Tournament};
@@ -30,16 +28,18 @@ struct Counted {
     broken: Option<Broken>,
 }
 
-impl Shared {
+impl Service {
     /// What the next edition would come to.
-    pub(super) async fn estimate(
+    pub(crate) async fn estimate_edition(
         &self,
-        request: &EstimateEditionRequest,
-    ) -> Result<EditionEstimate, Status> {
+        caller: &Caller,
+        request: EstimateEditionRequest,
+    ) -> Result<EditionEstimate> {
+        caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
-        let mut db = self.pool.acquire().await.map_err(database)?;
+        let mut db = self.pool.acquire().await?;
         let next = Next::plan(&mut db, tournament, design(request.fresh)).await;
-        let estimate = next.map_err(open_error)?.estimate(&mut db).await.map_err(open_error)?;
+        let estimate = next?.estimate(&mut db).await?;
         let slots = self.slots().await?;
         let forecast = Forecast::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
         Ok(EditionEstimate {
@@ -56,15 +56,15 @@ impl Shared {
     }
 
     /// Counts the matches of an edition, or of the next one.
-    pub(super) async fn certify(
+    pub(crate) async fn certify_edition(
         &self,
+        caller: &Caller,
         request: CertifyEditionRequest,
-        viewer: &Viewer,
-    ) -> Result<v1::Certificate, Status> {
+    ) -> Result<v1::Certificate> {
         let tournament = self.tournament(&request.tournament).await?;
         // What was counted may be kept from before the beacon's value was given.
         let beacon = tournament.beacon.as_ref().map(beacon::message);
-        let counted = self.certify_matches(tournament, request, viewer).await?;
+        let counted = self.certify_matches(tournament, request, caller).await?;
         Ok(v1::Certificate { beacon, ..counted })
     }
 
@@ -72,29 +72,29 @@ impl Shared {
         &self,
         tournament: Tournament,
         request: CertifyEditionRequest,
-        viewer: &Viewer,
-    ) -> Result<v1::Certificate, Status> {
+        caller: &Caller,
+    ) -> Result<v1::Certificate> {
         if request.next || request.fresh {
-            if !viewer.organises() {
+            if !caller.organises() {
                 let error = "the next edition is planned for organisers";
-                return Err(Status::permission_denied(error));
+                return Err(ServiceError::permission_denied(error));
             }
-            let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
+            let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
             return self.certify_next(tournament, design(request.fresh)).await;
         }
-        let all = editions::of_tournament(&self.pool, tournament.id).await.map_err(database)?;
+        let all = editions::of_tournament(&self.pool, tournament.id).await?;
         if all.is_empty() {
-            let _turn = self.turns.take(viewer).await?;
-            let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
+            let _turn = self.turn(caller).await?;
+            let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
             return self.certify_next(tournament, Design::Grown).await;
         }
         let board = v1::Board { tournament: request.tournament, edition: request.edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest, viewer).await?;
+        let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         if let Some(counted) = self.certificates.get(edition.id, None) {
             return Ok(v1::Certificate::clone(&counted));
         }
-        let _turn = self.turns.take(viewer).await?;
-        let _alone = ONE.acquire().await.map_err(|_| Status::unavailable("it stops"))?;
+        let _turn = self.turn(caller).await?;
+        let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
         let counted = self.certify_stored(&tournament, &edition).await?;
         // Plans that are whole are never changed.
         if edition.state != EditionState::Planning && !edition.growing {
@@ -107,17 +107,17 @@ impl Shared {
         &self,
         tournament: Tournament,
         design: Design,
-    ) -> Result<v1::Certificate, Status> {
-        let mut db = self.pool.acquire().await.map_err(database)?;
-        let next = Next::plan(&mut db, tournament, design).await.map_err(open_error)?;
+    ) -> Result<v1::Certificate> {
+        let mut db = self.pool.acquire().await?;
+        let next = Next::plan(&mut db, tournament, design).await?;
         drop(db);
         let bots = next.field().bots();
         if let Some(reason) = uncountable(bots) {
             return Ok(not_counted((0, next.told()), (bots, 0, 0), reason));
         }
-        let count = move || -> Result<v1::Certificate, Status> {
+        let count = move || -> Result<v1::Certificate> {
             let field = next.field();
-            let Plan::Matches(planned) = next.matches().map_err(open_error)? else {
+            let Plan::Matches(planned) = next.matches()? else {
                 return Ok(not_counted((0, next.told()), (bots, 0, 0), EPISODES.to_owned()));
             };
             let (claim, seats) = (planned.claim(), planned.seats());
@@ -127,17 +127,16 @@ impl Shared {
             Ok(Counted { edition: 0, plan: next.told(), certificate, broken }.message())
         };
         let counted = tokio::task::spawn_blocking(count).await;
-        counted.map_err(|_| Status::unavailable("the coordinator stops"))?
+        counted.map_err(|_| ServiceError::unavailable("the coordinator stops"))?
     }
 
     async fn certify_stored(
         &self,
         tournament: &Tournament,
         edition: &editions::Edition,
-    ) -> Result<v1::Certificate, Status> {
-        let mut db = self.pool.acquire().await.map_err(database)?;
-        let promise = forecast::promise(&mut db, tournament, edition.id).await;
-        let promise = promise.map_err(open_error)?;
+    ) -> Result<v1::Certificate> {
+        let mut db = self.pool.acquire().await?;
+        let promise = forecast::promise(&mut db, tournament, edition.id).await?;
         let field = &promise.field;
         let size = (field.bots(), promise.seats, edition.matches.unsigned_abs());
         let claim: Claim = match (promise.claim, uncountable(field.bots())) {
@@ -152,7 +151,7 @@ impl Shared {
         };
         let mut counter = Counter::apart(field.bots(), promise.seats, field.owners());
         let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
-        seen.map_err(database)?.map_err(|broken| impossible(&broken))?;
+        seen?.map_err(|broken| impossible(&broken))?;
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
         let (edition, plan) = (edition.number, promise.plan);
@@ -160,10 +159,10 @@ impl Shared {
     }
 
     /// How many matches the connected workers can play at the same time.
-    async fn slots(&self) -> Result<u32, Status> {
+    async fn slots(&self) -> Result<u32> {
         // A worker that is connected is seen several times in the time of a lease.
-        let since = self.now() - self.terms.lease;
-        workers::slots(&self.pool, since).await.map_err(database)
+        let since = self.now() - self.lease;
+        Ok(workers::slots(&self.pool, since).await?)
     }
 
     /// When an edition that runs will be complete, how fast it is played, and by how many slots.
@@ -171,18 +170,18 @@ impl Shared {
         &self,
         edition: &editions::Edition,
         census: &[Census],
-    ) -> Result<(Option<Forecast>, u32), Status> {
+    ) -> Result<(Option<Forecast>, u32)> {
         if edition.state != EditionState::Running {
             return Ok((None, 0));
         }
         let slots = self.slots().await?;
-        let found = tournaments::get(&self.pool, edition.tournament).await.map_err(database)?;
+        let found = tournaments::get(&self.pool, edition.tournament).await?;
         let Some(tournament) = found else { return Ok((None, slots)) };
-        let mut db = self.pool.acquire().await.map_err(database)?;
-        let bots = editions::entrants(&mut *db, edition.id).await.map_err(database)?.len();
+        let mut db = self.pool.acquire().await?;
+        let bots = editions::entrants(&mut *db, edition.id).await?.len();
         let typical = forecast::typical(&mut db, &tournament, bots).await;
-        let (match_ms, most) = typical.map_err(open_error)?;
-        let pace = paces::of_edition(&mut *db, edition.id).await.map_err(database)?;
+        let (match_ms, most) = typical?;
+        let pace = paces::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);
         let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
         // What is set aside waits for the organiser.
@@ -276,20 +275,21 @@ fn uncountable(bots: usize) -> Option<String> {
     })
 }
 
-fn impossible(broken: &Broken) -> Status {
-    Status::internal(format!("the schedule is impossible: {broken}"))
-}
-
-/// Takes note of how fast editions are played, time and again.
-pub(crate) async fn keep_pace(shared: Shared) {
-    loop {
-        let now: OffsetDateTime = shared.now();
-        if let Err(error) = paces::mark(&shared.pool, now).await {
-            tracing::debug!(%error, "the pace of editions is not noted");
-        }
-        tokio::time::sleep(LOOK_AT_PACE).await;
-    }
+fn impossible(broken: &Broken) -> ServiceError {
+    ServiceError::internal(format!("the schedule is impossible: {broken}"))
 }
 
 /// How often it is looked whether the pace of an edition is to be noted.
-const LOOK_AT_PACE: std::time::Duration = std::time::Duration::from_secs(5);
+const LOOK_AT_PACE: Duration = Duration::from_secs(5);
+
+impl Service {
+    /// Notes how fast editions are played, for ever.
+    pub(crate) async fn keep_pace(&self) {
+        loop {
+            if let Err(error) = paces::mark(&self.pool, self.now()).await {
+                tracing::debug!(%error, "the pace of editions is not noted");
+            }
+            tokio::time::sleep(LOOK_AT_PACE).await;
+        }
+    }
+}

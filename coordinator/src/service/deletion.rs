@@ -1,28 +1,26 @@
 //! Tournaments that are dropped.
 
-use arbiter_proto::v1::DropTournamentResponse;
+use crate::access::Role;
+use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
 use serde_json::json;
-use tonic::Status;
 
-use super::status::database;
-use super::tournament::end_error;
-use super::{Shared, Who};
+use super::{Caller, Result, Service};
 use crate::db::editions;
 use crate::tournament::create;
 
-impl Shared {
+impl Service {
     /// Drops a tournament that has ended.
-    pub(super) async fn drop_named(
+    pub(crate) async fn drop_tournament(
         &self,
-        who: &Who,
-        name: &str,
-    ) -> Result<DropTournamentResponse, Status> {
+        caller: &Caller,
+        request: DropTournamentRequest,
+    ) -> Result<DropTournamentResponse> {
+        let who = caller.require(Role::Organiser)?;
+        let name = request.tournament.as_str();
         let found = self.tournament(name).await?;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
-        let gone = create::drop_in(&mut transaction, found.id, self.now()).await;
-        let gone = gone.map_err(end_error)?;
-        let editions = editions::of_tournament(&mut *transaction, gone.id).await;
-        let editions = editions.map_err(database)?;
+        let mut transaction = self.pool.begin().await?;
+        let gone = create::drop_in(&mut transaction, found.id, self.now()).await?;
+        let editions = editions::of_tournament(&mut *transaction, gone.id).await?;
         let matches = editions.iter().map(|edition| edition.counted).sum();
         let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
         let detail = json!({
@@ -30,7 +28,7 @@ impl Shared {
             "editions": editions, "matches": matches,
         });
         self.note_in(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;
-        transaction.commit().await.map_err(database)?;
+        transaction.commit().await?;
         self.clearing.due();
         self.changes.tell();
         Ok(DropTournamentResponse { editions, matches })

@@ -1,5 +1,6 @@
 //! Collusion at tables, over the wire: looked for when an organiser asks.
 
+use crate::access::Role;
 use std::sync::Arc;
 
 use arbiter_games::{GameName, Seed};
@@ -8,10 +9,8 @@ use arbiter_ranking::collusion::{
     self, CLAIM, Collusion, FALSE_DISCOVERIES, MOST_TABLES, Pair, Tables, TooManyTables,
 };
 use tokio::sync::Semaphore;
-use tonic::Status;
 
-use super::status::database;
-use super::{Shared, Which};
+use super::{Caller, Result, Service, ServiceError, Which};
 use crate::boards::Board;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
@@ -24,16 +23,18 @@ const PAIRS: (u32, u32) = (20, 1000);
 /// The search takes memory for all tables of an edition, so one is made after the other.
 static ONE: Semaphore = Semaphore::const_new(1);
 
-impl Shared {
+impl Service {
     /// Looks for bots that score more when a certain other bot sits at their table.
-    pub(super) async fn collusion(
+    pub(crate) async fn find_collusion(
         &self,
-        request: &FindCollusionRequest,
-    ) -> Result<FindCollusionResponse, Status> {
+        caller: &Caller,
+        request: FindCollusionRequest,
+    ) -> Result<FindCollusionResponse> {
+        caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
-        let official = editions::official(&self.pool, tournament.id).await.map_err(database)?;
+        let official = editions::official(&self.pool, tournament.id).await?;
         let edition = self.which(&tournament, request.edition, Which::Official, official).await?;
-        let board = self.boards.get(&edition).await.map_err(database)?;
+        let board = self.boards.get(&edition).await?;
         let found = if let Some(found) = self.collusion.get(edition.id, None) {
             found
         } else {
@@ -55,9 +56,9 @@ impl Shared {
         tournament: &Tournament,
         edition: &Edition,
         game: GameName,
-    ) -> Result<Collusion, Status> {
+    ) -> Result<Collusion> {
         let alone =
-            ONE.acquire().await.map_err(|_| Status::unavailable("the coordinator stops"))?;
+            ONE.acquire().await.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
         let mut tables = Tables::new();
         let mut results = 0_usize;
         let read = results::each_dealt(&self.pool, edition.id, |deal, played| {
@@ -66,7 +67,7 @@ impl Shared {
             let stratum = if game == GameName::Blackjack { round_of(deal) } else { 0 };
             tables.add(&played.outcome(), stratum)
         });
-        read.await.map_err(database)?.map_err(|TooManyTables| too_many(edition))?;
+        read.await?.map_err(|TooManyTables| too_many(edition))?;
         if tables.is_empty() {
             return Err(nothing(tournament, edition, results));
         }
@@ -74,28 +75,28 @@ impl Shared {
         let search = move || collusion::analyze(&tables, seed, PAIRS.1 as usize);
         let found = tokio::task::spawn_blocking(search).await;
         drop(alone);
-        found.map_err(|_| Status::unavailable("the coordinator stops"))
+        found.map_err(|_| ServiceError::unavailable("the coordinator stops"))
     }
 }
 
 /// What the draws are made from: public from the beginning, so that the search can be repeated.
-fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed, Status> {
+fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed> {
     let hash: Result<[u8; 32], _> = tournament.seed_hash.as_slice().try_into();
-    let hash = hash.map_err(|_| Status::internal("a hash of a seed has 32 bytes"))?;
+    let hash = hash.map_err(|_| ServiceError::internal("a hash of a seed has 32 bytes"))?;
     Ok(Seed(hash).derive(&format!("collusion/{}", edition.number)))
 }
 
-fn too_many(edition: &Edition) -> Status {
-    Status::failed_precondition(format!(
+fn too_many(edition: &Edition) -> ServiceError {
+    ServiceError::failed_precondition(format!(
         "edition {} has more than {MOST_TABLES} tables, which are too many to search here",
         edition.number
     ))
 }
 
 /// Why there is nothing to search.
-fn nothing(tournament: &Tournament, edition: &Edition, results: usize) -> Status {
+fn nothing(tournament: &Tournament, edition: &Edition, results: usize) -> ServiceError {
     let Tournament { name, .. } = tournament;
-    Status::failed_precondition(if results == 0 {
+    ServiceError::failed_precondition(if results == 0 {
         format!("edition {} of {name} has no results yet; ask again when it has", edition.number)
     } else {
         format!(

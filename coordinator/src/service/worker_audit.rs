@@ -1,15 +1,17 @@
 //! The audit of workers, for organisers: what was found when a part of what they reported was
 //! looked at a second time; suspending and reinstating them.
 
+use crate::access::Role;
 use std::collections::BTreeMap;
 
 use arbiter_proto::ids::WorkerId;
-use arbiter_proto::v1::{AuditDifference, AuditedWorker, ListWorkersResponse};
+use arbiter_proto::v1::{
+    AuditDifference, AuditedWorker, ListWorkersRequest, ListWorkersResponse,
+    ReinstateWorkerRequest, ReinstateWorkerResponse, SuspendWorkerRequest, SuspendWorkerResponse,
+};
 use serde_json::json;
-use tonic::Status;
 
-use super::status::{database, missing};
-use super::{Shared, Viewer, Who, micros};
+use super::{Caller, Result, Service, ServiceError, micros};
 use crate::db::match_audits::{self, AuditKind, AuditState, Count, Found};
 use crate::db::suspensions;
 use crate::db::worker_figures::{self, Reported};
@@ -18,25 +20,26 @@ use crate::db::workers::{self, Worker};
 /// The longest reason, in characters.
 const REASON: usize = 1000;
 
-impl Shared {
+impl Service {
     /// All workers, and what was found of them in a tournament, or in all if it is empty.
-    pub(super) async fn audited_workers(
+    pub(crate) async fn list_workers(
         &self,
-        who: &Who,
-        tournament: &str,
-    ) -> Result<ListWorkersResponse, Status> {
-        let tournament = match tournament {
+        caller: &Caller,
+        request: ListWorkersRequest,
+    ) -> Result<ListWorkersResponse> {
+        caller.require(Role::Organiser)?;
+        let tournament = match request.tournament.as_str() {
             "" => None,
             name => Some(self.tournament(name).await?.id),
         };
-        let _turn = self.turns.take(&Viewer(Some(who.clone()))).await?;
+        let _turn = self.turn(caller).await?;
         let pool = &self.pool;
-        let known = workers::list(pool).await.map_err(database)?;
-        let reported = worker_figures::reported(pool, tournament).await.map_err(database)?;
-        let counts = match_audits::counts(pool, tournament).await.map_err(database)?;
-        let residuals = worker_figures::residuals(pool, tournament).await.map_err(database)?;
-        let suspended = suspensions::all(pool).await.map_err(database)?;
-        let found = match_audits::differences(pool, tournament).await.map_err(database)?;
+        let known = workers::list(pool).await?;
+        let reported = worker_figures::reported(pool, tournament).await?;
+        let counts = match_audits::counts(pool, tournament).await?;
+        let residuals = worker_figures::residuals(pool, tournament).await?;
+        let suspended = suspensions::all(pool).await?;
+        let found = match_audits::differences(pool, tournament).await?;
         let names: BTreeMap<_, _> =
             known.iter().map(|worker| (worker.id, worker.name.clone())).collect();
         let audited = |worker: Worker| {
@@ -56,53 +59,60 @@ impl Shared {
     }
 
     /// Suspends a worker.
-    pub(super) async fn suspend_worker_now(
+    pub(crate) async fn suspend_worker(
         &self,
-        who: &Who,
-        name: &str,
-        reason: &str,
-    ) -> Result<(), Status> {
+        caller: &Caller,
+        request: SuspendWorkerRequest,
+    ) -> Result<SuspendWorkerResponse> {
+        let who = caller.require(Role::Organiser)?;
+        let SuspendWorkerRequest { worker: name, reason } = &request;
         let length = reason.chars().count();
         if !(1..=REASON).contains(&length) {
             let error = format!("say why, in at most {REASON} characters");
-            return Err(Status::invalid_argument(error));
+            return Err(ServiceError::invalid_argument(error));
         }
         let worker = self.worker_called(name).await?;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let suspended = suspensions::suspend(&mut *db, worker, reason, self.now()).await;
-        if suspended.map_err(database)?.is_none() {
+        if suspended?.is_none() {
             let error = format!("worker `{name}` is suspended already");
-            return Err(Status::failed_precondition(error));
+            return Err(ServiceError::failed_precondition(error));
         }
         let detail = json!({ "reason": reason });
         self.note_in(&mut *db, who, "worker suspend", name, Some(&detail)).await?;
-        transaction.commit().await.map_err(database)?;
+        transaction.commit().await?;
         self.suspensions.add(worker, reason);
         self.changes.tell();
-        Ok(())
+        Ok(SuspendWorkerResponse {})
     }
 
     /// Lets a suspended worker play again.
-    pub(super) async fn reinstate_worker_now(&self, who: &Who, name: &str) -> Result<(), Status> {
+    pub(crate) async fn reinstate_worker(
+        &self,
+        caller: &Caller,
+        request: ReinstateWorkerRequest,
+    ) -> Result<ReinstateWorkerResponse> {
+        let who = caller.require(Role::Organiser)?;
+        let name = request.worker.as_str();
         let worker = self.worker_called(name).await?;
-        let mut transaction = self.pool.begin().await.map_err(database)?;
+        let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        let reason = suspensions::reinstate(&mut *db, worker, self.now()).await;
-        let reason = reason.map_err(database)?.ok_or_else(|| {
-            Status::failed_precondition(format!("worker `{name}` is not suspended"))
+        let reason = suspensions::reinstate(&mut *db, worker, self.now()).await?;
+        let reason = reason.ok_or_else(|| {
+            ServiceError::failed_precondition(format!("worker `{name}` is not suspended"))
         })?;
         let detail = json!({ "suspended for": reason });
         self.note_in(&mut *db, who, "worker reinstate", name, Some(&detail)).await?;
-        transaction.commit().await.map_err(database)?;
-        self.suspensions.refresh(&self.pool).await.map_err(database)?;
+        transaction.commit().await?;
+        self.suspensions.refresh(&self.pool).await?;
         self.changes.tell();
-        Ok(())
+        Ok(ReinstateWorkerResponse {})
     }
 
-    async fn worker_called(&self, name: &str) -> Result<WorkerId, Status> {
-        let found = workers::find(&self.pool, name).await.map_err(database)?;
-        Ok(found.ok_or_else(|| missing("worker", name))?.id)
+    async fn worker_called(&self, name: &str) -> Result<WorkerId> {
+        let found = workers::find(&self.pool, name).await?;
+        Ok(found.ok_or_else(|| ServiceError::missing("worker", name))?.id)
     }
 }
 

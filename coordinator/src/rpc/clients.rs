@@ -1,0 +1,158 @@
+//! The calls of clients: each is one use case of [`Service`].
+
+use std::pin::Pin;
+
+use arbiter_proto::v1;
+use arbiter_proto::v1::audit_service_server::AuditService;
+use arbiter_proto::v1::bot_service_server::BotService;
+use arbiter_proto::v1::ranking_service_server::RankingService;
+use arbiter_proto::v1::submit_version_request::Part;
+use arbiter_proto::v1::token_service_server::TokenService;
+use arbiter_proto::v1::tournament_service_server::TournamentService;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::status::refused;
+use crate::service::{Caller, Service, ServiceError};
+
+/// The gRPC services of clients.
+#[derive(Clone, Debug)]
+pub(super) struct Clients(pub(super) Service);
+
+/// A stream of answers.
+pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
+
+/// Who calls, as admission found out, and the message.
+pub(super) fn open<T>(request: Request<T>) -> (Caller, T) {
+    let (_, mut extensions, message) = request.into_parts();
+    (extensions.remove().unwrap_or_default(), message)
+}
+
+/// Implements a gRPC service by the use cases of the same names: first those with one answer, then
+/// those with a stream of them, then what is written out.
+macro_rules! serve {
+    (
+        $service:ident {
+            $($call:ident($request:ident) -> $answer:ident;)*
+        }
+        streams { $($stream:ident = $streaming:ident($asked:ident) -> $item:ident;)* }
+        $($rest:tt)*
+    ) => {
+        #[tonic::async_trait]
+        impl $service for Clients {
+            $(
+                async fn $call(
+                    &self,
+                    request: Request<v1::$request>,
+                ) -> Result<Response<v1::$answer>, Status> {
+                    let (caller, message) = open(request);
+                    Ok(Response::new(self.0.$call(&caller, message).await?))
+                }
+            )*
+            $(
+                type $stream = Answers<v1::$item>;
+
+                async fn $streaming(
+                    &self,
+                    request: Request<v1::$asked>,
+                ) -> Result<Response<Self::$stream>, Status> {
+                    let (caller, message) = open(request);
+                    let answers = self.0.$streaming(&caller, message).await?;
+                    Ok(Response::new(Box::pin(answers.map(|answer| Ok(answer?)))))
+                }
+            )*
+            $($rest)*
+        }
+    };
+}
+
+serve! {
+    TournamentService {
+        create_tournament(CreateTournamentRequest) -> Tournament;
+        list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
+        get_tournament(GetTournamentRequest) -> Tournament;
+        start_edition(StartEditionRequest) -> Edition;
+        estimate_edition(EstimateEditionRequest) -> EditionEstimate;
+        certify_edition(CertifyEditionRequest) -> Certificate;
+        cancel_tournament(CancelTournamentRequest) -> Tournament;
+        close_tournament(CloseTournamentRequest) -> Tournament;
+        give_beacon(GiveBeaconRequest) -> Tournament;
+        drop_tournament(DropTournamentRequest) -> DropTournamentResponse;
+        check_edition(CheckEditionRequest) -> CheckEditionResponse;
+        get_edition_source(GetEditionSourceRequest) -> EditionSource;
+        list_aside(ListAsideRequest) -> ListAsideResponse;
+        retry_aside(RetryAsideRequest) -> RetryAsideResponse;
+        void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
+        find_collusion(FindCollusionRequest) -> FindCollusionResponse;
+        get_match(GetMatchRequest) -> MatchStatus;
+    }
+    streams {
+        WatchEditionStream = watch_edition(WatchEditionRequest) -> Edition;
+        ListMatchesStream = list_matches(ListMatchesRequest) -> MatchStatus;
+        GetRecordStream = get_record(GetRecordRequest) -> RecordPiece;
+    }
+}
+
+serve! {
+    RankingService {
+        get_ranking(GetRankingRequest) -> GetRankingResponse;
+        get_place(GetPlaceRequest) -> GetPlaceResponse;
+        get_meetings(GetMeetingsRequest) -> GetMeetingsResponse;
+        get_history(GetHistoryRequest) -> GetHistoryResponse;
+        get_reply_times(GetReplyTimesRequest) -> GetReplyTimesResponse;
+    }
+    streams {
+        WatchRankingStream = watch_ranking(GetRankingRequest) -> GetRankingResponse;
+    }
+}
+
+serve! {
+    BotService {
+        list_bots(ListBotsRequest) -> ListBotsResponse;
+        get_bot(GetBotRequest) -> GetBotResponse;
+        get_trial(GetTrialRequest) -> TrialStatus;
+        retry_trial(RetryTrialRequest) -> TrialStatus;
+        get_log(GetLogRequest) -> GetLogResponse;
+        withdraw_bot(WithdrawBotRequest) -> WithdrawBotResponse;
+        reinstate_bot(ReinstateBotRequest) -> ReinstateBotResponse;
+    }
+    streams {}
+
+    async fn submit_version(
+        &self,
+        request: Request<Streaming<v1::SubmitVersionRequest>>,
+    ) -> Result<Response<v1::Version>, Status> {
+        let (caller, mut parts) = open(request);
+        let first = parts.message().await?.and_then(|message| message.part);
+        let Some(Part::Submission(submission)) = first else {
+            return Err(Status::invalid_argument("a submission opens with what it is of"));
+        };
+        let pieces = parts.map(|message| match message.map_err(|status| refused(&status))?.part {
+            Some(Part::Bundle(piece)) => Ok(piece),
+            _ => Err(ServiceError::invalid_argument(
+                "after its opening a submission is its bundle",
+            )),
+        });
+        Ok(Response::new(self.0.submit_version(&caller, &submission, pieces).await?))
+    }
+}
+
+serve! {
+    TokenService {
+        create_token(CreateTokenRequest) -> CreateTokenResponse;
+        rotate_token(RotateTokenRequest) -> RotateTokenResponse;
+        revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
+        list_tokens(ListTokensRequest) -> ListTokensResponse;
+    }
+    streams {}
+}
+
+serve! {
+    AuditService {
+        list_changes(ListChangesRequest) -> ListChangesResponse;
+        list_workers(ListWorkersRequest) -> ListWorkersResponse;
+        suspend_worker(SuspendWorkerRequest) -> SuspendWorkerResponse;
+        reinstate_worker(ReinstateWorkerRequest) -> ReinstateWorkerResponse;
+    }
+    streams {}
+}

@@ -1,0 +1,293 @@
+//! The use cases: what clients and workers can ask for and do, one function each.
+//!
+//! A use case takes a [`Caller`] and a request, decides whether that caller may do or see it, and
+//! gives an answer or a [`ServiceError`] in words for the caller. It knows nothing of gRPC or HTTP:
+//! `rpc` and `web` translate. Answers are the messages of `arbiter.v1`, which is what every interface
+//! shows in its own form. Whatever changes something is noted in the audit log, in the same
+//! transaction.
+
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::v1;
+use arbiter_ranking::collusion::Collusion;
+use serde_json::{Value, json};
+use sqlx::{PgExecutor, PgPool};
+use time::{OffsetDateTime, UtcOffset};
+use tokio::task::JoinSet;
+use tokio_stream::Stream;
+
+mod aside;
+mod audit_log;
+mod beacon;
+mod bots;
+mod bundles;
+mod caller;
+mod changes;
+mod collusion;
+mod deletion;
+mod derivation;
+mod edition_watch;
+mod entry_policy;
+mod error;
+mod estimates;
+mod matches;
+mod overview;
+mod rankings;
+mod reply_times;
+mod reports;
+mod returns;
+mod schedules;
+mod shadows;
+mod submissions;
+mod subscriptions;
+mod tokens;
+mod tournaments;
+mod trials;
+mod turns;
+mod visibility;
+mod voiding;
+mod worker_audit;
+mod workers;
+
+pub use caller::{Caller, Principal};
+pub use changes::Changes;
+pub(crate) use changes::LAST_CALLS;
+pub use error::{ErrorKind, ServiceError};
+pub use estimates::counted_certificate;
+pub(crate) use overview::WorkersOverview;
+pub(crate) use rankings::place;
+pub(crate) use schedules::{Planned, PlannedRequest};
+pub(crate) use submissions::LARGEST as LARGEST_BUNDLE;
+pub(crate) use trials::is_over as trial_is_over;
+pub use workers::WorkerService;
+pub(crate) use workers::{Greeted, MOST_SLOTS, suspended};
+
+use crate::access::guard::Guard;
+use crate::boards::Boards;
+use crate::clearing::Clearing;
+use crate::clock::Clock;
+use crate::db::tournaments::Tournament;
+use crate::db::{audit, tournaments as stored};
+use crate::kept::Kept;
+use crate::leader::Leadership;
+use crate::metrics::{Metrics, Observed, Observer};
+use crate::queue::{Dispatcher, Playing, Queue};
+use crate::reply_times::ReplyTimes;
+use crate::store::Store;
+use crate::suspension::Suspensions;
+use edition_watch::EditionWatches;
+use subscriptions::Watched;
+use turns::Turns;
+
+/// Certificates that are kept.
+const CERTIFICATES: usize = 256;
+/// Editions whose search for collusion is kept, 100 KB each.
+const COLLUSIONS: usize = 32;
+/// Bots whose reply times are kept.
+const REPLY_TIMES: usize = 10_000;
+
+/// What a use case comes to.
+pub(crate) type Result<T, E = ServiceError> = std::result::Result<T, E>;
+
+/// A stream of answers.
+pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send + 'static>>;
+
+/// The use cases of clients. Clones are the same service.
+#[derive(Clone, Debug)]
+pub struct Service(Arc<Parts>);
+
+/// What the use cases of clients work with.
+#[derive(Debug)]
+pub struct Parts {
+    /// The database, for readers: other connections than those of the queue, so that readers keep no
+    /// worker waiting.
+    pool: PgPool,
+    queue: Queue,
+    dispatcher: Dispatcher,
+    playing: Playing,
+    boards: Boards,
+    store: Option<Store>,
+    clearing: Clearing,
+    suspensions: Suspensions,
+    changes: Changes,
+    guard: Guard,
+    clock: Clock,
+    /// How long a lease lasts.
+    lease: time::Duration,
+    turns: Turns,
+    /// Certificates of editions whose plans are whole.
+    certificates: Kept<EditionId, v1::Certificate>,
+    /// Searches for collusion in editions that are over.
+    collusion: Kept<EditionId, Collusion>,
+    reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
+    watched: Watched,
+    edition_watches: EditionWatches,
+}
+
+/// What a [`Service`] is made of.
+#[derive(Debug)]
+pub struct ServiceConfig {
+    /// The database, for readers.
+    pub pool: PgPool,
+    /// The queue.
+    pub queue: Queue,
+    /// Where workers wait for lots.
+    pub dispatcher: Dispatcher,
+    /// Where records are, if not in the database.
+    pub store: Option<Store>,
+    /// Deletes dropped tournaments.
+    pub clearing: Clearing,
+    /// Limits invalid tokens.
+    pub guard: Guard,
+    /// Tells the time.
+    pub clock: Clock,
+    /// How long a lease lasts.
+    pub lease: time::Duration,
+}
+
+/// Which edition is meant where none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The official one, or the newest if there is none yet.
+    Official,
+    /// The newest.
+    Newest,
+}
+
+impl Deref for Service {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Service {
+    /// The use cases of clients over this database and this queue.
+    pub fn new(config: ServiceConfig) -> Self {
+        let ServiceConfig { pool, queue, dispatcher, store, clearing, guard, clock, lease } =
+            config;
+        Self(Arc::new(Parts {
+            boards: Boards::new(pool.clone()),
+            playing: Playing::default(),
+            suspensions: Suspensions::default(),
+            changes: Changes::default(),
+            turns: Turns::default(),
+            certificates: Kept::new(CERTIFICATES),
+            collusion: Kept::new(COLLUSIONS),
+            reply_times: Kept::new(REPLY_TIMES),
+            watched: Watched::default(),
+            edition_watches: EditionWatches::default(),
+            pool,
+            queue,
+            dispatcher,
+            store,
+            clearing,
+            guard,
+            clock,
+            lease,
+        }))
+    }
+
+    /// The connections for readers.
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// The queue.
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Tells the time.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Reads the figures of this coordinator, for operators.
+    pub(crate) fn observer(&self, leadership: Leadership) -> Observer {
+        Observer::new(Observed {
+            pool: self.pool.clone(),
+            metrics: Arc::clone(self.metrics()),
+            leadership,
+            clock: self.clock.clone(),
+            lease: self.lease,
+        })
+    }
+
+    /// Follows the database as long as the coordinator runs: its clock, who is suspended, and what is
+    /// to be deleted.
+    pub(crate) fn watch_database(&self, background: &mut JoinSet<()>) {
+        let (clearing, clock, suspensions) =
+            (self.clearing.clone(), self.clock.clone(), self.suspensions.clone());
+        let (of_clock, of_suspensions) = (self.queue.pool().clone(), self.queue.pool().clone());
+        background.spawn(async move { clearing.run().await });
+        background.spawn(async move { clock.follow(&of_clock).await });
+        background.spawn(async move { suspensions.run(&of_suspensions).await });
+    }
+
+    /// Announces changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// Limits invalid tokens.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        self.queue.metrics()
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> OffsetDateTime {
+        self.clock.now()
+    }
+
+    /// Notes who changed what, in the transaction that changes it. A subject begins with the name of
+    /// its tournament; [`change`] makes the detail.
+    async fn note_in(
+        &self,
+        db: impl PgExecutor<'_>,
+        who: &Principal,
+        action: &str,
+        subject: &str,
+        detail: Option<&Value>,
+    ) -> Result<()> {
+        tracing::info!(token = %who.id, action, subject, "changed");
+        Ok(audit::write(db, Some(who.id), action, subject, detail, self.now()).await?)
+    }
+
+    /// The tournament of this name.
+    async fn tournament(&self, name: &str) -> Result<Tournament> {
+        let found = stored::find(&self.pool, name).await?;
+        found.ok_or_else(|| ServiceError::missing("tournament", name))
+    }
+}
+
+/// The detail of a line in the audit log: what was so before, and what is so now.
+fn change(before: &Value, after: &Value) -> Value {
+    json!({ "before": before, "after": after })
+}
+
+/// A time as messages carry it: microseconds since 1970.
+fn micros(time: OffsetDateTime) -> i64 {
+    i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
+}
+
+/// A time from a message: microseconds since 1970.
+fn time_of(micros: i64) -> Result<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
+        .map_err(|error| ServiceError::invalid_argument(error.to_string()))
+}
+
+/// A time for people.
+fn moment(time: OffsetDateTime) -> String {
+    let time = time.to_offset(UtcOffset::UTC);
+    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
+    format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
+}

@@ -1,0 +1,110 @@
+//! Matches that were set aside after too many faults: which they are, and another chance for them.
+
+use arbiter_proto::ids::{LotId, MatchId};
+use arbiter_proto::v1::{
+    Aside, ListAsideRequest, ListAsideResponse, RetryAsideRequest, RetryAsideResponse,
+};
+use serde_json::json;
+
+use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change};
+use crate::access::Role;
+use crate::db::editions::EditionState;
+use crate::db::tournaments::Tournament;
+use crate::db::{editions, faults, lots, played, tournaments};
+
+impl Service {
+    /// The matches of a tournament that were set aside. Only organisers learn why.
+    pub(crate) async fn list_aside(
+        &self,
+        caller: &Caller,
+        request: ListAsideRequest,
+    ) -> Result<ListAsideResponse> {
+        let tournament = self.tournament(&request.tournament).await?;
+        Ok(ListAsideResponse { aside: self.aside(&tournament, caller).await? })
+    }
+
+    /// The same for all open tournaments, by name.
+    pub(crate) async fn all_aside(&self, caller: &Caller) -> Result<Vec<(String, Vec<Aside>)>> {
+        let mut all = Vec::new();
+        for found in self.open_tournaments().await? {
+            let aside = self.aside(&found, caller).await?;
+            all.push((found.name, aside));
+        }
+        Ok(all)
+    }
+
+    async fn aside(&self, tournament: &Tournament, caller: &Caller) -> Result<Vec<Aside>> {
+        let mut aside = Vec::new();
+        for lot in self.lots_aside(tournament).await? {
+            let mut faults = faults::of_lot(&self.pool, lot).await?;
+            faults.retain(|_| caller.organises());
+            aside.push(Aside {
+                r#match: self.first_match(lot).await?.to_string(),
+                reasons: faults.into_iter().map(|fault| fault.reason).collect(),
+            });
+        }
+        Ok(aside)
+    }
+
+    async fn lots_aside(&self, tournament: &Tournament) -> Result<Vec<LotId>> {
+        let mut lots = Vec::new();
+        for edition in editions::of_tournament(&self.pool, tournament.id).await? {
+            if edition.state == EditionState::Running {
+                lots.extend(lots::aside(&self.pool, edition.id).await?);
+            }
+        }
+        Ok(lots)
+    }
+
+    async fn first_match(&self, lot: LotId) -> Result<MatchId> {
+        let number = lots::first(&self.pool, lot).await?;
+        Ok(MatchId { edition: lot.edition, number })
+    }
+
+    /// Queues a match again that was set aside.
+    pub(crate) async fn retry_aside(
+        &self,
+        caller: &Caller,
+        request: RetryAsideRequest,
+    ) -> Result<RetryAsideResponse> {
+        let who = caller.require(Role::Organiser)?;
+        let id: MatchId = request.r#match.parse()?;
+        let standing = played::lot(&self.pool, id).await?;
+        let standing = standing.ok_or_else(|| ServiceError::missing("match", id))?;
+        let lot = LotId { edition: id.edition, number: standing.lot };
+        self.retry_lot(who, lot, id).await?;
+        Ok(RetryAsideResponse {})
+    }
+
+    /// Queues all matches of a tournament again that were set aside: how many.
+    pub(crate) async fn retry_all_aside(&self, caller: &Caller, tournament: &str) -> Result<usize> {
+        let who = caller.require(Role::Organiser)?;
+        let tournament = self.tournament(tournament).await?;
+        let mut count = 0;
+        for lot in self.lots_aside(&tournament).await? {
+            let id = self.first_match(lot).await?;
+            match self.retry_lot(who, lot, id).await {
+                Ok(()) => count += 1,
+                // Somebody else did so a moment ago.
+                Err(error) if error.kind() == ErrorKind::FailedPrecondition => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    async fn retry_lot(&self, who: &Principal, lot: LotId, id: MatchId) -> Result<()> {
+        let mut transaction = self.pool.begin().await?;
+        if !lots::requeue(&mut *transaction, lot).await? {
+            let error = format!("match {id} is not set aside");
+            return Err(ServiceError::failed_precondition(error));
+        }
+        let of = tournaments::of_edition(&mut *transaction, id.edition).await?;
+        let subject = format!("{} {id}", of.name);
+        let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
+        self.note_in(&mut *transaction, who, "match retry", &subject, Some(&detail)).await?;
+        transaction.commit().await?;
+        self.dispatcher.news();
+        Ok(())
+    }
+}

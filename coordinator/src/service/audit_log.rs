@@ -1,0 +1,45 @@
+//! The audit log and the audit of workers, for organisers.
+
+use arbiter_proto::v1::{Change, ListChangesRequest, ListChangesResponse};
+
+use super::{Caller, Result, Service, micros, time_of};
+use crate::access::Role;
+use crate::db::audit::{self, Wanted};
+
+/// Lines where none are asked for, and at most.
+const LINES: (u32, u32) = (100, 1000);
+
+impl Service {
+    pub(crate) async fn list_changes(
+        &self,
+        caller: &Caller,
+        request: ListChangesRequest,
+    ) -> Result<ListChangesResponse> {
+        caller.require(Role::Organiser)?;
+        let ListChangesRequest { tournament, who, since_us, before, limit } = request;
+        let wanted = Wanted {
+            tournament: Some(tournament).filter(|name| !name.is_empty()),
+            who: Some(who).filter(|name| !name.is_empty()),
+            since: Some(since_us).filter(|since| *since != 0).map(time_of).transpose()?,
+            before: Some(before).filter(|before| *before != 0),
+        };
+        let mut changes = audit::find(&self.pool, &wanted).await?;
+        let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
+        changes.truncate(limit as usize);
+        let changes = changes.into_iter().map(message).collect();
+        Ok(ListChangesResponse { changes })
+    }
+}
+
+fn message(change: audit::Change) -> Change {
+    Change {
+        id: change.id,
+        at_us: micros(change.at),
+        token: change.token.unwrap_or_default(),
+        name: change.name.unwrap_or_default(),
+        role: change.role.map(|role| role.word().to_owned()).unwrap_or_default(),
+        action: change.action,
+        subject: change.subject,
+        detail: change.detail.map(|detail| detail.to_string()).unwrap_or_default(),
+    }
+}

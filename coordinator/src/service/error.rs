@@ -1,0 +1,216 @@
+//! Why a use case was refused or failed, in words for the caller.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use arbiter_proto::convert::Meaningless;
+use arbiter_proto::ids::MatchIdError;
+use thiserror::Error;
+
+use crate::access::{BadName, UnknownRole};
+use crate::db;
+use crate::queue::PlanError;
+use crate::tournament::beacon::BeaconError;
+use crate::tournament::create::{CreateError, StateError};
+use crate::tournament::edition::OpenError;
+use crate::tournament::file::FileError;
+use crate::voiding::VoidError;
+
+/// What kind of refusal it is: the canonical codes of gRPC, as far as they occur here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Another change won, and the same request may succeed now.
+    Aborted,
+    /// The name is taken.
+    AlreadyExists,
+    /// The request took too long to arrive.
+    DeadlineExceeded,
+    /// It cannot be done as things stand.
+    FailedPrecondition,
+    /// The coordinator failed; its log says why.
+    Internal,
+    /// The request makes no sense, whatever the state.
+    InvalidArgument,
+    /// There is no such thing.
+    NotFound,
+    /// The caller's role is not enough.
+    PermissionDenied,
+    /// The caller asks for too much, or all callers together do.
+    ResourceExhausted,
+    /// The caller shows no valid token.
+    Unauthenticated,
+    /// The database or the coordinator does not answer at present.
+    Unavailable,
+}
+
+/// Why a use case was refused or failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ServiceError {
+    kind: ErrorKind,
+    message: String,
+    /// After how long the same request may succeed, if that is known.
+    retry_after: Option<Duration>,
+}
+
+macro_rules! constructors {
+    ($($name:ident => $kind:ident),+ $(,)?) => {$(
+        #[doc = concat!("A refusal of the kind [`ErrorKind::", stringify!($kind), "`].")]
+        pub(crate) fn $name(message: impl Into<String>) -> Self {
+            Self::new(ErrorKind::$kind, message)
+        }
+    )+};
+}
+
+impl ServiceError {
+    constructors! {
+        aborted => Aborted,
+        already_exists => AlreadyExists,
+        failed_precondition => FailedPrecondition,
+        internal => Internal,
+        invalid_argument => InvalidArgument,
+        permission_denied => PermissionDenied,
+        resource_exhausted => ResourceExhausted,
+        unauthenticated => Unauthenticated,
+        unavailable => Unavailable,
+    }
+
+    /// A refusal of any kind.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn missing(what: &str, name: impl Display) -> Self {
+        Self::new(ErrorKind::NotFound, format!("there is no {what} `{name}`"))
+    }
+
+    /// The coordinator stops while it answers.
+    pub(crate) fn stopping() -> Self {
+        Self::unavailable("the coordinator stops")
+    }
+
+    /// The token was valid when the request began.
+    pub(crate) fn token_ended() -> Self {
+        Self::unauthenticated(
+            "this token is not good any more: it was revoked, replaced, or has ended",
+        )
+    }
+
+    /// The same, which says after how long to ask again.
+    #[must_use]
+    pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
+    /// What kind of refusal it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The words for the caller.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// After how long the same request may succeed, in whole seconds, rounded up.
+    pub(crate) fn retry_after_s(&self) -> Option<u64> {
+        self.retry_after.map(|wait| wait.as_secs() + 1)
+    }
+}
+
+/// A failure of the database. The caller can try again or ask the operator; the cause is logged.
+impl From<sqlx::Error> for ServiceError {
+    fn from(error: sqlx::Error) -> Self {
+        if db::is_duplicate(&error) {
+            return Self::aborted("somebody else changed the same at this moment; try again");
+        }
+        if db::is_unwritable(&error) {
+            return Self::invalid_argument("a name holds a character that no name can have");
+        }
+        if db::is_held(&error) {
+            return Self::aborted(
+                "the same is being changed at this moment, for instance by an edition that is \
+                 opened; try again in a moment",
+            );
+        }
+        tracing::error!(%error, "the database failed");
+        if db::is_passing(&error) || db::is_away(&error) {
+            Self::unavailable("the database does not answer; try again in a moment")
+        } else {
+            Self::internal("the coordinator failed; its log says why")
+        }
+    }
+}
+
+macro_rules! invalid_arguments {
+    ($($error:ty),+ $(,)?) => {$(
+        impl From<$error> for ServiceError {
+            fn from(error: $error) -> Self {
+                Self::invalid_argument(error.to_string())
+            }
+        }
+    )+};
+}
+
+invalid_arguments!(BadName, FileError, MatchIdError, Meaningless, UnknownRole);
+
+impl From<CreateError> for ServiceError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Database(error) => error.into(),
+            CreateError::Taken { .. } => Self::already_exists(error.to_string()),
+            CreateError::BeaconIsPast { .. } => Self::failed_precondition(error.to_string()),
+            CreateError::Chance(_) => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<StateError> for ServiceError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Database(error) => error.into(),
+            other => Self::failed_precondition(other.to_string()),
+        }
+    }
+}
+
+impl From<OpenError> for ServiceError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Database(error)
+            | OpenError::State(StateError::Database(error))
+            | OpenError::Plan(PlanError::Database { cause: error, .. }) => error.into(),
+            other => Self::failed_precondition(other.to_string()),
+        }
+    }
+}
+
+impl From<BeaconError> for ServiceError {
+    fn from(error: BeaconError) -> Self {
+        match error {
+            BeaconError::Database(error) => error.into(),
+            BeaconError::State(error) => error.into(),
+            BeaconError::Open(cause) => {
+                let cause = Self::from(cause);
+                let why = format!("no edition can be opened with the value: {}", cause.message);
+                Self::new(cause.kind, why)
+            }
+            BeaconError::Value(_) => Self::invalid_argument(error.to_string()),
+            BeaconError::Stopped => Self::unavailable(error.to_string()),
+            BeaconError::Settings { .. } => Self::internal(error.to_string()),
+            BeaconError::Unnamed { .. } | BeaconError::Early { .. } | BeaconError::Given { .. } => {
+                Self::failed_precondition(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<VoidError> for ServiceError {
+    fn from(error: VoidError) -> Self {
+        match error {
+            VoidError::Database(error) => error.into(),
+            other => Self::invalid_argument(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The matches of an edition as they were planned.
+
+use arbiter_proto::ids::{Entrant, MatchNumber};
+use arbiter_proto::v1::Board;
+
+use super::{Caller, Result, Service, ServiceError, Which};
+use crate::db::editions::Edition;
+use crate::db::entrants::Roster;
+use crate::db::matches::{self, Match};
+
+/// Which planned matches are asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedRequest {
+    /// Of which edition: the newest where none is named.
+    pub(crate) board: Board,
+    /// Only those of this bot, if it is not empty.
+    pub(crate) bot: String,
+    /// Only those with a greater number.
+    pub(crate) after: Option<i64>,
+    /// So many at most.
+    pub(crate) limit: u32,
+}
+
+/// Planned matches of an edition, by number.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) edition: Edition,
+    pub(crate) roster: Roster,
+    pub(crate) matches: Vec<Match>,
+}
+
+impl Service {
+    /// Matches of an edition as they were planned.
+    pub(crate) async fn planned_matches(
+        &self,
+        caller: &Caller,
+        request: PlannedRequest,
+    ) -> Result<Planned> {
+        let PlannedRequest { board, bot, after, limit } = request;
+        let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
+        let roster = Roster::of(&self.pool, edition.id).await?;
+        let only = match bot.as_str() {
+            "" => None,
+            name => Some(roster.find(name).ok_or_else(|| {
+                let why = format!("there is no bot `{name}` in edition {}", edition.number);
+                ServiceError::new(super::ErrorKind::NotFound, why)
+            })?),
+        };
+        let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
+        let _turn = self.turn(caller).await?;
+        let matches = matches::planned(&self.pool, edition.id, first, only, limit).await?;
+        Ok(Planned { edition, roster, matches })
+    }
+
+    /// How often each bot of an edition sits in each seat.
+    pub(crate) async fn times_in_seats(
+        &self,
+        caller: &Caller,
+        edition: &Edition,
+    ) -> Result<Vec<(Entrant, Vec<i64>)>> {
+        let _turn = self.turn(caller).await?;
+        Ok(matches::times_in_seats(&self.pool, edition.id).await?)
+    }
+}

@@ -1,0 +1,135 @@
+//! Tokens, for administrators.
+
+use arbiter_proto::ids::TokenId;
+use arbiter_proto::v1::{
+    CreateTokenRequest, CreateTokenResponse, ListTokensRequest, ListTokensResponse,
+    RevokeTokenRequest, RevokeTokenResponse, RotateTokenRequest, RotateTokenResponse, Token,
+};
+use serde_json::json;
+use time::{Duration, OffsetDateTime};
+
+use super::{Caller, Result, Service, ServiceError, change, micros, moment, time_of};
+use crate::access::{self, Role};
+use crate::db::tokens;
+
+/// How long a former secret may let in at most.
+const LONGEST_OVERLAP: Duration = Duration::days(30);
+
+impl Service {
+    pub(crate) async fn create_token(
+        &self,
+        caller: &Caller,
+        request: CreateTokenRequest,
+    ) -> Result<CreateTokenResponse> {
+        let who = caller.require(Role::Admin)?;
+        let CreateTokenRequest { role, name, expires_us } = request;
+        let role: Role = role.parse()?;
+        access::check_name(&name)?;
+        let now = self.now();
+        let expires = Some(expires_us).filter(|end| *end != 0).map(time_of).transpose()?;
+        if expires.is_some_and(|end| end <= now) {
+            return Err(ServiceError::invalid_argument("a token has to end after it was made"));
+        }
+        let mut transaction = self.pool.begin().await?;
+        let made = access::create_until(&mut transaction, role, &name, expires, now).await;
+        let (id, secret) = made?;
+        let subject = format!("{id} {role} {name}");
+        let detail = access::made(role, &name, expires);
+        self.note_in(&mut *transaction, who, "token create", &subject, Some(&detail)).await?;
+        transaction.commit().await?;
+        Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
+    }
+
+    pub(crate) async fn rotate_token(
+        &self,
+        caller: &Caller,
+        request: RotateTokenRequest,
+    ) -> Result<RotateTokenResponse> {
+        let who = caller.require(Role::Admin)?;
+        let RotateTokenRequest { token, overlap_us } = request;
+        let overlap = Duration::microseconds(overlap_us);
+        if overlap.is_negative() || overlap > LONGEST_OVERLAP {
+            let most = LONGEST_OVERLAP.whole_days();
+            let error = format!("a former secret lets in for at most {most} days");
+            return Err(ServiceError::invalid_argument(error));
+        }
+        let token = self.good_token(&token).await?;
+        let until = Some(self.now() + overlap).filter(|_| overlap.is_positive());
+        let mut transaction = self.pool.begin().await?;
+        let rotated = access::rotate(&mut *transaction, token.id, until).await;
+        let secret = rotated?.ok_or_else(|| ServiceError::missing("valid token", token.id))?;
+        let subject = format!("{} {} {}", token.id, token.role, token.name);
+        let until_then = |until: Option<OffsetDateTime>| json!({"former_until": until.map(moment)});
+        let detail = change(&until_then(token.former_until), &until_then(until));
+        self.note_in(&mut *transaction, who, "token rotate", &subject, Some(&detail)).await?;
+        transaction.commit().await?;
+        Ok(RotateTokenResponse {
+            id: token.id.0,
+            role: token.role.word().to_owned(),
+            name: token.name,
+            token: secret.text().to_owned(),
+            former_until_us: until.map_or(0, micros),
+        })
+    }
+
+    pub(crate) async fn revoke_token(
+        &self,
+        caller: &Caller,
+        request: RevokeTokenRequest,
+    ) -> Result<RevokeTokenResponse> {
+        let who = caller.require(Role::Admin)?;
+        let id = TokenId(request.id);
+        let mut transaction = self.pool.begin().await?;
+        if !tokens::revoke(&mut transaction, id, self.now()).await? {
+            return Err(ServiceError::missing("valid token", id));
+        }
+        let revoked = tokens::get(&mut *transaction, id).await?;
+        let revoked = revoked.ok_or_else(|| ServiceError::missing("token", id))?;
+        let subject = format!("{id} {} {}", revoked.role, revoked.name);
+        let detail = change(&json!({"revoked": false}), &json!({"revoked": true}));
+        self.note_in(&mut *transaction, who, "token revoke", &subject, Some(&detail)).await?;
+        transaction.commit().await?;
+        Ok(RevokeTokenResponse {})
+    }
+
+    pub(crate) async fn list_tokens(
+        &self,
+        caller: &Caller,
+        _: ListTokensRequest,
+    ) -> Result<ListTokensResponse> {
+        caller.require(Role::Admin)?;
+        let (tokens, now) = (tokens::list(&self.pool).await?, self.now());
+        let message = |token: tokens::Token| Token {
+            id: token.id.0,
+            role: token.role.word().to_owned(),
+            name: token.name,
+            revoked: token.revoked_at.is_some(),
+            created_us: micros(token.created_at),
+            expires_us: token.expires_at.map_or(0, micros),
+            used_us: token.used_at.map_or(0, micros),
+            former_until_us: token.former_until.filter(|until| now < *until).map_or(0, micros),
+        };
+        let tokens = tokens.into_iter().map(message).collect();
+        Ok(ListTokensResponse { tokens })
+    }
+}
+
+impl Service {
+    /// The token of this number, or of this name if no other has it; one that lets somebody in.
+    async fn good_token(&self, named: &str) -> Result<tokens::Token> {
+        let now = self.now();
+        let all = tokens::list(&self.pool).await?;
+        let mut good = all.into_iter().filter(|token| token.is_good(now));
+        if let Ok(id) = named.parse() {
+            let found = good.find(|token| token.id == TokenId(id));
+            return found.ok_or_else(|| ServiceError::missing("valid token", named));
+        }
+        let mut found: Vec<_> = good.filter(|token| token.name == named).collect();
+        if found.len() > 1 {
+            let ids: Vec<_> = found.iter().map(|token| token.id.to_string()).collect();
+            let error = format!("the tokens {} are called {named}; say which", ids.join(", "));
+            return Err(ServiceError::invalid_argument(error));
+        }
+        found.pop().ok_or_else(|| ServiceError::missing("valid token", named))
+    }
+}
