@@ -57,6 +57,17 @@ fn unsafe_code_is_the_sandboxs_alone() {
 }
 
 #[test]
+fn sql_stands_in_the_database_module_alone() {
+    for (path, text) in sources() {
+        let elsewhere = path.starts_with("coordinator/src")
+            && !path.starts_with("coordinator/src/db")
+            && path != Path::new("coordinator/src/db.rs");
+        let found = ["sqlx::query", "sqlx::raw_sql"].iter().any(|call| text.contains(call));
+        assert!(!(elsewhere && found), "{}", path.display());
+    }
+}
+
+#[test]
 fn files_are_short_enough_to_read() {
     for (path, text) in sources() {
         let lines = text.lines().count();

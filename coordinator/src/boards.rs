@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
-use crate::db::standings;
+use crate::db::{self, standings};
 use crate::kept::Kept;
 
 /// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
@@ -62,10 +62,8 @@ impl Board {
     /// Ranks an edition as its standings are now. Who takes part is taken from an earlier board of
     /// it, where there is one.
     async fn read(pool: &PgPool, id: EditionId, earlier: Option<&Self>) -> Result<Self, Error> {
-        let mut transaction = pool.begin().await?;
-        // Count and standings as they were at one moment, while others go on.
-        let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-        sqlx::query(snapshot).execute(&mut *transaction).await?;
+        // Count and standings fit together.
+        let mut transaction = db::snapshot(pool).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
         let (game, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;

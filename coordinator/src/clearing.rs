@@ -28,10 +28,6 @@ use crate::store::{Store, StoreError};
 
 /// How often it is looked whether something is to be cleared away, although nobody said so.
 const ROUND: Duration = Duration::from_secs(60);
-/// How long a statement may take. Where a shelf waits for somebody to end, no other can be made.
-const PATIENCE: &str = "SELECT set_config('statement_timeout', '20s', false),
-    set_config('lock_timeout', '20s', false),
-    set_config('idle_in_transaction_session_timeout', '120s', false)";
 
 /// Why something is not cleared away yet.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +83,7 @@ impl Clearing {
         }
         let mut connection = self.pool.acquire().await?.detach();
         if dropped::claim(&mut connection).await? {
-            sqlx::query(PATIENCE).execute(&mut connection).await?;
+            dropped::set_timeouts(&mut connection).await?;
             self.clear(&mut connection).await?;
             dropped::release(&mut connection).await?;
         }

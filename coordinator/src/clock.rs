@@ -109,12 +109,9 @@ impl Clock {
 }
 
 /// Reads the database's clock.
-///
-/// # Errors
-/// If the database fails.
 pub(crate) async fn read(db: impl PgExecutor<'_>) -> Result<Reading, Error> {
     let began = Instant::now();
-    let at = sqlx::query_scalar("SELECT database_clock()").fetch_one(db).await?;
+    let at = crate::db::now(db).await?;
     Ok(Reading { at, read: began + began.elapsed() / 2 })
 }
 

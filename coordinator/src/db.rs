@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, Row as _};
+use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, PgTransaction, Row as _};
+use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
 pub use errors::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
@@ -193,6 +194,17 @@ fn is_starting(error: &Error) -> bool {
 async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
     let question = sqlx::raw_sql("SELECT now() = statement_timestamp()");
     question.fetch_one(connection).await?.try_get(0)
+}
+
+/// Begins a transaction that sees the database as it is at its first statement, whatever others
+/// commit meanwhile.
+pub async fn snapshot(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
+    pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await
+}
+
+/// What the clock of the database shows.
+pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime, Error> {
+    sqlx::query_scalar("SELECT database_clock()").fetch_one(db).await
 }
 
 /// Lets the statements of a transaction take as long as they take: a plan may have millions of rows.

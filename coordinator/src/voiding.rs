@@ -11,14 +11,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::GameName;
-use arbiter_proto::ids::{EditionId, Entrant, MatchId, MatchNumber, TokenId, TournamentId};
+use arbiter_proto::ids::{EditionId, Entrant, MatchId, TokenId, TournamentId};
 use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;
 
 use crate::db::entrants::Roster;
+use crate::db::results::{self, Played};
 use crate::db::voids::{self, Wanted};
-use crate::db::{self, editions, results, standings, tournaments};
+use crate::db::{self, editions, standings, tournaments};
 
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]
@@ -117,32 +118,26 @@ pub async fn preview(
     edition: EditionId,
     matches: &[MatchId],
 ) -> Result<Preview, Error> {
-    let mut transaction = pool.begin().await?;
-    // All of it as it was at one moment, while others go on.
-    let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-    sqlx::query(snapshot).execute(&mut *transaction).await?;
+    let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
     let void: HashSet<_> = matches.iter().copied().collect();
     let taken = voids::taken_over(&mut *db, edition).await?;
     let origin: HashMap<_, _> = taken.into_iter().collect();
     let game = editions::game(&mut *db, edition).await?;
-    let (mut all, mut without) = (Tallies::new(game), Tallies::new(game));
-    let (mut missing, mut after) = (0, MatchNumber(-1));
-    loop {
-        let page = results::page(&mut *db, edition, after, false).await?;
-        let Some(last) = page.last() else { break };
-        after = last.number;
-        for played in &page {
-            let here = MatchId { edition, number: played.number };
-            all.add(&played.outcome());
-            if void.contains(origin.get(&played.number).unwrap_or(&here)) {
-                missing += 1;
-            } else {
-                without.add(&played.outcome());
-            }
+    let mut all = Tallies::new(game);
+    let mut without = Tallies::new(game);
+    let mut missing = 0;
+    let add = |played: &Played| {
+        let here = MatchId { edition, number: played.number };
+        all.add(&played.outcome());
+        if void.contains(origin.get(&played.number).unwrap_or(&here)) {
+            missing += 1;
+        } else {
+            without.add(&played.outcome());
         }
-    }
+    };
+    results::each(&mut *db, edition, false, add).await?;
     let roster = Roster::of(&mut *db, edition).await?;
     let contestants = standings::contestants(&mut *db, edition).await?;
     let rank = |tallies: &BTreeMap<Entrant, Tally>| {

@@ -70,6 +70,16 @@ pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     sqlx::query_scalar(statement).fetch_one(db).await
 }
 
+/// Limits how long each statement of the session may take: where a shelf waits for a transaction to
+/// end, no other shelf can be made. Between statements objects are removed, which takes longer.
+pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<(), Error> {
+    let statement = "
+        SELECT set_config('statement_timeout', '20s', false),
+            set_config('lock_timeout', '20s', false),
+            set_config('idle_in_transaction_session_timeout', '120s', false)";
+    sqlx::query(statement).execute(db).await.map(drop)
+}
+
 /// Lets the next one clear away, at once: the end of a connection is noticed in its own time.
 ///
 /// # Errors

@@ -198,6 +198,22 @@ pub async fn page(
     sqlx::query_as(statement).bind(edition.0).bind(after.0).bind(counted).fetch_all(db).await
 }
 
+/// Goes through the results of an edition, in order and page by page; `counted` as for [`page`].
+pub async fn each(
+    connection: &mut PgConnection,
+    edition: EditionId,
+    counted: bool,
+    mut see: impl FnMut(&Played),
+) -> Result<(), Error> {
+    let mut after = MatchNumber(-1);
+    loop {
+        let page = page(&mut *connection, edition, after, counted).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.number;
+        page.iter().for_each(&mut see);
+    }
+}
+
 /// A result with the deal of its match.
 #[derive(FromRow)]
 struct Dealt {

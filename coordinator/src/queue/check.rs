@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use arbiter_proto::ids::{EditionId, Entrant};
 use arbiter_ranking::{Meetings, Tallies, Tally, Whose};
 use sqlx::Error;
 
 use super::Queue;
 use crate::db::results::{self, Played};
-use crate::db::standings;
+use crate::db::{self, standings};
 
 /// Where standings and results part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,21 +40,11 @@ impl Queue {
     /// # Errors
     /// If the database fails.
     pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>, Error> {
-        let mut transaction = self.pool().begin().await?;
-        // Standings and results as they were at one moment, while others go on.
-        let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-        sqlx::query(snapshot).execute(&mut *transaction).await?;
-        let game = crate::db::editions::game(&mut *transaction, edition).await?;
+        let mut transaction = db::snapshot(self.pool()).await?;
+        let game = db::editions::game(&mut *transaction, edition).await?;
         let mut tallies = Tallies::new(game);
-        let mut after = MatchNumber(-1);
-        loop {
-            let page = results::page(&mut *transaction, edition, after, true).await?;
-            let Some(last) = page.last() else { break };
-            after = last.number;
-            for played in &page {
-                tallies.add(&played.outcome());
-            }
-        }
+        let add = |played: &Played| tallies.add(&played.outcome());
+        results::each(&mut transaction, edition, true, add).await?;
         let stored = standings::of_edition(&mut *transaction, edition).await?;
         transaction.commit().await?;
         let computed = tallies.by_entrant();
