@@ -36,9 +36,6 @@ pub struct Secret(String);
 
 impl Secret {
     /// A new one.
-    ///
-    /// # Errors
-    /// If the system gives no randomness.
     pub fn draw() -> io::Result<Self> {
         let bits = blake3::Hash::from_bytes(draw()?);
         Ok(Self(format!("{PREFIX}{}", bits.to_hex())))
@@ -74,9 +71,6 @@ impl fmt::Debug for Secret {
 }
 
 /// 256 bits from the system's randomness: for tokens, and for seeds that nobody chose.
-///
-/// # Errors
-/// If the system gives none.
 pub fn draw() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut drawn = 0;
@@ -227,9 +221,6 @@ pub async fn rotate(
 }
 
 /// The token that a text stands for, if it lets anybody in at this time, which is noted.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     pool: &PgPool,
     secret: &Secret,

@@ -177,9 +177,6 @@ impl Boards {
     }
 
     /// The board of an edition.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>, Error> {
         let slot = self.slot(edition.id);
         slot.look();
@@ -197,9 +194,6 @@ impl Boards {
     }
 
     /// Who had which rank in these complete editions: a bot may have been in hundreds.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn ranks(
         &self,
         game: GameName,

@@ -57,9 +57,6 @@ enum Source {
 
 impl Clock {
     /// The clock of this database, as it is now; `Clock::follow` keeps it right.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn of(pool: &PgPool) -> Result<Self, Error> {
         let reading = read(pool).await?;
         let clock = Self(Source::Database(Arc::new(Mutex::new(reading))));

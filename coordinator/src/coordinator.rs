@@ -130,9 +130,6 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Opens a database and brings its tables up to date.
-    ///
-    /// # Errors
-    /// If the database cannot be used.
     pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
         let database = place(&options);
         // Readers have a third of the connections.
@@ -191,18 +188,12 @@ impl Coordinator {
     }
 
     /// Whether nobody has been let in yet.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
         let tokens = db::patiently(|| tokens::list(self.service().pool())).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
     /// Whether a token lets somebody in.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.service().now();
         let found = db::patiently(|| access::find(self.service().pool(), secret, now)).await;
@@ -210,9 +201,6 @@ impl Coordinator {
     }
 
     /// Makes a token.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
         let now = self.service().now();
         let made = access::create_noted(self.service().pool(), role, name, None, now).await;
@@ -224,9 +212,6 @@ impl Coordinator {
     }
 
     /// Serves until `stop`. Reports that came in until then are stored.
-    ///
-    /// # Errors
-    /// If the server fails.
     pub async fn run(
         self,
         listener: TcpListener,

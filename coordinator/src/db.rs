@@ -94,9 +94,6 @@ const REST: Duration = Duration::from_millis(200);
 
 /// Opens so many connections to a database, each when it is first needed. A server that is just
 /// being started is waited for; later they notice within seconds if the network to it is cut.
-///
-/// # Errors
-/// If the database cannot be reached.
 pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool, Error> {
     let options = options.options(SESSION);
     // That an address leads nowhere is said at once.
@@ -110,9 +107,6 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
 
 /// Does something that a process needs before it can begin; a server that is restarted meanwhile is
 /// waited for.
-///
-/// # Errors
-/// If the database fails.
 pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -211,9 +205,6 @@ pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime, Error> {
 /// Between them it may compute for some seconds. A coordinator that is stopped in the middle loses
 /// the transaction all the same: what streams rows does so in pieces (`copy`), and what the server
 /// computes by itself is ended by the next leader ([`end_openings`]).
-///
-/// # Errors
-/// If the database fails.
 pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
     let patience = "
         SELECT set_config('statement_timeout', '0', true),
@@ -229,9 +220,6 @@ pub const PAUSE: &str = "15s";
 pub const PLANNING_PAUSE: &str = "120s";
 
 /// Lets a transaction compute for so long between its statements.
-///
-/// # Errors
-/// If the database fails.
 pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<(), Error> {
     let statement = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
     sqlx::query(statement).bind(pause).execute(db).await.map(drop)
@@ -241,9 +229,6 @@ pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<(), E
 const OPENING: i64 = 0x0061_7262_6f70_656e;
 
 /// Marks a transaction as one in which the leader opens an edition.
-///
-/// # Errors
-/// If the database fails.
 pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<(), Error> {
     let statement = "SELECT pg_advisory_xact_lock_shared($1)";
     sqlx::query(statement).bind(OPENING).execute(db).await.map(drop)
@@ -251,9 +236,6 @@ pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<(), Error> {
 
 /// Ends all transactions in which a former leader opens editions, and returns how many. It may be
 /// stopped, or cut off, and others wait for what they have locked.
-///
-/// # Errors
-/// If the database fails.
 pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64, Error> {
     let statement = "
         SELECT count(pg_terminate_backend(pid)) FROM pg_locks
@@ -265,9 +247,6 @@ pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64, Error> {
 }
 
 /// Ends a session in which nothing is said for so long.
-///
-/// # Errors
-/// If the database fails.
 pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<(), Error> {
     let statement = "SELECT set_config('idle_session_timeout', $1, false)";
     sqlx::query(statement).bind(format!("{}ms", silence.as_millis())).execute(db).await.map(drop)
@@ -277,9 +256,6 @@ pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Resu
 const LEADER: i64 = 0x0061_7262_6974_6572;
 
 /// Makes a session the leader's until it ends; whether it is that now. It is asked once.
-///
-/// # Errors
-/// If the database fails.
 pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
 }
@@ -300,9 +276,6 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
 
 /// Whether this program can live with tables of a later version: in an upgrade coordinators of both
 /// versions serve for a while.
-///
-/// # Errors
-/// If the database fails.
 pub async fn can_live_with_it(pool: &PgPool) -> Result<bool, Error> {
     let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
     let statement = "SELECT oldest <= $1 FROM compatibility";
@@ -310,9 +283,6 @@ pub async fn can_live_with_it(pool: &PgPool) -> Result<bool, Error> {
 }
 
 /// The major version of the server.
-///
-/// # Errors
-/// If the database fails.
 pub async fn server_version(pool: &PgPool) -> Result<i32, Error> {
     let statement = "SELECT current_setting('server_version_num')::int / 10000";
     sqlx::query_scalar(statement).fetch_one(pool).await

@@ -61,9 +61,6 @@ const GIVES_WAY: time::Duration = time::Duration::minutes(10);
 const MOST_FAULTS: i16 = 20;
 
 /// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
-///
-/// # Errors
-/// If the database fails.
 pub(crate) async fn selection(
     db: &mut PgConnection,
     edition: EditionId,
@@ -81,9 +78,6 @@ pub(crate) async fn selection(
 
 /// Has those matches looked at that were chosen, in the transaction that counts them; `reported_by`
 /// says which worker reported a match and when, unless it was taken over.
-///
-/// # Errors
-/// If the database fails.
 pub(crate) async fn order(
     db: &mut PgConnection,
     edition: EditionId,
@@ -164,9 +158,6 @@ impl Auditor {
     }
 
     /// Recounts some records, and suspends the workers that are proven wrong.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub(crate) async fn round(&mut self) -> Result<AuditRound, Error> {
         let mut round = AuditRound::default();
         for waiting in match_audits::waiting_recounts(&self.pool).await? {

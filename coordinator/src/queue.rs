@@ -331,9 +331,6 @@ impl Queue {
 
     /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
     /// those lots whose leases still held.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>, Error> {
         let patience = &self.terms.patience;
         let (tried, played) = trials::split(failures, |failure| failure.lease);
@@ -359,9 +356,6 @@ impl Queue {
 
     /// Takes leases of an edition away whose deadline has passed, as if they had failed, and wakes
     /// lots that have rested.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn expire_edition(&self, edition: EditionId) -> Result<Expired, Error> {
         let patience = &self.terms.patience;
         let failed = again(|| async {
@@ -381,9 +375,6 @@ impl Queue {
     }
 
     /// Takes leases of trials away whose deadline has passed.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn expire_trials(&self) -> Result<Expired, Error> {
         let patience = &self.terms.patience;
         let failed = again(|| async {
@@ -403,9 +394,6 @@ impl Queue {
     }
 
     /// Takes all leases away whose deadline has passed, and wakes all lots that have rested.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn expire(&self) -> Result<Expired, Error> {
         let mut expired = Expired::default();
         for edition in editions::upkept(&self.pool).await?.into_iter().filter(|one| one.expires) {
@@ -417,9 +405,6 @@ impl Queue {
     }
 
     /// Gives an edition up: nothing of it is leased or accepted any more. Whether it was not over.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
         again(|| async {
             let mut transaction = self.pool.begin().await?;
@@ -434,18 +419,12 @@ impl Queue {
     }
 
     /// Gives a lot that was set aside another chance; whether it was aside.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn requeue(&self, lot: LotId) -> Result<bool, Error> {
         lots::requeue(&self.pool, lot).await
     }
 
     /// Brings reported matches of an edition into its standings, and returns how many: 0 when all
     /// are there, or somebody else holds some of them just now.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn count(&self, edition: EditionId) -> Result<i64, Error> {
         Ok(self.count_some(edition, Which::All).await?.matches)
     }
@@ -465,9 +444,6 @@ impl Queue {
     }
 
     /// Makes an edition complete if every match of it is counted; whether it has just happened.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
         editions::complete(&self.pool, edition, now).await
     }

@@ -62,9 +62,6 @@ impl Reading {
     }
 
     /// Reads what a seat, from 0, answered in the match of a record, compressed as it is stored.
-    ///
-    /// # Errors
-    /// If it is no record.
     pub fn read(&mut self, packed: &[u8], seat: usize) -> io::Result<()> {
         let mut lines = arbiter_replay::unpack(packed)?;
         let mut text = String::new();

@@ -22,9 +22,6 @@ use crate::db::bots::{self, StoodDown};
 use crate::db::{audit, faults, tournaments};
 
 /// Stands down who forfeited too much in an edition, as its standings are now.
-///
-/// # Errors
-/// If the database fails.
 pub async fn stand_down(
     pool: &PgPool,
     edition: EditionId,

@@ -99,9 +99,6 @@ impl Store {
     }
 
     /// Keeps the records of a pack. They are there for good when this returns.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn put(
         &self,
         edition: EditionId,
@@ -129,9 +126,6 @@ impl Store {
     }
 
     /// Removes a pack, if it is there.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn remove(&self, edition: EditionId, pack: PackId) -> Result<(), StoreError> {
         match self.objects.delete(&self.key(edition, pack)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

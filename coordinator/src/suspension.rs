@@ -41,9 +41,6 @@ pub struct Suspended {
 }
 
 /// Suspends the workers over a bound, and returns them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>, Error> {
     let mut over = Vec::new();
     for found in match_audits::recounted(pool).await? {
@@ -71,9 +68,6 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>
 }
 
 /// Suspends a worker, and notes it in the audit log; nothing if it is suspended already.
-///
-/// # Errors
-/// If the database fails.
 pub(crate) async fn suspend(
     pool: &PgPool,
     worker: WorkerId,
@@ -139,9 +133,6 @@ impl Suspensions {
     }
 
     /// Reads who is suspended.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub(crate) async fn refresh(&self, pool: &PgPool) -> Result<(), Error> {
         let found = suspensions::all(pool).await?;
         let found: BTreeMap<_, _> =

@@ -92,9 +92,6 @@ pub async fn find(
 }
 
 /// Declares matches void: a new edition is due, which plays them again.
-///
-/// # Errors
-/// If the database fails.
 pub async fn apply(
     db: &mut PgConnection,
     tournament: TournamentId,

@@ -195,9 +195,6 @@ struct RawLine {
 
 impl Line {
     /// The line as text, without its newline.
-    ///
-    /// # Errors
-    /// If it cannot be written as JSON.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&RawLine::from(self))
     }

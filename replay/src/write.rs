@@ -16,9 +16,6 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Begins a record.
-    ///
-    /// # Errors
-    /// If it cannot be written to.
     pub fn new(to: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self { to, seal: blake3::Hasher::new() };
         writer.text(&serde_json::to_string(header)?)?;
@@ -26,17 +23,11 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a line.
-    ///
-    /// # Errors
-    /// If it cannot be written to.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         self.text(&line.to_json()?)
     }
 
     /// Closes the record with the result, and gives back what it was written to.
-    ///
-    /// # Errors
-    /// If it cannot be written to.
     pub fn finish(mut self, standings: &[Standing], transcript: TranscriptHash) -> io::Result<W> {
         let over = Over::new(standings, transcript, self.seal.finalize());
         self.text(&serde_json::to_string(&over)?)?;

@@ -67,9 +67,6 @@ macro_rules! service {
 
 impl Server {
     /// Connects to a coordinator.
-    ///
-    /// # Errors
-    /// If it cannot be reached.
     pub(super) async fn reach(access: &Access) -> Result<Self, Failure> {
         let bearer = access.bearer().map_err(unconnected)?;
         let channel = access.channel().await.map_err(unconnected)?;

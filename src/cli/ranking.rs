@@ -183,9 +183,6 @@ async fn read(
 }
 
 /// Shows a whole leaderboard as a table.
-///
-/// # Errors
-/// If it cannot be written.
 pub(super) fn show_table(out: &mut Output, found: &GetRankingResponse) -> Result<(), Failure> {
     show::page(out, found, None, 0, Format::Table)
 }

@@ -24,9 +24,6 @@ pub(super) struct Record {
 }
 
 /// Asks for the record of a match; the inner error is the coordinator's word that there is none.
-///
-/// # Errors
-/// If the coordinator fails or refuses.
 pub(super) async fn ask(server: &Server, id: MatchId) -> Result<Result<Record, Status>, Failure> {
     let request = GetRecordRequest { r#match: id.to_string() };
     match server.tournaments().get_record(request).await {
@@ -56,9 +53,6 @@ impl<W: Write> Write for Bounded<W> {
 
 impl Record {
     /// Writes it to `out`.
-    ///
-    /// # Errors
-    /// If the coordinator or `out` fails.
     pub(super) async fn copy(mut self, out: impl Write) -> Result<(), Failure> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Unread,
@@ -73,9 +67,6 @@ impl Record {
     }
 
     /// Writes it to the file at `path`, which is there when it is whole.
-    ///
-    /// # Errors
-    /// If the coordinator fails or the file cannot be written.
     pub(super) async fn save(self, path: &Path) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -10,9 +10,6 @@ pub(crate) struct Endings([Signal; 4]);
 
 impl Endings {
     /// Begins to watch: from now on these signals end nothing by themselves.
-    ///
-    /// # Errors
-    /// If they cannot be watched.
     pub(crate) fn watch() -> Result<Self, Failure> {
         let watch = |kind| {
             let failed = |error| Failure::Negative(format!("cannot watch signals: {error}"));

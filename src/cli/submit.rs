@@ -155,9 +155,6 @@ impl Packed {
     }
 
     /// Submits it to the tournament of this name.
-    ///
-    /// # Errors
-    /// If the coordinator refuses it.
     pub(super) async fn submit(
         &self,
         server: &Server,

@@ -35,9 +35,6 @@ pub(super) fn standing(version: &Version) -> String {
 }
 
 /// Waits until the trial of a version is over, and tells how it goes on.
-///
-/// # Errors
-/// If the coordinator cannot be reached.
 pub(super) async fn wait(
     server: &Server,
     tournament: &str,
@@ -72,9 +69,6 @@ pub(super) async fn wait(
 }
 
 /// How the trial of a version goes; of the newest, if its number is 0.
-///
-/// # Errors
-/// If the coordinator cannot be reached, or refuses.
 pub(super) async fn get(
     server: &Server,
     tournament: &str,

@@ -52,9 +52,6 @@ pub(crate) struct Exchange {
 
 impl Dialogue {
     /// Starts a bot, or gets ready to execute it.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub(crate) fn open(house: &House, bot: &Bot, stop: &Arc<Stop>) -> Result<Self, Fault> {
         let failed = |error: String| Fault::new("cannot begin a dialogue", error);
         let params = house.params(house.most_seats, true);

@@ -128,9 +128,6 @@ impl House {
     }
 
     /// Reads the bots as they are now on disk, and builds those whose sources have changed.
-    ///
-    /// # Errors
-    /// If one of them is no bot any more.
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {
         let copies = tempfile::tempdir_in(self.scratch.path());
         let copies = copies.map_err(|error| unusable(self, &error))?;

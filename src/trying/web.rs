@@ -46,9 +46,6 @@ impl Desk {
 }
 
 /// Serves the pages of a house below this secret.
-///
-/// # Errors
-/// If the port fails.
 pub(crate) async fn serve(
     house: Arc<House>,
     secret: &str,

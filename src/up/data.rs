@@ -89,9 +89,6 @@ impl DataDirectory {
     }
 
     /// The token of a role, if one is kept.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(crate) fn token(&self, role: Role) -> Result<Option<String>, Failure> {
         let path = self.token_file(role);
         match fs::read_to_string(&path) {
@@ -102,9 +99,6 @@ impl DataDirectory {
     }
 
     /// Keeps the token of a role, for its owner's eyes only.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub(crate) fn keep_token(&self, role: Role, token: &str) -> Result<(), Failure> {
         let path = self.token_file(role);
         let fresh = path.with_extension("new");

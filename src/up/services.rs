@@ -133,9 +133,6 @@ impl Services {
 
     /// Stops everything: the worker ends what it plays, or gives it back when `hurry` comes; then
     /// the coordinator, and the database last.
-    ///
-    /// # Errors
-    /// If something does not end well.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
         let Self { keeper, coordinator, worker, coordinator_stops, .. } = self;
         let drained = worker.stop(hurry).await;

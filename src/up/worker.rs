@@ -211,9 +211,6 @@ impl WorkerProcess {
     }
 
     /// Ends it: it ends what it plays, or gives it back when `hurry` comes.
-    ///
-    /// # Errors
-    /// If that fails.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
         let Self { ending, mut supervisor, figures: _ } = self;
         ending.send_replace(Ending::Drain);

@@ -151,9 +151,6 @@ impl Bot {
 
     /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest,
     /// and built there if its manifest says how.
-    ///
-    /// # Errors
-    /// [`BotError`] if its manifest is malformed, or its program cannot be run.
     pub fn unpacked(path: &Path, digest: blake3::Hash) -> Result<Self, BotError> {
         let path = absolute(path)?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest::read(&path)?;
@@ -163,9 +160,6 @@ impl Bot {
     }
 
     /// How the bot in the directory `path` is built, if it is.
-    ///
-    /// # Errors
-    /// [`BotError`] if its manifest is malformed.
     pub(crate) fn build_of(path: &Path) -> Result<Option<Vec<String>>, BotError> {
         Ok(manifest::read(path)?.build)
     }
@@ -203,9 +197,6 @@ impl Bot {
 impl Bot {
     /// The same bot from a copy of its files in the empty directory `to`, so that all matches of a
     /// run play the files of which this is the digest.
-    ///
-    /// # Errors
-    /// [`BotError`] if the files cannot be copied.
     pub fn snapshot(mut self, to: &Path) -> Result<Self, BotError> {
         let failed = |error: io::Error| BotError::new(to, error.to_string());
         fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(failed)?;

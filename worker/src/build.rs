@@ -57,9 +57,6 @@ pub struct Built {
 
 /// Builds the bot whose files are in the directory `tree`, if it is to be built; nothing if it is
 /// not.
-///
-/// # Errors
-/// A fault if something of ours failed.
 pub fn build(
     host: &Host,
     stop: &Stop,

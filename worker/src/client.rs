@@ -219,9 +219,6 @@ impl Worker {
 
     /// Works until it is asked to end; a coordinator that cannot be reached is called again and
     /// again. Reports that nobody acknowledged stay in the spool.
-    ///
-    /// # Errors
-    /// [`WorkerError`] if it is refused or cannot go on.
     pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
         let Self { config, name, host, spool, library, scratch, metrics } = self;
         // Those who do not fit together are told so at once; who does not answer may do so later.

@@ -116,9 +116,6 @@ impl Access {
 
     /// A connection to the first coordinator that answers, which repairs itself: what is called
     /// while it is broken fails, and what is called later finds it mended.
-    ///
-    /// # Errors
-    /// [`ConnectError`] if it cannot be made to any of them.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
         let mut failed = None;
         for one in self.each() {

@@ -54,9 +54,6 @@ pub enum Event<'a> {
 /// Hears what happens in a match.
 pub trait Witness {
     /// Something happened, so long after the match began.
-    ///
-    /// # Errors
-    /// A fault if it cannot be kept.
     fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault>;
 }
 

@@ -125,9 +125,6 @@ pub(crate) struct Workshop {
 
 impl Slots {
     /// Starts so many slots, which say how their lots end to `said`.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
     pub(crate) fn start(
         count: usize,
         workshop: &Workshop,

@@ -77,9 +77,6 @@ impl Spool {
 
     /// The worker's name where none is given: the machine's, with something that tells apart two
     /// workers of one machine. It stays the same for the same directory.
-    ///
-    /// # Errors
-    /// If it can be neither read nor written.
     pub fn name(&self) -> Result<String, SpoolError> {
         let path = self.directory.join("name");
         let named = || -> io::Result<String> {
@@ -136,9 +133,6 @@ impl Spool {
     }
 
     /// Keeps a report under its lease. When this returns it survives everything but its disk.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn keep(&self, lease: Lease, report: &v1::Report) -> io::Result<()> {
         let bytes = report.encode_to_vec();
         let hash = blake3::hash(&bytes);

@@ -248,9 +248,6 @@ impl Match {
     }
 
     /// Starts one bot, with these arguments besides its own.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub fn seat(
         &self,
         bot: &Bot,

@@ -46,9 +46,6 @@ pub struct Wanted {
 }
 
 /// Writes a change down.
-///
-/// # Errors
-/// If the database fails.
 pub async fn write(
     db: impl PgExecutor<'_>,
     token: Option<TokenId>,
@@ -64,17 +61,11 @@ pub async fn write(
 }
 
 /// The latest changes, the newest first: at most 1000 of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>, Error> {
     find(db, &Wanted::default()).await
 }
 
 /// The latest of the wanted changes, the newest first: at most 1000 of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>, Error> {
     let Wanted { tournament, who, since, before } = wanted;
     let statement = "

@@ -53,9 +53,6 @@ pub async fn create(
 }
 
 /// The bot of this name.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -66,18 +63,12 @@ pub async fn find(
 }
 
 /// The bots of a tournament in the order of their first submission.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Bot>, Error> {
     let statement = "SELECT * FROM bots WHERE tournament = $1 ORDER BY id";
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
 }
 
 /// Withdraws a bot from the editions to come; whether it took part.
-///
-/// # Errors
-/// If the database fails.
 pub async fn withdraw(
     db: impl PgExecutor<'_>,
     bot: BotId,
@@ -88,9 +79,6 @@ pub async fn withdraw(
 }
 
 /// Lets a bot that was withdrawn take part again; whether it was withdrawn.
-///
-/// # Errors
-/// If the database fails.
 pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
     let statement =
         "UPDATE bots SET withdrawn_at = NULL WHERE id = $1 AND withdrawn_at IS NOT NULL";
@@ -114,9 +102,6 @@ pub struct StoodDown {
 /// Stands those bots down that forfeited more of their matches in an edition than its tournament
 /// allows, and returns them. A version that an organiser reinstated is left alone, and nobody is
 /// stood down when the tournament is over.
-///
-/// # Errors
-/// If the database fails.
 pub async fn stand_down(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -174,9 +159,6 @@ pub async fn stand_down_entrant(
 }
 
 /// Lets a bot that was stood down take part again; whether it was.
-///
-/// # Errors
-/// If the database fails.
 pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
     let statement = "
         UPDATE bots SET pardoned_version = stood_down_version, stood_down_version = NULL,
@@ -186,9 +168,6 @@ pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Erro
 }
 
 /// The tournament that a version was submitted to.
-///
-/// # Errors
-/// If the database fails.
 pub async fn tournament_of(
     db: impl PgExecutor<'_>,
     version: VersionId,

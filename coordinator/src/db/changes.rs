@@ -14,9 +14,6 @@ pub struct Change {
 }
 
 /// Takes note of a change.
-///
-/// # Errors
-/// If the database fails.
 pub async fn note(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -27,9 +24,6 @@ pub async fn note(
 }
 
 /// The changes of a tournament that no edition shows yet, the first one first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -39,9 +33,6 @@ pub async fn of_tournament(
 }
 
 /// The open tournaments that have such changes and of which an edition was started before.
-///
-/// # Errors
-/// If the database fails.
 pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>, Error> {
     let statement = "
         SELECT t.id FROM tournaments t
@@ -53,9 +44,6 @@ pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>, E
 }
 
 /// Forgets changes that an edition shows now.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<(), Error> {
     let ids: Vec<_> = changes.iter().map(|change| change.id).collect();
     sqlx::query("DELETE FROM changes WHERE id = ANY ($1)").bind(ids).execute(db).await.map(drop)

@@ -29,9 +29,6 @@ const ROWS: [(&str, &str); 17] = [
 
 /// Lets a tournament disappear. Reports of what is still being played in it are late from now on.
 /// Its row is locked by the caller.
-///
-/// # Errors
-/// If the database fails.
 pub async fn add(
     connection: &mut PgConnection,
     tournament: TournamentId,
@@ -51,9 +48,6 @@ pub async fn add(
 }
 
 /// Tournaments that are not cleared away yet, with the names they had.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>, Error> {
     let statement = "SELECT tournament, name FROM dropped ORDER BY at, tournament";
     let found: Vec<(i32, String)> = sqlx::query_as(statement).fetch_all(db).await?;
@@ -62,9 +56,6 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>
 
 /// Becomes the only one who clears away, for as long as the connection lasts; whether nobody else
 /// is.
-///
-/// # Errors
-/// If the database fails.
 pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     let statement = "SELECT pg_try_advisory_lock(hashtext('arbiter: clearing away'))";
     sqlx::query_scalar(statement).fetch_one(db).await
@@ -81,18 +72,12 @@ pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<(), Error> {
 }
 
 /// Lets the next one clear away, at once: the end of a connection is noticed in its own time.
-///
-/// # Errors
-/// If the database fails.
 pub async fn release(db: impl PgExecutor<'_>) -> Result<(), Error> {
     let statement = "SELECT pg_advisory_unlock(hashtext('arbiter: clearing away'))";
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
 /// The editions of a tournament, also those of which a part was taken away already.
-///
-/// # Errors
-/// If the database fails.
 pub async fn editions(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -104,9 +89,6 @@ pub async fn editions(
 
 /// Takes away the rows of an edition that belong to its matches, lots and sums, a thousand at a
 /// time, as they lie in the index of the key.
-///
-/// # Errors
-/// If the database fails.
 pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
     for (table, key) in ROWS {
         let statement = format!(
@@ -127,9 +109,6 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
 
 /// Takes away what bots left and no match names any more, of a thousand snapshots after this one;
 /// returns the last of them, or nothing after the last of all.
-///
-/// # Errors
-/// If the database fails.
 pub async fn clear_snapshots(
     connection: &mut PgConnection,
     after: &[u8],
@@ -156,9 +135,6 @@ pub async fn clear_snapshots(
 
 /// Takes away what is left of a tournament of which nothing was played any more: its bots, their
 /// versions, the bundles that no other version has, and itself.
-///
-/// # Errors
-/// If the database fails.
 pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<(), Error> {
     let bundles = "
         WITH gone AS (

@@ -77,9 +77,6 @@ pub struct EntrantRow {
 }
 
 /// Opens an edition whose matches are to be planned.
-///
-/// # Errors
-/// If the database fails.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -101,9 +98,6 @@ pub async fn create(
 }
 
 /// Has the lots of an edition weighed before they are leased.
-///
-/// # Errors
-/// If the database fails.
 pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
     let statement = "UPDATE editions SET weighs = true WHERE id = $1";
     sqlx::query(statement).bind(edition.0).execute(db).await.map(drop)
@@ -128,9 +122,6 @@ pub async fn enter(
 }
 
 /// Who takes part, in the order of their numbers.
-///
-/// # Errors
-/// If the database fails.
 pub async fn entrants(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -141,9 +132,6 @@ pub async fn entrants(
 }
 
 /// Takes note of how the field of an edition came to be.
-///
-/// # Errors
-/// If the database fails.
 pub async fn set_lineage(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -166,9 +154,6 @@ pub async fn lineage_of(
 }
 
 /// How the field of the newest edition of a tournament came to be, where that was noted.
-///
-/// # Errors
-/// If the database fails.
 pub async fn lineage(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -180,9 +165,6 @@ pub async fn lineage(
 }
 
 /// The edition with this identity.
-///
-/// # Errors
-/// If the database fails.
 pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Edition>, Error> {
     let statement =
         "SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id WHERE e.id = $1";
@@ -196,9 +178,6 @@ pub async fn number(db: impl PgExecutor<'_>, id: EditionId) -> Result<i32, Error
 }
 
 /// The edition of this number in a tournament.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -211,9 +190,6 @@ pub async fn find(
 }
 
 /// The editions of a tournament, the newest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -240,9 +216,6 @@ pub struct Upkept {
 /// replaced while they were played and have results of their own that are not counted, which later
 /// editions take over, or lots that were given back at that moment; and those of which leases have run
 /// out or lots have rested long enough.
-///
-/// # Errors
-/// If the database fails.
 pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
     // Editions before the last but one that is complete were looked at when they were newer.
     let statement = "
@@ -271,9 +244,6 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
 }
 
 /// The edition of a tournament that is being played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn playing(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -303,9 +273,6 @@ pub async fn waits_for_stood_down(
 }
 
 /// The edition whose leaderboard is the official one.
-///
-/// # Errors
-/// If the database fails.
 pub async fn official(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -317,9 +284,6 @@ pub async fn official(
 }
 
 /// The edition whose leaderboard was the official one at a moment.
-///
-/// # Errors
-/// If the database fails.
 pub async fn official_at(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -334,9 +298,6 @@ pub async fn official_at(
 }
 
 /// Takes note of matches that were added to the plan, and whether more may follow.
-///
-/// # Errors
-/// If the database fails.
 pub async fn grow(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -351,9 +312,6 @@ pub async fn grow(
 }
 
 /// How many matches an edition has, if all of them are counted and more are to be planned.
-///
-/// # Errors
-/// If the database fails.
 pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>, Error> {
     let statement = "
         SELECT e.matches FROM editions e JOIN progress p ON p.edition = e.id
@@ -363,9 +321,6 @@ pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<
 
 /// Locks a growing edition that runs and has so many matches, until the transaction ends; whether
 /// there is one.
-///
-/// # Errors
-/// If the database fails.
 pub async fn lock(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -390,9 +345,6 @@ pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, 
 
 /// Makes an edition complete, and its leaderboard the official one, if every match is counted and
 /// none will follow; whether it has just happened.
-///
-/// # Errors
-/// If the database fails.
 pub async fn complete(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -406,9 +358,6 @@ pub async fn complete(
 }
 
 /// Gives an edition up; whether it was not over yet. Leasing waits until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn cancel(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -421,9 +370,6 @@ pub async fn cancel(
 }
 
 /// Whether a result that an edition counts is void.
-///
-/// # Errors
-/// If the database fails.
 pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
     // The first question is cheap, and nearly always answered with no.
     let statement = "
@@ -440,9 +386,6 @@ pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
 
 /// Whether an edition counts a void result for good: it is the newest of its tournament, and no other
 /// one is due that plays the match again.
-///
-/// # Errors
-/// If the database fails.
 pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<bool, Error> {
     let statement = "
         SELECT this.state <> 'cancelled' AND t.state = 'open' AND NOT EXISTS (
@@ -455,9 +398,6 @@ pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<boo
 
 /// Adds to the number of matches in the standings of an edition, and of those among them that were
 /// played for it and not taken over.
-///
-/// # Errors
-/// If the database fails.
 pub async fn count(
     db: impl PgExecutor<'_>,
     edition: EditionId,

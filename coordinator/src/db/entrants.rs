@@ -27,9 +27,6 @@ pub struct Named {
 
 impl Roster {
     /// Who takes part in this edition.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self, Error> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
@@ -73,9 +70,6 @@ impl Named {
     }
 
     /// The house bots of a tournament that take part, in the order of their first submissions.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn of_house(
         db: impl PgExecutor<'_>,
         tournament: TournamentId,
@@ -92,9 +86,6 @@ impl Named {
 }
 
 /// The editions in which a bot takes part, the newest first, and its number in each.
-///
-/// # Errors
-/// If the database fails.
 pub async fn editions_of(
     db: impl PgExecutor<'_>,
     bot: BotId,

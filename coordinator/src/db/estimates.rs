@@ -20,9 +20,6 @@ pub struct Means {
 }
 
 /// Means over the matches that were played in a tournament so far.
-///
-/// # Errors
-/// If the database fails.
 pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means, Error> {
     let statement = "
         SELECT (
@@ -60,9 +57,6 @@ pub struct Met {
 
 /// Which programs have met in a tournament, with the seed of its next edition. Their matches may be
 /// taken over.
-///
-/// # Errors
-/// If the database fails.
 pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>, Error> {
     let statement = "
         SELECT board, digests, max(times) AS times FROM (

@@ -45,9 +45,6 @@ pub async fn keep(
 }
 
 /// The evidence of these matches, also of those that were taken over from others.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_matches(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -22,9 +22,6 @@ pub struct Fault {
 }
 
 /// The faults of an edition, the newest first: at most 1000 of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fault>, Error> {
     let statement = "
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1
@@ -96,9 +93,6 @@ pub async fn played_since(
 }
 
 /// The faults of a lot, the newest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>, Error> {
     let statement = "
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1 AND lot = $2

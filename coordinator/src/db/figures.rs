@@ -28,9 +28,6 @@ pub struct Counted {
 }
 
 /// All editions there are.
-///
-/// # Errors
-/// If the database fails.
 pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>, Error> {
     let statement = "
         SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
@@ -58,9 +55,6 @@ pub struct Wrongs {
 }
 
 /// What went wrong in the counted matches of an edition.
-///
-/// # Errors
-/// If the database fails.
 pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs, Error> {
     let statement = "
         SELECT coalesce(sum(clock), 0)::bigint AS clock,
@@ -73,18 +67,12 @@ pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrong
 }
 
 /// How many attempts failed of each kind. There are few: a row is a failure of ours.
-///
-/// # Errors
-/// If the database fails.
 pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
     let statement = "SELECT coalesce(kind, 'unknown'), count(*) FROM faults GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// How many trials there are in each state.
-///
-/// # Errors
-/// If the database fails.
 pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
     let statement = "SELECT state::text, count(*) FROM trials GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
@@ -92,9 +80,6 @@ pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error
 
 /// Workers: those that ever said hello, those that were connected then or later, and the slots of
 /// the latter.
-///
-/// # Errors
-/// If the database fails.
 pub async fn workers(
     db: impl PgExecutor<'_>,
     since: OffsetDateTime,
@@ -107,9 +92,6 @@ pub async fn workers(
 }
 
 /// How many bytes the database takes up.
-///
-/// # Errors
-/// If the database fails.
 pub async fn bytes(db: impl PgExecutor<'_>) -> Result<i64, Error> {
     sqlx::query_scalar("SELECT pg_database_size(current_database())").fetch_one(db).await
 }

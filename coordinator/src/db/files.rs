@@ -58,9 +58,6 @@ pub struct Begin {
 }
 
 /// What the seats of a leased lot begin with, where that is something.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_lot(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -83,9 +80,6 @@ pub async fn of_lot(
 }
 
 /// What a seat left in a match.
-///
-/// # Errors
-/// If the database fails.
 pub async fn left(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -25,9 +25,6 @@ pub enum What {
 }
 
 /// What workers do under those of these leases that hold.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_leases(
     db: impl PgExecutor<'_>,
     leases: &[(WorkerId, Lease)],

@@ -73,9 +73,6 @@ impl FromRow<'_, PgRow> for Listed {
 }
 
 /// The bots of a tournament in the order of their first submission, or one of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -108,9 +105,6 @@ pub async fn list(
 }
 
 /// All versions of a bot, the newest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn versions(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Tried>, Error> {
     let statement = "
         SELECT v.id AS version_id, v.bot AS version_bot, v.number AS version_number,

@@ -143,9 +143,6 @@ pub async fn copy_in(
 }
 
 /// The number after that of the last lot of an edition.
-///
-/// # Errors
-/// If the database fails.
 pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<LotNumber, Error> {
     let statement = "
         SELECT coalesce(max(number), -1) + 1 FROM lots WHERE edition = $1 AND number >= 0";
@@ -301,9 +298,6 @@ impl ClaimSize {
 /// Leases the pending lots of a running edition with the longest expected play, for `lease`:
 /// at most one to each of `holders`, the first of them first. A lot that is leased to none in
 /// particular may be reported by any worker.
-///
-/// # Errors
-/// If the database fails.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -323,9 +317,6 @@ pub async fn claim(
 ///
 /// A lot whose row is locked counts as held, and its deadline stays: a transaction that reports it
 /// or takes it away decides, and the renewal of all others does not wait for that.
-///
-/// # Errors
-/// If the database fails.
 pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -353,9 +344,6 @@ pub async fn renew(
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
@@ -365,9 +353,6 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
 
 /// Gives back leases that were not played, without blame, and returns those that still held and
 /// were the worker's. Lots of a cancelled edition are not leased again.
-///
-/// # Errors
-/// If the database fails.
 pub async fn give_back(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -411,9 +396,6 @@ async fn leases_of(
 }
 
 /// Those of these leases that hold, or were reported, and are another worker's.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_others(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -498,9 +480,6 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber, E
 
 /// What makes the lots of an edition unfit to be leased, if anything does: matches that are in no
 /// lot or in two, or lots that wait for others than the order says.
-///
-/// # Errors
-/// If the database fails.
 pub async fn misplanned(
     db: impl PgExecutor<'_>,
     edition: EditionId,

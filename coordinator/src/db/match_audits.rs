@@ -75,9 +75,6 @@ pub struct Chosen {
 }
 
 /// Has matches of an edition looked at which were counted just now.
-///
-/// # Errors
-/// If the database fails.
 pub async fn add(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -115,9 +112,6 @@ impl FromRow<'_, PgRow> for Waiting {
 }
 
 /// Records that wait to be recounted, at most 16, those that failed least often first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>, Error> {
     let statement = "
         SELECT edition, number, faults FROM match_audits
@@ -127,9 +121,6 @@ pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>, E
 }
 
 /// Ends the recount of a match, and returns the worker that reported it; nothing if it was over.
-///
-/// # Errors
-/// If the database fails.
 pub async fn end_recount(
     db: impl PgExecutor<'_>,
     id: MatchId,
@@ -147,9 +138,6 @@ pub async fn end_recount(
 }
 
 /// Has a match played once more whose record was to be recounted and cannot be.
-///
-/// # Errors
-/// If the database fails.
 pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
@@ -160,9 +148,6 @@ pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), 
 }
 
 /// Takes note that a record could not be read this time.
-///
-/// # Errors
-/// If the database fails.
 pub async fn put_off(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
     let statement = "
         UPDATE match_audits SET faults = faults + 1
@@ -185,9 +170,6 @@ pub struct Recounted {
 }
 
 /// The workers of which recounts have shown something wrong.
-///
-/// # Errors
-/// If the database fails.
 pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>, Error> {
     let statement = "
         SELECT w.id AS worker,
@@ -224,9 +206,6 @@ pub struct Count {
 }
 
 /// Counts what was looked at, in one tournament or in all.
-///
-/// # Errors
-/// If the database fails.
 pub async fn counts(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -270,9 +249,6 @@ impl FromRow<'_, PgRow> for Found {
 }
 
 /// The differences that were found, in one tournament or in all, the newest first: at most 100.
-///
-/// # Errors
-/// If the database fails.
 pub async fn differences(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,

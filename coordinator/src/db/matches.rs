@@ -82,9 +82,6 @@ pub async fn copy_in(
 }
 
 /// The matches `first … first + count - 1`, in order.
-///
-/// # Errors
-/// If the database fails.
 pub async fn range(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -101,9 +98,6 @@ pub async fn range(
 }
 
 /// So many planned matches from the number `first` on, in order: all, or those of one entrant.
-///
-/// # Errors
-/// If the database fails.
 pub async fn planned(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -120,9 +114,6 @@ pub async fn planned(
 }
 
 /// How often each entrant of an edition has each seat, seat 1 first, in the order of the entrants.
-///
-/// # Errors
-/// If the database fails.
 pub async fn times_in_seats(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -149,9 +140,6 @@ pub async fn times_in_seats(
 
 /// Goes through the seats of all matches of an edition, as numbers of its entrants, in order, until
 /// `see` refuses one.
-///
-/// # Errors
-/// If the database fails.
 pub async fn each_seats<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -172,9 +160,6 @@ pub async fn each_seats<E>(
 }
 
 /// The matches of leased lots, those of the first lot first, in order.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_lots(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -194,9 +179,6 @@ pub async fn of_lots(
 }
 
 /// The first match of an edition that seats somebody who is no entrant of it.
-///
-/// # Errors
-/// If the database fails.
 pub async fn seats_a_stranger(
     db: impl PgExecutor<'_>,
     edition: EditionId,

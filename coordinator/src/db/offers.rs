@@ -13,9 +13,6 @@ pub struct Offers {
 }
 
 /// Looks what may be leased now.
-///
-/// # Errors
-/// If the database fails.
 pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers, Error> {
     // An `EXISTS` for the lots could become a join, which the plan that is kept may begin with all
     // pending lots there are. The first one of an edition is found at its place in the index.

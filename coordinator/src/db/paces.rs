@@ -21,9 +21,6 @@ pub struct Pace {
 }
 
 /// Takes note of how far running editions are, if that was long enough ago.
-///
-/// # Errors
-/// If the database fails.
 pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, Error> {
     let statement = "
         INSERT INTO paces AS p (edition, at, played, before_at, before_played)
@@ -39,9 +36,6 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, E
 }
 
 /// How far an edition is, if that was noted before.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -18,9 +18,6 @@ impl fmt::Display for PackId {
 }
 
 /// Announces a pack for each of these editions, before anything is stored.
-///
-/// # Errors
-/// If the database fails.
 pub async fn begin(
     db: impl PgExecutor<'_>,
     editions: &[EditionId],
@@ -50,9 +47,6 @@ pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<(), Error
 }
 
 /// Some packs that were begun before a moment and never used, locked until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forgotten(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
@@ -65,26 +59,17 @@ pub async fn forgotten(
 }
 
 /// Some packs of an edition that were used: one that was not is forgotten in its time.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>, Error> {
     let statement = "SELECT id FROM packs WHERE edition = $1 AND used LIMIT 100";
     sqlx::query_scalar(statement).bind(edition.0).fetch_all(db).await
 }
 
 /// Whether anything is in a store.
-///
-/// # Errors
-/// If the database fails.
 pub async fn any(db: impl PgExecutor<'_>) -> Result<bool, Error> {
     sqlx::query_scalar("SELECT EXISTS (SELECT FROM packs)").fetch_one(db).await
 }
 
 /// Forgets packs whose objects are gone.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<(), Error> {
     let statement = "DELETE FROM packs WHERE id = ANY ($1)";
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)

@@ -70,9 +70,6 @@ impl PlayedMatch {
 }
 
 /// The played matches of an edition after the match `after`, in order: at most 1000 of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -92,9 +89,6 @@ pub async fn page(
 }
 
 /// A match of an edition, if it was played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
     let statement = "
         SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
@@ -117,9 +111,6 @@ pub struct Standing {
 }
 
 /// The lot that a match is in: its own, if it is tried by itself.
-///
-/// # Errors
-/// If the database fails.
 pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>, Error> {
     // Lots are numbered in the order of their matches: the one that holds the match is found by
     // halving, in as many looks into the index as the number of lots has binary digits. It is the
@@ -154,9 +145,6 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
 
 /// The played matches of one entrant, or those that it forfeited, the last first: at most 1000 of
 /// them, of the last 200 000 matches of the edition that were played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -181,9 +169,6 @@ pub async fn of_entrant(
 
 /// The last matches of an entrant that were played, at most so many, and who sat at them; of the last
 /// 200 000 matches of the edition that were played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn last_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -75,9 +75,6 @@ impl FromRow<'_, PgRow> for Found {
 
 /// The record of a match, as it was compressed: that of the match it was taken over from, if it
 /// was.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>, Error> {
     let statement = "
         SELECT c.edition, c.bytes, c.pack, c.start, c.length FROM results r
@@ -128,9 +125,6 @@ pub async fn page(
 }
 
 /// The editions of tournaments that ended before a moment of which records are left.
-///
-/// # Errors
-/// If the database fails.
 pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>, Error> {
     let statement = "
         SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
@@ -144,9 +138,6 @@ pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<
 
 /// The shelves that hold nothing but records of tournaments that ended before a moment, and hold some,
 /// by the first edition that they have room for.
-///
-/// # Errors
-/// If the database fails.
 pub async fn old_shelves(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
@@ -160,9 +151,6 @@ pub async fn old_shelves(
 }
 
 /// Takes away at most a thousand records of an edition, and returns how many.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
     let statement = "
         DELETE FROM records WHERE edition = $1 AND number <= (

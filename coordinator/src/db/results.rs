@@ -115,9 +115,6 @@ impl Played {
 }
 
 /// Goes through the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
-///
-/// # Errors
-/// If the database fails.
 pub async fn each_of_ranges(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -145,9 +142,6 @@ pub async fn each_of_ranges(
 }
 
 /// Goes through the results of the matches of an edition in which any of these entrants sat.
-///
-/// # Errors
-/// If the database fails.
 pub async fn each_of_entrants(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -176,9 +170,6 @@ pub async fn each_of_entrants(
 /// The results of an edition after the match `after`, in order: at most 10 000 of them.
 ///
 /// Those whose lots wait to be counted are left out if `counted` asks for it.
-///
-/// # Errors
-/// If the database fails.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -224,9 +215,6 @@ struct Dealt {
 
 /// Goes through the results of an edition in the order of the matches, with the deal of each, until
 /// one is refused.
-///
-/// # Errors
-/// If the database fails.
 pub async fn each_dealt<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -247,9 +235,6 @@ pub async fn each_dealt<E>(
 }
 
 /// The hash of what was said in a match, if it was played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn transcript(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -34,9 +34,6 @@ fn lease(row: &PgRow) -> Result<Lease, Error> {
 }
 
 /// The workers that reported matches which wait for another worker.
-///
-/// # Errors
-/// If the database fails.
 pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
     let statement = "
         SELECT DISTINCT worker FROM (
@@ -90,9 +87,6 @@ pub async fn claim(
 
 /// Renews those of these leases that still hold, and returns them; a match whose row is locked
 /// counts as held. Leases of other workers are left out where a worker asks; so in what follows.
-///
-/// # Errors
-/// If the database fails.
 pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -123,9 +117,6 @@ pub async fn renew(
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM match_audits
@@ -135,9 +126,6 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
 }
 
 /// Takes those of these leases back that still hold, and returns them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn give_back(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -157,9 +145,6 @@ pub async fn give_back(
 
 /// Takes note that attempts have failed whose leases still held, and returns these: their matches
 /// wait again, or are left alone after so many faults.
-///
-/// # Errors
-/// If the database fails.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -183,9 +168,6 @@ pub async fn fail(
 }
 
 /// The leases whose deadline has passed.
-///
-/// # Errors
-/// If the database fails.
 pub async fn overdue(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM match_audits
@@ -213,9 +195,6 @@ pub async fn is_held(
 
 /// Ends the second play of a match by a worker that holds its lease, and is not suspended; whether
 /// it does.
-///
-/// # Errors
-/// If the database fails.
 pub async fn end(
     db: impl PgExecutor<'_>,
     lease: Lease,
@@ -250,9 +229,6 @@ pub struct Played {
 
 /// All matches that two workers played in tournaments that are open, but for those that were
 /// reported before one of the two was reinstated.
-///
-/// # Errors
-/// If the database fails.
 pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
     let statement = "
         SELECT a.worker, a.second_worker, one.token AS first_token, other.token AS second_token,

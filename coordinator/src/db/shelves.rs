@@ -8,9 +8,6 @@ use sqlx::{AssertSqlSafe, Error, PgConnection, PgExecutor};
 const TABLES: [&str; 5] = ["matches", "results", "evidence", "records", "files"];
 
 /// The shelves of a tournament, by the first edition that they have room for.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -21,9 +18,6 @@ pub async fn of_tournament(
 
 /// Tells the planner what the tables of the queue look like with this edition: due after a plan is
 /// loaded, or statements would be planned for the tables as they were.
-///
-/// # Errors
-/// If the database fails.
 pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
     // The whole table would be read shelf by shelf, and no shelf could be made until the end of the
     // transaction.

@@ -12,9 +12,6 @@ use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
 /// Adds sums to those of an edition.
-///
-/// # Errors
-/// If the database fails.
 pub async fn add(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -104,9 +101,6 @@ impl FromRow<'_, PgRow> for Standing {
 }
 
 /// The sums of each entrant of an edition that has played.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -127,9 +121,6 @@ struct Submitted {
 }
 
 /// Everybody in an edition with their sums, ready to be ranked; those without matches too.
-///
-/// # Errors
-/// If the database fails.
 pub async fn contestants(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -165,9 +156,6 @@ pub struct Past {
 
 /// What a bot came to in all complete editions, or in those that ended by a moment, the newest
 /// first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_bot(
     db: impl PgExecutor<'_>,
     bot: BotId,
@@ -198,9 +186,6 @@ pub async fn of_bot(
 
 /// Goes through everybody in several editions with their sums, ready to be ranked, one edition
 /// after the other.
-///
-/// # Errors
-/// If the database fails.
 pub async fn each_field(
     db: &mut PgConnection,
     editions: &[EditionId],

@@ -17,9 +17,6 @@ pub struct Suspension {
 }
 
 /// Suspends a worker, and returns its name; nothing if it was suspended before.
-///
-/// # Errors
-/// If the database fails.
 pub async fn suspend(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -37,9 +34,6 @@ pub async fn suspend(
 }
 
 /// Lets a suspended worker play again, and returns why it was suspended; nothing if it was not.
-///
-/// # Errors
-/// If the database fails.
 pub async fn reinstate(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -52,9 +46,6 @@ pub async fn reinstate(
 }
 
 /// The workers that are suspended.
-///
-/// # Errors
-/// If the database fails.
 pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>, Error> {
     let statement = "
         SELECT worker, at, reason FROM suspensions WHERE reinstated_at IS NULL ORDER BY worker";

@@ -76,9 +76,6 @@ macro_rules! twins {
 
 /// Lets the statements of this transaction that join millions of rows be planned for the rows there
 /// are, and by other means than looking up one after the other.
-///
-/// # Errors
-/// If the database fails.
 pub async fn prepare(connection: &mut PgConnection) -> Result<(), Error> {
     let settings = "
         SET LOCAL plan_cache_mode = force_custom_plan;
@@ -89,9 +86,6 @@ pub async fn prepare(connection: &mut PgConnection) -> Result<(), Error> {
 }
 
 /// Goes back to what all statements have.
-///
-/// # Errors
-/// If the database fails.
 pub async fn finish(connection: &mut PgConnection) -> Result<(), Error> {
     let settings = "
         SET LOCAL plan_cache_mode = DEFAULT;
@@ -104,9 +98,6 @@ pub async fn finish(connection: &mut PgConnection) -> Result<(), Error> {
 /// Gives the matches of an edition from `first` on the results of those that are the same, and
 /// returns how many. Those that have one already, and results that are void, are left alone. Only
 /// the editions `from` are looked at, if some are named.
-///
-/// # Errors
-/// If the database fails.
 pub async fn results(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -140,9 +131,6 @@ pub async fn results(
 
 /// Takes note of the matches of an edition from `first` on that have no result, but are the same as
 /// one that is being played for an earlier edition, and returns how many.
-///
-/// # Errors
-/// If the database fails.
 pub async fn wait(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -169,9 +157,6 @@ fn ids(editions: Option<&[EditionId]>) -> Option<Vec<i32>> {
 
 /// The earlier editions of the same tournament, played by the same rules, of which something is
 /// still being played, or may be.
-///
-/// # Errors
-/// If the database fails.
 pub async fn under_way(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -188,9 +173,6 @@ pub async fn under_way(
 }
 
 /// Whether there are earlier editions of the same tournament, played by the same rules.
-///
-/// # Errors
-/// If the database fails.
 pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
     let statement = "
         SELECT EXISTS (
@@ -215,9 +197,6 @@ pub struct Run {
 }
 
 /// The matches of an edition from `first` on that were taken over or are awaited, in order.
-///
-/// # Errors
-/// If the database fails.
 pub async fn runs(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -84,9 +84,6 @@ pub async fn expire(
 }
 
 /// The token that a secret with this hash lets in at this moment.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -99,9 +96,6 @@ pub async fn find(
 }
 
 /// The token with this identity, good or not.
-///
-/// # Errors
-/// If the database fails.
 pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>, Error> {
     let statement = "
         SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
@@ -110,9 +104,6 @@ pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>, 
 }
 
 /// All tokens, the oldest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>, Error> {
     let statement = "
         SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
@@ -121,9 +112,6 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>, Error> {
 }
 
 /// Notes that a token was used, unless that was noted after `before`.
-///
-/// # Errors
-/// If the database fails.
 pub async fn used(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -159,9 +147,6 @@ pub async fn rotate(
 /// From the commit on no report of its workers is accepted. What they have leased is leased to others,
 /// without blame. A report that is being stored at this moment is stored first, so a search that begins
 /// after the commit finds it.
-///
-/// # Errors
-/// If the database fails.
 pub async fn revoke(
     db: &mut PgConnection,
     id: TokenId,
@@ -200,9 +185,6 @@ pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<(), Erro
 }
 
 /// Whether a token lets anyone in at this moment.
-///
-/// # Errors
-/// If the database fails.
 pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool, Error> {
     let statement = "
         SELECT EXISTS (
@@ -212,9 +194,6 @@ pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool, Error
 }
 
 /// Those of these secrets, by their hashes, that let no one in any more.
-///
-/// # Errors
-/// If the database fails.
 pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>, Error> {
     let statement = "
         SELECT secret FROM unnest($1::bytea[]) AS secret

@@ -215,18 +215,12 @@ pub async fn give_beacon(
 }
 
 /// The tournament of this name.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>, Error> {
     let statement = there!("AND t.name = $1");
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }
 
 /// The tournament with this identity.
-///
-/// # Errors
-/// If the database fails.
 pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
     let statement = there!("AND t.id = $1");
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
@@ -234,9 +228,6 @@ pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tou
 
 /// The tournament with this identity, locked until the transaction ends: whoever begins or ends
 /// something in it waits. Bots may be submitted meanwhile.
-///
-/// # Errors
-/// If the database fails.
 pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>, Error> {
     // An edition that is opened may hold it for a while.
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
@@ -256,18 +247,12 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 }
 
 /// All tournaments, the newest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>, Error> {
     sqlx::query_as(there!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
 /// Takes note that a tournament changed: a version entered, a bot left, a match is void. An edition
 /// that shows it is due. To be called in the transaction of the change.
-///
-/// # Errors
-/// If the database fails.
 pub async fn changed(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -277,9 +262,6 @@ pub async fn changed(
 }
 
 /// Says why no edition could be opened, or that one could.
-///
-/// # Errors
-/// If the database fails.
 pub async fn trouble(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

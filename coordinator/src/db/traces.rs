@@ -5,9 +5,6 @@ use arbiter_proto::trace::TraceParent;
 use sqlx::{Error, PgExecutor};
 
 /// Keeps where the trace of a version goes on.
-///
-/// # Errors
-/// If the database fails.
 pub async fn keep_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
@@ -17,9 +14,6 @@ pub async fn keep_version(
 }
 
 /// Keeps where the trace of an edition goes on.
-///
-/// # Errors
-/// If the database fails.
 pub async fn keep_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -47,9 +41,6 @@ async fn keep(
 }
 
 /// Where the trace of a version goes on, if it is kept.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
@@ -58,9 +49,6 @@ pub async fn of_version(
 }
 
 /// Where the trace of an edition goes on, if it is kept.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -81,9 +69,6 @@ async fn find(
 
 /// Has the trace of a version go on from here, while the lease of its trial holds and unless an
 /// edition shows it already.
-///
-/// # Errors
-/// If the database fails.
 pub async fn move_version(
     db: impl PgExecutor<'_>,
     trial: Lease,
@@ -100,9 +85,6 @@ pub async fn move_version(
 
 /// Where the traces of those versions go on that an edition is the first to show, or to pass over
 /// for these, the oldest version first. They are forgotten.
-///
-/// # Errors
-/// If the database fails.
 pub async fn take_versions(
     db: impl PgExecutor<'_>,
     versions: &[VersionId],
@@ -121,9 +103,6 @@ pub async fn take_versions(
 }
 
 /// Forgets the trace of a version that no edition will show, if it has failed this trial.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), Error> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
@@ -135,9 +114,6 @@ pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), 
 }
 
 /// Where the trace of an edition went on that is over. It is forgotten.
-///
-/// # Errors
-/// If the database fails.
 pub async fn take_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -90,9 +90,6 @@ pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<(), Er
 }
 
 /// The trial of a version, if it has one.
-///
-/// # Errors
-/// If the database fails.
 pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<Trial>, Error> {
     let statement = "
         SELECT version, state, faults, verdict, evidence, log, figures, warnings
@@ -101,18 +98,12 @@ pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<T
 }
 
 /// How many trials come before that of a version.
-///
-/// # Errors
-/// If the database fails.
 pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64, Error> {
     let statement = "SELECT count(*) FROM trials WHERE state = 'waiting' AND version < $1";
     sqlx::query_scalar(statement).bind(version.0).fetch_one(db).await
 }
 
 /// How many versions of this owner are not tried yet, in tournaments that go on.
-///
-/// # Errors
-/// If the database fails.
 pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Error> {
     let statement = "
         SELECT count(*) FROM trials t
@@ -126,9 +117,6 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Err
 
 /// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on, to a
 /// worker.
-///
-/// # Errors
-/// If the database fails.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     holder: Option<WorkerId>,
@@ -161,9 +149,6 @@ pub async fn claim(
 
 /// Renews those leases that still hold and are the worker's, and returns them; a trial whose row is
 /// locked counts as held.
-///
-/// # Errors
-/// If the database fails.
 pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -194,9 +179,6 @@ pub async fn renew(
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT version, attempt FROM trials
@@ -207,9 +189,6 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
 
 /// Gives back leases that were not tried, without blame, and returns those that still held and were
 /// the worker's.
-///
-/// # Errors
-/// If the database fails.
 pub async fn give_back(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
@@ -227,9 +206,6 @@ pub async fn give_back(
 }
 
 /// Those of these leases that hold, or were reported, and are another worker's.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_others(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -249,9 +225,6 @@ pub async fn of_others(
 /// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
 /// aside after too many faults. Returns what becomes of those whose leases still held, and were those
 /// of the workers that say so.
-///
-/// # Errors
-/// If the database fails.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
@@ -289,9 +262,6 @@ pub async fn fail(
 }
 
 /// Leases whose deadline has passed, locked until the transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT version, attempt FROM trials
@@ -341,9 +311,6 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Ve
 }
 
 /// Tries a version again that could not be tried, its faults forgotten; whether it was aside.
-///
-/// # Errors
-/// If the database fails.
 pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool, Error> {
     let statement = "
         UPDATE trials SET state = 'waiting', faults = 0, ended_at = NULL, not_before = NULL

@@ -74,9 +74,6 @@ struct Found {
 
 /// The token that a secret with this hash lets in at this moment, and its session, if that began
 /// after `since`.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -98,9 +95,6 @@ pub async fn find(
 }
 
 /// Begins a session, in the place of one that was there.
-///
-/// # Errors
-/// If the database fails.
 pub async fn begin(
     db: impl PgExecutor<'_>,
     token: TokenId,
@@ -118,9 +112,6 @@ pub async fn begin(
 
 /// Keeps what was played in answer to a request with cards; whether nothing else happened to the
 /// session meanwhile.
-///
-/// # Errors
-/// If the database fails.
 pub async fn go_on(
     db: impl PgExecutor<'_>,
     token: TokenId,
@@ -169,18 +160,12 @@ pub async fn end(
 }
 
 /// Forgets sessions that began before a time.
-///
-/// # Errors
-/// If the database fails.
 pub async fn forget(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64, Error> {
     let statement = "DELETE FROM tricks_sessions WHERE started_at <= $1";
     Ok(sqlx::query(statement).bind(before).execute(db).await?.rows_affected())
 }
 
 /// The records of all who have one, the best result first, and of equal ones the best mean.
-///
-/// # Errors
-/// If the database fails.
 pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>, Error> {
     let statement = "
         SELECT t.name, r.sessions, r.best, r.best_tables, r.total, r.victories, r.last_at
@@ -190,9 +175,6 @@ pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>, Error> {
 }
 
 /// What victory tokens are made with: `drawn`, if there was nothing before.
-///
-/// # Errors
-/// If the database fails.
 pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
     let statement = "INSERT INTO tricks_key (key) VALUES ($1) ON CONFLICT DO NOTHING";
     sqlx::query(statement).bind(drawn.as_slice()).execute(pool).await?;
@@ -201,9 +183,6 @@ pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
 }
 
 /// The name of a token and the hash of its first secret, also of one that was revoked.
-///
-/// # Errors
-/// If the database fails.
 pub async fn holder(
     db: impl PgExecutor<'_>,
     token: TokenId,

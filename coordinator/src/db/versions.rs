@@ -45,9 +45,6 @@ pub async fn store_bundle(
 
 /// Stores a bundle of `size` bytes that are read from a file, piece by piece, unless it is there
 /// already.
-///
-/// # Errors
-/// If it cannot be read, or the database fails.
 pub async fn copy_bundle_in(
     connection: &mut PgConnection,
     digest: &[u8; 32],
@@ -76,9 +73,6 @@ pub async fn copy_bundle_in(
 }
 
 /// How many bytes the bundle with this digest has, if there is one.
-///
-/// # Errors
-/// If the database fails.
 pub async fn bundle_size(
     db: impl PgExecutor<'_>,
     digest: &[u8; 32],
@@ -127,9 +121,6 @@ pub async fn submit(
 }
 
 /// The versions of a bot, the newest first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>, Error> {
     let statement = "SELECT * FROM versions WHERE bot = $1 ORDER BY number DESC";
     sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
@@ -137,9 +128,6 @@ pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>,
 
 /// The newest version that entered of each bot of a tournament that was neither withdrawn nor stood
 /// down, in the order of the bots' first submissions. One that waits for its trial or failed it has not entered.
-///
-/// # Errors
-/// If the database fails.
 pub async fn newest(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -156,9 +144,6 @@ pub async fn newest(
 }
 
 /// When an owner submitted versions to a tournament after a moment, the last first: so many at most.
-///
-/// # Errors
-/// If the database fails.
 pub async fn of_owner(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

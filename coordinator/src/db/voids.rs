@@ -18,9 +18,6 @@ pub struct Wanted {
 }
 
 /// The matches of a tournament that were played and fit, in order, unless they are void already.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -48,9 +45,6 @@ pub async fn find(
 
 /// The originals of these matches of a tournament, as far as they were played, each with whether it
 /// is void already, in the order of `matches`.
-///
-/// # Errors
-/// If the database fails.
 pub async fn originals(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -78,9 +72,6 @@ pub async fn originals(
 }
 
 /// The matches of an edition that were taken over, each with its original.
-///
-/// # Errors
-/// If the database fails.
 pub async fn taken_over(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -118,9 +109,6 @@ pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
 }
 
 /// Declares matches void, and returns how many were not void before.
-///
-/// # Errors
-/// If the database fails.
 pub async fn add(
     db: impl PgExecutor<'_>,
     matches: &[MatchId],

@@ -22,9 +22,6 @@ pub struct Reported {
 }
 
 /// What each worker reported, in one tournament or in all.
-///
-/// # Errors
-/// If the database fails.
 pub async fn reported(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -154,9 +151,6 @@ const ANSWERS: &str = "
 /// A bot wins 1 / w where w bots share the greatest first number of the score. From that are taken
 /// the mean of its seat on its board, and what is to be expected from the others at the table by
 /// their own means: opponents and seats then add nothing to the difference between lots.
-///
-/// # Errors
-/// If the database fails.
 pub async fn answers(
     db: &mut PgConnection,
     edition: EditionId,
@@ -193,9 +187,6 @@ fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
 
 /// A complete edition whose residuals are not reckoned yet, the newest first. While an edition is
 /// played, only one that has been complete since before `waited`.
-///
-/// # Errors
-/// If the database fails.
 pub async fn unchecked(
     db: impl PgExecutor<'_>,
     waited: OffsetDateTime,
@@ -213,9 +204,6 @@ pub async fn unchecked(
 }
 
 /// Takes note of the residuals of an edition: whether nobody was faster. In a transaction.
-///
-/// # Errors
-/// If the database fails.
 pub async fn keep_residuals(
     db: &mut PgConnection,
     edition: EditionId,
@@ -244,9 +232,6 @@ pub async fn keep_residuals(
 
 /// The least probable residual of each worker, in one tournament or in all, corrected for how many
 /// were reckoned in its tournament (Bonferroni).
-///
-/// # Errors
-/// If the database fails.
 pub async fn residuals(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -281,9 +266,6 @@ pub struct Unlikely {
 }
 
 /// The most improbable residual of each worker that is below a bound.
-///
-/// # Errors
-/// If the database fails.
 pub async fn unlikely(db: impl PgExecutor<'_>, below: f64) -> Result<Vec<Unlikely>, Error> {
     let statement = "
         SELECT DISTINCT ON (w.id) w.id AS worker, r.edition, r.p, (

@@ -92,9 +92,6 @@ pub async fn connect(
 }
 
 /// Takes note that a worker is still connected.
-///
-/// # Errors
-/// If the database fails.
 pub async fn see(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -105,9 +102,6 @@ pub async fn see(
 }
 
 /// Takes note that a stream has ended: nobody is connected if it was the worker's newest.
-///
-/// # Errors
-/// If the database fails.
 pub async fn disconnect(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -118,9 +112,6 @@ pub async fn disconnect(
 }
 
 /// How many matches the workers can play at the same time who were connected then or later.
-///
-/// # Errors
-/// If the database fails.
 pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32, Error> {
     let statement = "
         SELECT coalesce(sum(slots::bigint), 0)::bigint FROM workers WHERE seen_at >= $1";
@@ -129,25 +120,16 @@ pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32
 }
 
 /// Which database this is, for workers that come back.
-///
-/// # Errors
-/// If the database fails.
 pub async fn database(db: impl PgExecutor<'_>) -> Result<String, Error> {
     sqlx::query_scalar("SELECT id::text FROM identity").fetch_one(db).await
 }
 
 /// All workers, those heard of last first.
-///
-/// # Errors
-/// If the database fails.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>, Error> {
     sqlx::query_as("SELECT * FROM workers ORDER BY seen_at DESC, id").fetch_all(db).await
 }
 
 /// The worker of this name, if it ever said hello.
-///
-/// # Errors
-/// If the database fails.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>, Error> {
     let statement = "SELECT * FROM workers WHERE name = $1";
     sqlx::query_as(statement).bind(name).fetch_optional(db).await

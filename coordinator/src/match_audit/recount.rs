@@ -33,9 +33,6 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Reads what a worker was told, as the worker does.
-    ///
-    /// # Errors
-    /// What makes no sense.
     pub(crate) fn read(game: &str, settings: &str, told: &v1::Match) -> Result<Self, String> {
         let game = game.parse::<GameName>().map_err(|error| error.to_string())?;
         let settings: Settings =

@@ -67,9 +67,6 @@ pub(super) struct Entrance {
 
 impl Entrance {
     /// The entrance of a cluster whose server does not run, made if it has none.
-    ///
-    /// # Errors
-    /// If a file cannot be used, or the server's program fails.
     pub(super) fn prepare(
         place: &Place,
         binaries: &Binaries,

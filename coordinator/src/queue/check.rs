@@ -36,9 +36,6 @@ impl fmt::Display for Difference {
 impl Queue {
     /// Computes the sums of an edition anew from its results, and returns where the standings
     /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>, Error> {
         let mut transaction = db::snapshot(self.pool()).await?;
         let game = db::editions::game(&mut *transaction, edition).await?;
@@ -61,9 +58,6 @@ impl Queue {
     }
 
     /// What entrants of an edition made of their meetings, from all results there are.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn meetings(&self, edition: EditionId, whose: Whose) -> Result<Meetings, Error> {
         let entrants = whose.entrants();
         let mut meetings = Meetings::new(whose);

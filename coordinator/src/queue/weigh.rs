@@ -15,9 +15,6 @@ impl Queue {
     /// found, and so on; returns how many lots were decided. Several may do so at once.
     ///
     /// `chained` says whether files pass between its matches.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
         let mut decided = 0;
         for _ in 0..PASSES {
@@ -31,9 +28,6 @@ impl Queue {
     }
 
     /// Weighs the lots that can be weighed now, and not those that follow from them.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub(super) async fn weigh_once(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
         again(|| self.weigh_some(edition, chained)).await
     }

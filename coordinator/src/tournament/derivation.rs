@@ -112,9 +112,6 @@ fn hex(bytes: &[u8]) -> String {
 
 impl EditionSource {
     /// Reads what an edition follows from.
-    ///
-    /// # Errors
-    /// If what is stored makes no sense, or the database fails.
     pub async fn of_edition(
         db: &mut PgConnection,
         tournament: &Tournament,

@@ -241,9 +241,6 @@ fn standings(played: &Played) -> Result<Vec<Standing>, String> {
 
 /// Plans the next round of an edition if all matches planned so far are counted; whether it has
 /// just done so. Several may try at once: one does it.
-///
-/// # Errors
-/// If what is stored makes no sense, or the database fails.
 pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> {
     let failed = |cause| GrowError::Database { edition, cause };
     let pool = queue.pool();

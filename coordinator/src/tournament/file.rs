@@ -106,9 +106,6 @@ impl TournamentFile {
 
     /// Replaces the paths of boards by the boards themselves, so that the file means the same on
     /// another machine; nothing else is touched. `read` gives the contents of a path as written.
-    ///
-    /// # Errors
-    /// If the file is no TOML, or a board cannot be read.
     pub fn inline(
         text: &str,
         read: impl Fn(&str) -> std::io::Result<String>,

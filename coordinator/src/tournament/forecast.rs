@@ -105,9 +105,6 @@ pub struct Next {
 
 impl Next {
     /// Plans it, and stores nothing.
-    ///
-    /// # Errors
-    /// If it cannot be planned, or the database fails.
     pub async fn plan(
         db: &mut PgConnection,
         tournament: Tournament,
@@ -137,9 +134,6 @@ impl Next {
     }
 
     /// Its matches.
-    ///
-    /// # Errors
-    /// If it cannot be planned.
     pub fn matches(&self) -> Result<Plan, OpenError> {
         let Self { file, tournament, names, entry, .. } = self;
         let failed = |cause| unplanned(tournament, cause);
@@ -151,9 +145,6 @@ impl Next {
     }
 
     /// What it would come to.
-    ///
-    /// # Errors
-    /// If it cannot be planned, or the database fails.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -268,9 +259,6 @@ pub async fn promise(
 }
 
 /// How long a match of a tournament takes, in milliseconds, and how many there are at most.
-///
-/// # Errors
-/// If its settings cannot be read, or the database fails.
 pub async fn typical(
     db: &mut PgConnection,
     tournament: &Tournament,

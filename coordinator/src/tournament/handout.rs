@@ -104,9 +104,6 @@ impl Handout {
 
     /// Makes the message that hands out a lot, once there is memory for the files that its matches
     /// begin with. The lease ends `lease_ms` milliseconds from now.
-    ///
-    /// # Errors
-    /// If the database fails, or what it has makes no sense.
     pub async fn lot(
         &self,
         work: Work,
@@ -145,9 +142,6 @@ impl Handout {
     /// The check for the report of a lot that another coordinator handed out, or this one before it
     /// was restarted. The lot has `count` matches from `first` on. `None` if there are no such
     /// matches, or their tournament was dropped.
-    ///
-    /// # Errors
-    /// If the database fails, or what it has makes no sense.
     pub async fn check_of(
         &self,
         id: LotId,

@@ -105,9 +105,6 @@ impl Opener {
     }
 
     /// Opens what is due now.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
         for tournament in changes::tournaments(self.queue.pool()).await? {
@@ -125,9 +122,6 @@ impl Opener {
 }
 
 /// When an edition of a tournament is opened because something changed, if one is due.
-///
-/// # Errors
-/// If the database fails.
 pub async fn due(
     db: &mut PgConnection,
     tournament: &Tournament,
@@ -152,9 +146,6 @@ pub async fn due(
 }
 
 /// Opens an edition of a tournament if one is due at this time.
-///
-/// # Errors
-/// If the database fails.
 pub async fn open_due(
     queue: &Queue,
     tournament: TournamentId,

@@ -116,9 +116,6 @@ impl Checker {
     }
 
     /// The parameters that a match is played with: those of the tournament, its board and its own.
-    ///
-    /// # Errors
-    /// What makes no sense.
     pub fn params_of(&self, planned: &Match) -> Result<Params, String> {
         let own = planned.params.as_ref().and_then(Value::as_object).cloned();
         self.read(planned.board, own.unwrap_or_default())

@@ -49,9 +49,6 @@ pub enum TrialError {
 
 /// The message that hands out the trial of a version, whose lease holds for so many milliseconds
 /// from now.
-///
-/// # Errors
-/// If the database fails, or what it has makes no sense.
 pub async fn message(
     pool: &PgPool,
     lease: Lease,

@@ -67,9 +67,6 @@ impl Folders {
     }
 
     /// Looks what there is, and packs what has changed.
-    ///
-    /// # Errors
-    /// If the directory cannot be read or has no folder.
     pub(super) fn look(&mut self) -> Result<Look, Failure> {
         let directory = &self.directory;
         let failed = |error| Failure::usage(format!("{}: {error}", directory.display()));

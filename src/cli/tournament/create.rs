@@ -107,18 +107,12 @@ impl Prepared {
     }
 
     /// Makes the tournament.
-    ///
-    /// # Errors
-    /// If the coordinator refuses.
     pub(crate) async fn create(&self, server: &Server) -> Result<Tournament, Failure> {
         let request = CreateTournamentRequest { file: self.text.clone() };
         Ok(server.tournaments().create_tournament(request).await?.into_inner())
     }
 
     /// Submits the house bots. Those that are there already stay as they are.
-    ///
-    /// # Errors
-    /// If the coordinator refuses one of them.
     pub(crate) async fn enter(&self, server: &Server) -> Result<(), Failure> {
         let tournament = self.name();
         for bot in &self.bots {

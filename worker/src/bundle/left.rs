@@ -32,9 +32,6 @@ pub fn pack_left(directory: &Path) -> Result<Vec<u8>, BundleError> {
 }
 
 /// Unpacks what was left into `directory`, which is there and empty.
-///
-/// # Errors
-/// [`BundleError::Unfit`] if the bytes are not what [`pack_left`] made.
 pub fn unpack_left(bytes: &[u8], directory: &Path) -> Result<(), BundleError> {
     if bytes.is_empty() { Ok(()) } else { extract::extract(bytes, directory, &CAPS) }
 }

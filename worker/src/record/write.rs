@@ -29,9 +29,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins a record that will appear at `path`, whose directory exists.
-    ///
-    /// # Errors
-    /// A fault if the directory cannot be written to.
     pub fn create(path: PathBuf, header: &Header) -> Result<Self, Fault> {
         let directory = path.parent().unwrap_or(Path::new("."));
         let file = tempfile::Builder::new()
@@ -58,18 +55,12 @@ impl Recorder {
     }
 
     /// Adds the end of a bot's standard error.
-    ///
-    /// # Errors
-    /// A fault if the file cannot be written.
     pub fn stderr(&mut self, seat: Seat, bytes: &[u8], dropped: usize) -> Result<(), Fault> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         self.event(&Line::Stderr { seat, text, dropped })
     }
 
     /// Closes the record with the result, and gives it its name.
-    ///
-    /// # Errors
-    /// A fault if the file cannot be written.
     pub fn finish(self, standings: &[Standing], transcript: TranscriptHash) -> Result<(), Fault> {
         let file = self.writer.finish(standings, transcript).fault(FAILED)?;
         let file = file.into_inner().fault(FAILED)?;

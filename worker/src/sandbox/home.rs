@@ -76,9 +76,6 @@ pub struct Home {
 
 impl Home {
     /// The files of `source`, as they are, for one match.
-    ///
-    /// # Errors
-    /// A fault if the files cannot be found.
     pub fn fresh(source: &Source) -> Result<Self, Fault> {
         fs::metadata(source.path()).fault("cannot find a bot's files")?;
         Ok(Self { source: source.clone(), kept: None, fresh: None })
@@ -86,9 +83,6 @@ impl Home {
 
     /// The files of `source` with what the bot wrote in earlier matches, which is kept in the
     /// directory `path` from match to match.
-    ///
-    /// # Errors
-    /// A fault if the files cannot be found or the directory cannot be made.
     pub fn kept(source: &Source, path: PathBuf) -> Result<Self, Fault> {
         fs::metadata(source.path()).fault("cannot find a bot's files")?;
         fs::create_dir_all(&path).fault("cannot make a directory for a bot")?;

@@ -79,9 +79,6 @@ pub struct Jail {
 
 impl Jail {
     /// Opens a jail around `home` on official terms.
-    ///
-    /// # Errors
-    /// A fault if any part of it cannot be made.
     pub fn open(host: &Host, home: Home) -> Result<Self, Fault> {
         Self::open_on(host, home, &Terms::default())
     }

@@ -55,9 +55,6 @@ impl Scratch {
     }
 
     /// Removes it, with everything in it.
-    ///
-    /// # Errors
-    /// If something in it cannot be removed.
     pub fn remove(&mut self) -> io::Result<()> {
         if !self.removed {
             remove_held(&self.lock, &self.path)?;

@@ -49,9 +49,6 @@ struct Launcher {
 
 impl Walls {
     /// Starts the launcher: with users of their own for bots, if `two_users`.
-    ///
-    /// # Errors
-    /// Which step the machine does not allow, and why.
     pub(super) fn raise(two_users: bool) -> Result<Self, String> {
         let explain = |what: &str| {
             let what = what.to_owned();

@@ -175,9 +175,6 @@ pub(super) fn send(
 }
 
 /// Waits for a message; none comes when the other side is gone.
-///
-/// # Errors
-/// If it cannot be read or understood.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {

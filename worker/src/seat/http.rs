@@ -123,9 +123,6 @@ struct Round {
 impl HttpSeat {
     /// Starts `argv` in `jail`, to be charged by `clock`, and tells it where the door is. A program
     /// that cannot be started forfeits at its first request.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub fn start(
         jail: Jail,
         door: Door,

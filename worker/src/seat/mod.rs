@@ -83,17 +83,11 @@ pub struct Remains {
 /// One place at the table, with a bot on it.
 pub trait Seat {
     /// Puts `text` to the bot and waits for its answer, at most `limit` of time on the wall.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault>;
 
     /// Sees to it that nothing of the bot takes a turn from others until it is asked again, unless
     /// it may think on: before another bot is asked. One that will not stop is killed, and forfeits
     /// what it is asked next; the time that this takes is charged to nobody.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     fn settle(&mut self) -> Result<(), Fault> {
         Ok(())
     }
@@ -122,9 +116,6 @@ pub trait Seat {
     fn hang_up(&mut self);
 
     /// Waits until the bot has ended, at most until `deadline`.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     fn farewell(&mut self, deadline: Instant) -> Result<(), Fault>;
 
     /// Kills what still runs, and cleans up.

@@ -33,9 +33,6 @@ impl Stop {
     }
 
     /// A stop, and the cord that pulls it.
-    ///
-    /// # Errors
-    /// If the system has no pipe left.
     pub fn with_cord() -> io::Result<(Self, Cord)> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         Ok((Self(reader), Cord(writer)))

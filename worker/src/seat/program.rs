@@ -35,9 +35,6 @@ pub(super) type Started = Result<Program, (Jail, String)>;
 
 impl Program {
     /// Starts `argv` in `jail`, to be charged by `clock`.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub(super) fn start(
         mut jail: Jail,
         argv: &[String],
@@ -64,9 +61,6 @@ impl Program {
     }
 
     /// Wakes it for an answer.
-    ///
-    /// # Errors
-    /// A fault if it cannot be woken.
     pub(super) fn wake(&mut self) -> Result<(), Fault> {
         if self.clock == ClockKind::Cpu {
             // What it burnt while it owed nothing is not this answer's to pay.
@@ -77,9 +71,6 @@ impl Program {
 
     /// Lets it rest after a reply that took so long on the wall: the answer of a bot that is whole,
     /// and stopped if that had to be waited for.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub(super) fn rest(
         &mut self,
         wall: Micros,
@@ -100,9 +91,6 @@ impl Program {
     }
 
     /// Waits until it rests, before another bot is asked.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub(super) fn settle(&mut self) -> Result<(), Fault> {
         self.jail.rest()?;
         self.jail.settle().map(drop)

@@ -60,9 +60,6 @@ type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
 
 impl StdioSeat {
     /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits at its first request.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed.
     pub fn start(
         jail: Jail,
         argv: &[String],

@@ -21,9 +21,6 @@ pub struct Census {
 }
 
 /// How many lots of an edition are in each state, where there are any.
-///
-/// # Errors
-/// If the database fails.
 pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>, Error> {
     let statement = "
         SELECT state, sum(lots)::bigint AS lots, sum(matches)::bigint AS matches
@@ -33,9 +30,6 @@ pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<C
 
 /// Adds up what was left by statements that changed lots of an edition, if that is much. Who counts
 /// at the same moment sees it as it was before, or as it is after.
-///
-/// # Errors
-/// If the database fails.
 pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
     let statement = "
         WITH known AS (

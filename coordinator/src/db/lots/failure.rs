@@ -45,9 +45,6 @@ pub struct Failed {
 /// Takes note of failures whose leases still hold, and are those of the workers that say so, and
 /// returns what becomes of their lots: several
 /// matches go on one by one, a single one rests, or is set aside after too many faults.
-///
-/// # Errors
-/// If the database fails.
 pub async fn fail(
     connection: &mut PgConnection,
     failures: &[Failure],
@@ -132,9 +129,6 @@ async fn go_on_singly(
 
 /// Leases of an edition whose deadline has passed, at most 1000 of them, locked until the
 /// transaction ends.
-///
-/// # Errors
-/// If the database fails.
 pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Lease>, Error> {
     let statement = "
         SELECT edition, number, attempt FROM lots
@@ -144,9 +138,6 @@ pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<L
 }
 
 /// Makes delayed lots of an edition pending that have rested, and returns how many.
-///
-/// # Errors
-/// If the database fails.
 pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
     let statement = "
         WITH rested AS (
@@ -163,9 +154,6 @@ pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Er
 }
 
 /// Gives a lot that was set aside another chance, its faults forgotten; whether it was aside.
-///
-/// # Errors
-/// If the database fails.
 pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool, Error> {
     let statement = "
         UPDATE lots SET state = 'pending', faults = 0
@@ -175,9 +163,6 @@ pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool, Error>
 }
 
 /// The lots of an edition that were set aside, in order: at most 1000 of them.
-///
-/// # Errors
-/// If the database fails.
 pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<LotId>, Error> {
     let statement = "
         SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'

@@ -73,9 +73,6 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
 
 /// Makes lots pending that waited for none but these, which were just reported; or has them weighed
 /// first, if their edition weighs its lots: returns how many are to be.
-///
-/// # Errors
-/// If the database fails.
 pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -133,9 +130,6 @@ struct Found {
 }
 
 /// What became of reports that were not accepted just now, each under a lease and by a worker.
-///
-/// # Errors
-/// If the database fails.
 pub async fn verdicts(
     db: impl PgExecutor<'_>,
     reports: &[(Lease, WorkerId)],

@@ -5,9 +5,6 @@ use sqlx::{Error, PgConnection, PgExecutor};
 
 /// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
 /// that none is leased meanwhile.
-///
-/// # Errors
-/// If the database fails.
 pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
     let leased = "
         WITH open AS (
@@ -22,9 +19,6 @@ pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result
 
 /// Cancels the lots of an edition that is over and that are pending all the same: their leases were
 /// given back, or taken away, while it was cancelled, by a transaction that still saw it running.
-///
-/// # Errors
-/// If the database fails.
 pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
     let statement = "
         WITH open AS (
@@ -54,9 +48,6 @@ async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Res
 /// Cancels the lots of an edition that is replaced by another one, but for those that are being
 /// played and have a match between bots that are in the other one, too, in the same versions: what
 /// these come to is taken over. The row of the edition is locked by the caller.
-///
-/// # Errors
-/// If the database fails.
 pub async fn replace(
     connection: &mut PgConnection,
     edition: EditionId,

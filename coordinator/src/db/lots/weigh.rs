@@ -32,9 +32,6 @@ pub struct Weighed {
 
 /// Looks at the lots of an edition that are to be weighed, at most 4096 of them, locked until the
 /// transaction ends; those that have to wait on are left out.
-///
-/// # Errors
-/// If the database fails.
 pub async fn weigh(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -94,9 +91,6 @@ pub async fn weigh(
 
 /// Ends the weighing of lots that were locked by [`weigh`]: they have their results, or may be
 /// leased.
-///
-/// # Errors
-/// If the database fails.
 pub async fn decide(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -118,9 +112,6 @@ pub async fn decide(
 
 /// Has lots played whose results were declared void since: one void match is enough, the lot is played
 /// as a whole.
-///
-/// # Errors
-/// If the database fails.
 pub async fn leave_void(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,
@@ -155,9 +146,6 @@ pub async fn leave_void(
 
 /// Copies the results of lots whose matches were played in an earlier edition, and what was left in
 /// these.
-///
-/// # Errors
-/// If the database fails.
 pub async fn take(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,

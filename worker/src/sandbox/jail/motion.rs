@@ -36,9 +36,6 @@ pub(super) enum Motion {
 impl Jail {
     /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: it
     /// stands, and what it used is exact, after [`Jail::settle`] alone.
-    ///
-    /// # Errors
-    /// A fault if it cannot be told to.
     pub fn rest(&mut self) -> Result<(), Fault> {
         if self.ponder == Ponder::Allow || self.motion != Motion::Running {
             return Ok(());
@@ -47,9 +44,6 @@ impl Jail {
     }
 
     /// Lets a bot that rests go on.
-    ///
-    /// # Errors
-    /// A fault if it cannot.
     pub fn wake(&mut self) -> Result<(), Fault> {
         match (self.motion, &self.inside) {
             (Motion::Running, _) | (Motion::Dying | Motion::Dead, Inside::Cell(_)) => Ok(()),
@@ -78,9 +72,6 @@ impl Jail {
     }
 
     /// Lets everything go on.
-    ///
-    /// # Errors
-    /// A fault if it cannot.
     pub fn thaw(&mut self) -> Result<(), Fault> {
         self.motion = Motion::Running;
         match (&self.cgroup, &self.inside) {
@@ -95,9 +86,6 @@ impl Jail {
     /// Waits until what was told to stop is seen to stand, and what was killed to be gone or to run
     /// after everything else: then nothing of the bot takes a turn from others. One that does not
     /// stop within its time is killed, and false is what comes back.
-    ///
-    /// # Errors
-    /// A fault if that cannot be found out.
     pub fn settle(&mut self) -> Result<bool, Fault> {
         self.kill_if_silent();
         match self.motion {
