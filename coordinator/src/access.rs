@@ -7,7 +7,6 @@
 
 use std::fmt;
 use std::io;
-use std::str::FromStr;
 
 use arbiter_proto::ids::TokenId;
 use axum::http::HeaderMap;
@@ -20,7 +19,7 @@ use time::{Duration, OffsetDateTime};
 pub mod guard;
 pub mod open_tokens;
 
-pub use crate::db::tokens::{Role, Token};
+pub use crate::db::tokens::{Role, Token, UnknownRole};
 
 use crate::db::{audit, tokens};
 
@@ -87,11 +86,6 @@ pub(crate) fn typed(text: &str) -> Secret {
     Secret(format!("{PREFIX}{bare}"))
 }
 
-/// A word that is no role.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("`{0}` is no role: they are admin, organiser, player and worker")]
-pub struct UnknownRole(pub String);
-
 /// A name that no token may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
 #[error("a token's name has 1 to 64 characters, none of them a control")]
@@ -107,19 +101,6 @@ pub fn check_name(name: &str) -> Result<(), BadName> {
 }
 
 impl Role {
-    /// All roles.
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Organiser, Self::Player, Self::Worker];
-
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Organiser => "organiser",
-            Self::Player => "player",
-            Self::Worker => "worker",
-        }
-    }
-
     /// Whether this role may do what `asked` is needed for. An organiser may do what players may;
     /// an administrator may do everything.
     pub fn covers(self, asked: Self) -> bool {
@@ -129,21 +110,6 @@ impl Role {
             Self::Player => self != Self::Worker,
             Self::Worker => matches!(self, Self::Admin | Self::Worker),
         }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
-impl FromStr for Role {
-    type Err = UnknownRole;
-
-    fn from_str(word: &str) -> Result<Self, UnknownRole> {
-        let named = Self::ALL.into_iter().find(|role| role.word() == word);
-        named.ok_or_else(|| UnknownRole(word.to_owned()))
     }
 }
 
@@ -202,7 +168,7 @@ pub async fn create_noted(
 /// A new token, as the audit log tells of it.
 pub(crate) fn made(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
     let expires = expires_at.map(OffsetDateTime::unix_timestamp);
-    json!({"before": null, "after": {"role": role.word(), "name": name, "expires": expires}})
+    json!({"before": null, "after": {"role": role.as_str(), "name": name, "expires": expires}})
 }
 
 /// Gives a token another secret; the present one lets in until `until` as well. Nothing if it was

@@ -331,7 +331,7 @@ fn tell(
         }
     };
     for failed in &round.expired.failed {
-        let state = failed.state.word();
+        let state = failed.state.as_str();
         tracing::warn!(lease = %failed.lease, state, "a lease ran out");
         if failed.state == LotState::Aside {
             tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arbiter_games::Forfeit;
+use arbiter_games::{Forfeit, string_enum};
 use arbiter_proto::ids::Lease;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode_registry;
@@ -202,7 +202,7 @@ impl Metrics {
         for of in [OF_LOT, OF_TRIAL, OF_SHADOW] {
             drop(self.leases.get_or_create(&Of { of }));
             for verdict in Verdict::ALL {
-                drop(self.reports.get_or_create(&Judged { of, verdict: word(verdict) }));
+                drop(self.reports.get_or_create(&Judged { of, verdict: verdict.as_str() }));
             }
         }
         for what in Refused::ALL {
@@ -214,7 +214,7 @@ impl Metrics {
         let works =
             [Background::Allocator, Background::Upkeep, Background::Opener, Background::Auditor];
         for work in works {
-            drop(self.failures.get_or_create(&Work { work: work.word() }));
+            drop(self.failures.get_or_create(&Work { work: work.as_str() }));
         }
     }
 
@@ -242,7 +242,7 @@ impl Metrics {
 
     /// A report that came then was judged.
     pub(crate) fn judged(&self, lease: Lease, verdict: Verdict, came: Instant) {
-        let judged = Judged { of: of(lease), verdict: word(verdict) };
+        let judged = Judged { of: of(lease), verdict: verdict.as_str() };
         self.reports.get_or_create(&judged).inc();
         self.report.observe(came.elapsed().as_secs_f64());
     }
@@ -289,7 +289,7 @@ impl Metrics {
 
     /// A round of work in the background failed.
     pub(crate) fn failed(&self, work: Background) {
-        self.failures.get_or_create(&Work { work: work.word() }).inc();
+        self.failures.get_or_create(&Work { work: work.as_str() }).inc();
     }
 
     /// Writes what was counted.
@@ -298,23 +298,14 @@ impl Metrics {
     }
 }
 
-/// What goes on in the background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Background {
-    Allocator,
-    Upkeep,
-    Opener,
-    Auditor,
-}
-
-impl Background {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Allocator => "allocator",
-            Self::Upkeep => "upkeep",
-            Self::Opener => "opener",
-            Self::Auditor => "auditor",
-        }
+string_enum! {
+    /// What goes on in the background.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Background {
+        Allocator = "allocator",
+        Upkeep = "upkeep",
+        Opener = "opener",
+        Auditor = "auditor",
     }
 }
 
@@ -330,7 +321,7 @@ impl TimeLosses {
     pub(crate) fn of(report: &Report) -> Self {
         let mut losses = Self::default();
         for found in
-            report.evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.word()))
+            report.evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.as_str()))
         {
             if found.cpu_us.saturating_mul(BUSY) < found.wall_us {
                 losses.idle += 1;
@@ -419,16 +410,6 @@ fn of(lease: Lease) -> &'static str {
         (Some(_), _) => OF_TRIAL,
         (_, Some(_)) => OF_SHADOW,
         _ => OF_LOT,
-    }
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Accepted => "accepted",
-        Verdict::Repeated => "repeated",
-        Verdict::Late => "late",
-        Verdict::Foreign => "foreign",
-        Verdict::Malformed => "malformed",
     }
 }
 

@@ -26,6 +26,7 @@
 
 use std::sync::Arc;
 
+use arbiter_games::string_enum;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
 use arbiter_ranking::Tallies;
@@ -147,31 +148,18 @@ fn overdue_of(leases: Vec<Lease>) -> Vec<Failure> {
     leases.into_iter().map(failure).collect()
 }
 
-/// What a worker wanted with a lease of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// To report it.
-    Report,
-    /// To put off its deadline.
-    Renewal,
-    /// To give it back.
-    GiveBack,
-    /// To fail it.
-    Fault,
-}
-
-impl Refused {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Report, Self::Renewal, Self::GiveBack, Self::Fault];
-
-    /// The word for it in logs and metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Report => "report",
-            Self::Renewal => "renewal",
-            Self::GiveBack => "give_back",
-            Self::Fault => "fault",
-        }
+string_enum! {
+    /// What a worker wanted with a lease of another one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Refused {
+        /// To report it.
+        Report = "report",
+        /// To put off its deadline.
+        Renewal = "renewal",
+        /// To give it back.
+        GiveBack = "give_back",
+        /// To fail it.
+        Fault = "fault",
     }
 }
 

@@ -24,14 +24,12 @@ mod player;
 mod session;
 mod victory;
 
-use std::fmt;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arbiter_games::Seed;
+use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::tricks::{Format, LONGEST_BODY, PATH, Request as Wish};
 use axum::Router;
@@ -66,45 +64,23 @@ const LIFE: time::Duration = time::Duration::days(1);
 /// How long the body of a request may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(20);
 
-/// Whether victories count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// They do.
-    #[default]
-    Official,
-    /// The game is being tried: no session earns a victory token.
-    Test,
+string_enum! {
+    /// Whether victories count.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Mode {
+        /// They do.
+        #[default]
+        Official = "official",
+        /// The game is being tried: no session earns a victory token.
+        Test = "test",
+    }
+    FromStr, Err = ModeError
 }
 
 /// A text that is no [`Mode`].
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error("`{0}` is no mode of tricks: write official, or test for no victory tokens")]
 pub struct ModeError(String);
-
-impl Mode {
-    /// The mode as it is written on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Official => "official",
-            Self::Test => "test",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = ModeError;
-
-    fn from_str(text: &str) -> Result<Self, ModeError> {
-        let mut modes = [Self::Official, Self::Test].into_iter();
-        modes.find(|mode| mode.as_str() == text).ok_or_else(|| ModeError(text.to_owned()))
-    }
-}
 
 /// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
 pub fn router(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {

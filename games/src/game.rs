@@ -56,38 +56,20 @@ impl fmt::Display for Seat {
     }
 }
 
-/// What a bot did to lose its say. Always scored; never used for a failure of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Forfeit {
-    /// Its time was up.
-    Clock,
-    /// Its answer breaks the rules of the game or of the protocol.
-    Illegal,
-    /// It crashed, exited, or closed a pipe.
-    Gone,
-    /// It wrote more than any answer needs.
-    Flood,
-}
-
-impl Forfeit {
-    /// All kinds, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Clock, Self::Illegal, Self::Gone, Self::Flood];
-
-    /// The word used in records, reports and tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Clock => "clock",
-            Self::Illegal => "illegal",
-            Self::Gone => "gone",
-            Self::Flood => "flood",
-        }
-    }
-}
-
-impl fmt::Display for Forfeit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+crate::string_enum! {
+    /// What a bot did to lose its say. Always scored; never used for a failure of ours. Reports
+    /// count the kinds in this order, and databases number them by it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Forfeit {
+        /// Its time was up.
+        Clock = "clock",
+        /// Its answer breaks the rules of the game or of the protocol.
+        Illegal = "illegal",
+        /// It crashed, exited, or closed a pipe.
+        Gone = "gone",
+        /// It wrote more than any answer needs.
+        Flood = "flood",
     }
 }
 

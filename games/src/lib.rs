@@ -25,6 +25,7 @@ mod parameter;
 mod params;
 mod quote;
 mod seed;
+mod string_enum;
 pub mod tricks;
 pub mod wojna;
 

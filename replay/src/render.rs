@@ -63,7 +63,7 @@ fn result(standings: &[Standing], names: &[BotName]) -> Markup {
                         td class={ "seat" (seat) } { (seat) }
                         td { (name(names, seat)) }
                         td.number data-score=(score(standing)) { (score(standing)) }
-                        td { @if let Some(forfeit) = standing.forfeit { (forfeit.word()) } }
+                        td { @if let Some(forfeit) = standing.forfeit { (forfeit.as_str()) } }
                     }
                 }
             }

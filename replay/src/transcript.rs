@@ -56,7 +56,7 @@ impl Transcript {
 
     /// Adds how a seat forfeited.
     pub fn forfeited(&mut self, seat: Seat, forfeit: Forfeit) {
-        self.entry(seat, b'!', forfeit.word().as_bytes());
+        self.entry(seat, b'!', forfeit.as_str().as_bytes());
     }
 
     fn entry(&mut self, seat: Seat, direction: u8, text: &[u8]) {

@@ -15,10 +15,7 @@
 //! decides about a pair nothing changes; on the ring a newcomer turns those who stood opposite, or
 //! nearly so: one pair for each four bots.
 
-use core::fmt;
-use core::str::FromStr;
-
-use arbiter_games::Seed;
+use arbiter_games::{Seed, string_enum};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -44,51 +41,27 @@ pub struct RoundRobin {
     pub boards: Times,
 }
 
-/// Who is in seat 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", try_from = "String")]
-pub enum Sides {
-    /// Both, in two matches on each board and in each leg; chance decides who is first at first.
-    Both,
-    /// Chance decides, match by match.
-    Random,
-    /// Each equally often or once more, both of a pair and of each bot in all matches.
-    #[default]
-    Balanced,
-}
-
-impl Sides {
-    /// All ways, in the order of the documents.
-    pub const ALL: [Self; 3] = [Self::Both, Self::Random, Self::Balanced];
-
-    /// The word for it in tournament files and on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::Random => "random",
-            Self::Balanced => "balanced",
-        }
+string_enum! {
+    /// Who is in seat 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case", try_from = "String")]
+    pub enum Sides {
+        /// Both, in two matches on each board and in each leg; chance decides who is first at
+        /// first.
+        Both = "both",
+        /// Chance decides, match by match.
+        Random = "random",
+        /// Each equally often or once more, both of a pair and of each bot in all matches.
+        #[default]
+        Balanced = "balanced",
     }
-}
-
-impl fmt::Display for Sides {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
+    FromStr, Err = UnknownSides
 }
 
 /// A word that does not say who is in seat 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("sides can be both, random or balanced")]
-pub struct UnknownSides;
-
-impl FromStr for Sides {
-    type Err = UnknownSides;
-
-    fn from_str(word: &str) -> Result<Self, UnknownSides> {
-        Self::ALL.into_iter().find(|sides| sides.word() == word).ok_or(UnknownSides)
-    }
-}
+pub struct UnknownSides(pub String);
 
 impl TryFrom<String> for Sides {
     type Error = UnknownSides;

@@ -252,7 +252,7 @@ fn sentence(file: &Path, paper: &Paper) -> String {
 fn object(file: &Path, paper: &Paper) -> Value {
     let Paper { purpose, name, hosts, begins, ends, fingerprint } = paper;
     json!({
-        "file": file.display().to_string(), "purpose": purpose.word(), "name": name,
+        "file": file.display().to_string(), "purpose": purpose.as_str(), "name": name,
         "hosts": hosts, "from": moment_json(micros(*begins)), "to": moment_json(micros(*ends)),
         "sha256": fingerprint,
     })

@@ -145,7 +145,10 @@ pub(crate) fn forfeits(counts: &[i64]) -> String {
 /// The same by the words for the kinds.
 pub(crate) fn forfeits_json(counts: &[i64]) -> Value {
     let kinds = Forfeit::ALL.iter().zip(counts);
-    kinds.map(|(kind, count)| (kind.word().to_owned(), json!(count))).collect::<Map<_, _>>().into()
+    kinds
+        .map(|(kind, count)| (kind.as_str().to_owned(), json!(count)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// A sum of scores as JSON: a number, or its digits as a string if it takes more than 64 bits.

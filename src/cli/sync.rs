@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arbiter_games::Micros;
+use arbiter_games::{Micros, string_enum};
 use arbiter_proto::v1::{Bot, ListBotsRequest, Version, WithdrawBotRequest};
 use clap::Args;
 use serde_json::{Value, json};
@@ -64,30 +64,22 @@ pub(super) struct Sync {
 /// The shortest and the longest time between two looks.
 const EVERY: (Micros, Micros) = (Micros(1_000_000), Micros(86_400_000_000));
 
-/// Something that is done to a bot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// Its first version is submitted.
-    Enters,
-    /// Another version is.
-    Changes,
-    /// It was withdrawn, and takes part again.
-    ComesBack,
-    /// It is withdrawn.
-    Leaves,
+string_enum! {
+    /// Something that is done to a bot.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Change {
+        /// Its first version is submitted.
+        Enters = "entered",
+        /// Another version is.
+        Changes = "changed",
+        /// It was withdrawn, and takes part again.
+        ComesBack = "back",
+        /// It is withdrawn.
+        Leaves = "withdrawn",
+    }
 }
 
 impl Change {
-    /// The word for it in JSON.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Enters => "entered",
-            Self::Changes => "changed",
-            Self::ComesBack => "back",
-            Self::Leaves => "withdrawn",
-        }
-    }
-
     /// What a bot with this name is said to do, once it is done.
     fn told(self, version: Option<i32>) -> String {
         let version = version.map(|number| format!(" with version {number}")).unwrap_or_default();
@@ -249,7 +241,7 @@ impl Sync {
     fn change_json(&self, bot: &str, change: Change, version: Option<&Version>) -> Value {
         json!({
             "bot": bot,
-            "change": change.word(),
+            "change": change.as_str(),
             "version": version.map(|version| version.number),
             "digest": version.map(|version| hex(&version.digest)),
             "done": !self.dry_run,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arbiter_games::{Forfeit, GameName, Micros};
+use arbiter_games::{Forfeit, GameName, Micros, string_enum};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::v1;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -71,49 +71,28 @@ struct State {
     state: &'static str,
 }
 
-/// What a slot does, in the words of the figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Doing {
-    Idle,
-    Pausing,
-    Fetching,
-    Playing,
-    Recovering,
-}
-
-impl Doing {
-    const ALL: [Self; 5] =
-        [Self::Idle, Self::Pausing, Self::Fetching, Self::Playing, Self::Recovering];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Pausing => "pausing",
-            Self::Fetching => "fetching",
-            Self::Playing => "playing",
-            Self::Recovering => "recovering",
-        }
+string_enum! {
+    /// What a slot does, in the words of the figures.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Doing {
+        Idle = "idle",
+        Pausing = "pausing",
+        Fetching = "fetching",
+        Playing = "playing",
+        Recovering = "recovering",
     }
 }
 
-/// How a lot or a trial ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Its report is in the spool.
-    Reported,
-    /// It was stopped.
-    Stopped,
-    /// It failed.
-    Failed,
-}
-
-impl End {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
+string_enum! {
+    /// How a lot or a trial ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum End {
+        /// Its report is in the spool.
+        Reported = "reported",
+        /// It was stopped.
+        Stopped = "stopped",
+        /// It failed.
+        Failed = "failed",
     }
 }
 
@@ -144,7 +123,7 @@ impl Metrics {
     /// For a worker with this spool, whose machine gives what `host` says after it was looked at for
     /// so many seconds.
     pub(crate) fn new(spool: Arc<Spool>, host: &Host, looked: f64) -> Self {
-        let level = host.level().word();
+        let level = host.level().as_str();
         let mut metrics = Self {
             registry: Registry::with_prefix("arbiter_worker"),
             spool,
@@ -215,11 +194,11 @@ impl Metrics {
     fn begin(&self) {
         for of in ["lot", "trial"] {
             for end in [End::Reported, End::Stopped, End::Failed] {
-                drop(self.ended.get_or_create(&Ended { of, end: end.word() }));
+                drop(self.ended.get_or_create(&Ended { of, end: end.as_str() }));
             }
         }
         for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Supplies] {
-            drop(self.faults.get_or_create(&Kind { kind: kind.word() }));
+            drop(self.faults.get_or_create(&Kind { kind: kind.as_str() }));
         }
         for processor in ["idle", "busy"] {
             drop(self.time_losses.get_or_create(&TimeLoss { processor }));
@@ -239,7 +218,7 @@ impl Metrics {
         outcome.starts.iter().for_each(|start| self.starts.observe(seconds(*start)));
         for (standing, report) in outcome.standings.iter().zip(&outcome.seats) {
             let Some(forfeit) = standing.forfeit else { continue };
-            let kind = forfeit.word();
+            let kind = forfeit.as_str();
             self.forfeits.get_or_create(&Forfeited { game: of.game, kind }).inc();
             if forfeit == Forfeit::Clock {
                 let idle = report.spent.cpu.0.saturating_mul(BUSY) < report.spent.wall.0;
@@ -252,12 +231,12 @@ impl Metrics {
     /// A lot or a trial ended.
     pub(crate) fn ended(&self, is_trial: bool, end: End) {
         let of = if is_trial { "trial" } else { "lot" };
-        self.ended.get_or_create(&Ended { of, end: end.word() }).inc();
+        self.ended.get_or_create(&Ended { of, end: end.as_str() }).inc();
     }
 
     /// An attempt failed.
     pub(crate) fn failed(&self, kind: v1::FaultKind) {
-        self.faults.get_or_create(&Kind { kind: FaultKind::from(kind).word() }).inc();
+        self.faults.get_or_create(&Kind { kind: FaultKind::from(kind).as_str() }).inc();
     }
 
     /// The coordinator judged a report.
@@ -290,7 +269,7 @@ impl Metrics {
             *doing.entry(slot).or_default() += 1;
         }
         for (doing, count) in doing {
-            self.slots.get_or_create(&State { state: doing.word() }).set(count);
+            self.slots.get_or_create(&State { state: doing.as_str() }).set(count);
         }
     }
 

@@ -272,7 +272,7 @@ impl Slot {
         Ok(v1::Report {
             lease: Some(lot.lease.into()),
             results: results.collect::<Result<_, _>>()?,
-            level: self.workshop.host.level().word().to_owned(),
+            level: self.workshop.host.level().as_str().to_owned(),
             trial: None,
             trace: String::new(),
         })
@@ -305,7 +305,7 @@ impl Slot {
         Ok(v1::Report {
             lease: Some(tryout.lease.into()),
             results: Vec::new(),
-            level: host.level().word().to_owned(),
+            level: host.level().as_str().to_owned(),
             trial: Some(told(tried)),
             trace: String::new(),
         })

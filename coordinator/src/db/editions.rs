@@ -1,33 +1,23 @@
 //! Editions: complete schedules over fixed versions, and how far they are played.
 
-use arbiter_games::{GameName, RULES_VERSION, UnknownGame};
+use arbiter_games::{GameName, RULES_VERSION, UnknownGame, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
-/// Where an edition stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "edition_state", rename_all = "lowercase")]
-pub enum EditionState {
-    /// Its matches are being written down.
-    Planning,
-    /// They are being played.
-    Running,
-    /// All of them are counted.
-    Complete,
-    /// It was given up.
-    Cancelled,
-}
-
-impl EditionState {
-    /// The word for it, as in the database.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Planning => "planning",
-            Self::Running => "running",
-            Self::Complete => "complete",
-            Self::Cancelled => "cancelled",
-        }
+string_enum! {
+    /// Where an edition stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+    #[sqlx(type_name = "edition_state", rename_all = "lowercase")]
+    pub enum EditionState {
+        /// Its matches are being written down.
+        Planning = "planning",
+        /// They are being played.
+        Running = "running",
+        /// All of them are counted.
+        Complete = "complete",
+        /// It was given up.
+        Cancelled = "cancelled",
     }
 }
 

@@ -19,6 +19,7 @@
 //! could take any lot skip those that are locked; counting, which takes them in the order of their
 //! places, waits for a moment and then gives way.
 
+use arbiter_games::string_enum;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
@@ -38,47 +39,31 @@ pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
 pub use replace::{cancel, cancel_left, replace};
 pub use weigh::{Weighed, decide, leave_void, take, weigh};
 
-/// Where a lot stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-#[sqlx(type_name = "lot_state", rename_all = "lowercase")]
-pub enum LotState {
-    /// Other lots come first.
-    Blocked,
-    /// It is looked up whether its matches were played already, or are being played.
-    Weighing,
-    /// It may be leased.
-    Pending,
-    /// It is being played.
-    Leased,
-    /// Its results are stored.
-    Reported,
-    /// Its results are in the standings.
-    Counted,
-    /// It failed, and rests before it is tried again.
-    Delayed,
-    /// It failed; its matches are tried one by one in lots of their own.
-    Split,
-    /// It failed too often: an organiser decides.
-    Aside,
-    /// Its edition was cancelled.
-    Cancelled,
-}
-
-impl LotState {
-    /// The word for it, as in the database.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::Weighing => "weighing",
-            Self::Pending => "pending",
-            Self::Leased => "leased",
-            Self::Reported => "reported",
-            Self::Counted => "counted",
-            Self::Delayed => "delayed",
-            Self::Split => "split",
-            Self::Aside => "aside",
-            Self::Cancelled => "cancelled",
-        }
+string_enum! {
+    /// Where a lot stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+    #[sqlx(type_name = "lot_state", rename_all = "lowercase")]
+    pub enum LotState {
+        /// Other lots come first.
+        Blocked = "blocked",
+        /// It is looked up whether its matches were played already, or are being played.
+        Weighing = "weighing",
+        /// It may be leased.
+        Pending = "pending",
+        /// It is being played.
+        Leased = "leased",
+        /// Its results are stored.
+        Reported = "reported",
+        /// Its results are in the standings.
+        Counted = "counted",
+        /// It failed, and rests before it is tried again.
+        Delayed = "delayed",
+        /// It failed; its matches are tried one by one in lots of their own.
+        Split = "split",
+        /// It failed too often: an organiser decides.
+        Aside = "aside",
+        /// Its edition was cancelled.
+        Cancelled = "cancelled",
     }
 }
 
@@ -126,7 +111,7 @@ impl Row for Entering {
         let Self { lot, state } = self;
         rows.row(10).int8(lot.number.0).int8(lot.first.0).int4(edition.0).int4(lot.count);
         rows.int4(lot.expected_ms).int2(lot.width).int2(lot.waits).flag(lot.feeds);
-        rows.bytes(state.word().as_bytes()).flag(*state == LotState::Reported);
+        rows.bytes(state.as_str().as_bytes()).flag(*state == LotState::Reported);
     }
 }
 

@@ -1,63 +1,43 @@
 //! What is found out about workers: matches that are recounted from their records, and matches that
 //! a second worker plays again. A row is written when its match is counted.
 
+use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
 use time::OffsetDateTime;
 
-/// How a match is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-#[sqlx(type_name = "audit_kind", rename_all = "lowercase")]
-pub enum AuditKind {
-    /// Its record is replayed through the rules.
-    Recount,
-    /// Another worker plays it again, and the transcripts are compared.
-    Shadow,
-}
-
-impl AuditKind {
-    /// The word for it, as in the database.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Recount => "recount",
-            Self::Shadow => "shadow",
-        }
+string_enum! {
+    /// How a match is looked at.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+    #[sqlx(type_name = "audit_kind", rename_all = "lowercase")]
+    pub enum AuditKind {
+        /// Its record is replayed through the rules.
+        Recount = "recount",
+        /// Another worker plays it again, and the transcripts are compared.
+        Shadow = "shadow",
     }
 }
 
-/// Where that stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "audit_state", rename_all = "lowercase")]
-pub enum AuditState {
-    /// It is still to be done.
-    Waiting,
-    /// The second play goes on.
-    Leased,
-    /// Both came to the same.
-    Agreed,
-    /// They did not.
-    Disagreed,
-    /// The record is no record at all.
-    Unreadable,
-    /// There is no record.
-    Absent,
-    /// It cannot be done here.
-    Skipped,
-}
-
-impl AuditState {
-    /// The word for it, as in the database.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Leased => "leased",
-            Self::Agreed => "agreed",
-            Self::Disagreed => "disagreed",
-            Self::Unreadable => "unreadable",
-            Self::Absent => "absent",
-            Self::Skipped => "skipped",
-        }
+string_enum! {
+    /// Where that stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+    #[sqlx(type_name = "audit_state", rename_all = "lowercase")]
+    pub enum AuditState {
+        /// It is still to be done.
+        Waiting = "waiting",
+        /// The second play goes on.
+        Leased = "leased",
+        /// Both came to the same.
+        Agreed = "agreed",
+        /// They did not.
+        Disagreed = "disagreed",
+        /// The record is no record at all.
+        Unreadable = "unreadable",
+        /// There is no record.
+        Absent = "absent",
+        /// It cannot be done here.
+        Skipped = "skipped",
     }
 }
 
@@ -87,7 +67,7 @@ pub async fn add(
             AS u (number, kind, worker, reported_at)
         ON CONFLICT (edition, number, kind) DO NOTHING";
     let numbers: Vec<_> = chosen.iter().map(|chosen| chosen.number.0).collect();
-    let kinds: Vec<_> = chosen.iter().map(|chosen| chosen.kind.word()).collect();
+    let kinds: Vec<_> = chosen.iter().map(|chosen| chosen.kind.as_str()).collect();
     let workers: Vec<_> = chosen.iter().map(|chosen| chosen.worker.0).collect();
     let times: Vec<_> = chosen.iter().map(|chosen| chosen.reported_at).collect();
     let query = sqlx::query(statement).bind(edition.0).bind(numbers).bind(kinds);

@@ -46,7 +46,7 @@ pub async fn copy_in<'a>(
 
 fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult) {
     rows.row(8).int8(result.number.0).int4(edition.0).int4(result.wall_ms);
-    rows.bytes(level.word().as_bytes()).int8s(&result.scores).bytes(&result.transcript);
+    rows.bytes(level.as_str().as_bytes()).int8s(&result.scores).bytes(&result.transcript);
     if result.forfeits.iter().any(Option::is_some) {
         let codes: Vec<_> = result.forfeits.iter().map(|forfeit| code(*forfeit)).collect();
         rows.int2s(&codes);

@@ -85,7 +85,7 @@ impl FromRow<'_, PgRow> for Standing {
         let squares: &str = row.try_get("squares")?;
         let mut forfeits = [0; Forfeit::ALL.len()];
         for (count, kind) in forfeits.iter_mut().zip(Forfeit::ALL) {
-            *count = row.try_get(kind.word())?;
+            *count = row.try_get(kind.as_str())?;
         }
         Ok(Self {
             entrant: Entrant(row.try_get("entrant")?),

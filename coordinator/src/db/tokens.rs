@@ -4,25 +4,34 @@
 //! For a while the secret before the present one lets in as well, so that nobody who uses it has to
 //! be stopped (`token_of` in the migrations says who is let in when).
 
+use arbiter_games::string_enum;
 use arbiter_proto::ids::TokenId;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 
 use super::{lots, shadows, trials};
 
-/// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-#[sqlx(type_name = "role", rename_all = "lowercase")]
-pub enum Role {
-    /// Everything.
-    Admin,
-    /// Tournaments.
-    Organiser,
-    /// Bots of its own.
-    Player,
-    /// To lease and report.
-    Worker,
+string_enum! {
+    /// What a token allows.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+    #[sqlx(type_name = "role", rename_all = "lowercase")]
+    pub enum Role {
+        /// Everything.
+        Admin = "admin",
+        /// Tournaments.
+        Organiser = "organiser",
+        /// Bots of its own.
+        Player = "player",
+        /// To lease and report.
+        Worker = "worker",
+    }
+    FromStr, Err = UnknownRole
 }
+
+/// A word that is no role.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no role: they are admin, organiser, player and worker")]
+pub struct UnknownRole(pub String);
 
 /// A token, without what makes it one.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]

@@ -1,6 +1,6 @@
 //! Tournaments: a game with its settings, its seed and its state.
 
-use arbiter_games::Seed;
+use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -9,26 +9,17 @@ use time::OffsetDateTime;
 
 use super::changes;
 
-/// Where a tournament stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
-pub enum TournamentState {
-    /// Bots are submitted, and editions run.
-    Open,
-    /// It is over, and its seed is shown.
-    Closed,
-    /// It was given up.
-    Cancelled,
-}
-
-impl TournamentState {
-    /// The word for it, as in the database.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-            Self::Cancelled => "cancelled",
-        }
+string_enum! {
+    /// Where a tournament stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+    #[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
+    pub enum TournamentState {
+        /// Bots are submitted, and editions run.
+        Open = "open",
+        /// It is over, and its seed is shown.
+        Closed = "closed",
+        /// It was given up.
+        Cancelled = "cancelled",
     }
 }
 

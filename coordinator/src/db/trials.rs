@@ -1,6 +1,7 @@
 //! Trials: versions that are built and tried before they enter. They are leased as lots are, and
 //! [`Lease::version`] tells the two apart.
 
+use arbiter_games::string_enum;
 use arbiter_proto::ids::{Attempt, Lease, TokenId, VersionId, WorkerId};
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
@@ -8,32 +9,21 @@ use time::Duration;
 
 use super::lots::{Failed, Failure, LotState, Patience, Verdict};
 
-/// Where a trial stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "trial_state", rename_all = "lowercase")]
-pub enum TrialState {
-    /// It may be leased.
-    Waiting,
-    /// The version is being built and tried.
-    Leased,
-    /// The version has entered.
-    Passed,
-    /// The version does not enter, through a fault of its own.
-    Failed,
-    /// It could not be tried, through no fault of its own: an organiser decides.
-    Aside,
-}
-
-impl TrialState {
-    /// The word for where a version stands whose trial stands here.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Leased => "trying",
-            Self::Passed => "entered",
-            Self::Failed => "failed",
-            Self::Aside => "aside",
-        }
+string_enum! {
+    /// Where a trial stands. Its word is where the version stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+    #[sqlx(type_name = "trial_state", rename_all = "lowercase")]
+    pub enum TrialState {
+        /// It may be leased.
+        Waiting = "waiting",
+        /// The version is being built and tried.
+        Leased = "trying",
+        /// The version has entered.
+        Passed = "entered",
+        /// The version does not enter, through a fault of its own.
+        Failed = "failed",
+        /// It could not be tried, through no fault of its own: an organiser decides.
+        Aside = "aside",
     }
 }
 

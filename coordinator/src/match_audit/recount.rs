@@ -111,7 +111,7 @@ fn difference(verified: &Verified, planned: &Planned, reported: &PlayedMatch) ->
         })
         .or_else(|| unlike("clock", &header.clock, &planned.clock))
         .or_else(|| unlike("bots", &seats, &planned.seats))
-        .or_else(|| unlike("sandbox", &header.sandbox.word(), &reported.level.as_str()))
+        .or_else(|| unlike("sandbox", &header.sandbox.as_str(), &reported.level.as_str()))
         .or_else(|| result(standings, reported))
         .or_else(|| {
             let same = transcript.as_bytes()[..] == reported.transcript[..];

@@ -23,7 +23,7 @@ pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bo
     if share.is_none() {
         return false;
     }
-    let drawn = seed.derive_number(&format!("audit/{}/{id}", kind.word()));
+    let drawn = seed.derive_number(&format!("audit/{}/{id}", kind.as_str()));
     // 2^64 is no multiple of the whole: that favours some matches by less than one in 10^15.
     drawn % WHOLE < u64::from(share.of_ten_thousand())
 }

@@ -106,7 +106,7 @@ async fn proven_false(
         forfeits: Forfeits(second.forfeits.clone()),
         bad_answers: Some(second.bad_answers.clone()),
         transcript: second.transcript.to_vec(),
-        level: report.level.word().to_owned(),
+        level: report.level.as_str().to_owned(),
         ..first.clone()
     };
     let planned = planned(pool, handout, id).await?;

@@ -192,7 +192,7 @@ impl Shelf {
             }
         }
         for kind in FaultKind::ALL {
-            drop(figures.faults.get_or_create(&Kind { kind: kind.word().to_owned() }));
+            drop(figures.faults.get_or_create(&Kind { kind: kind.as_str().to_owned() }));
         }
         for (kind, count) in figures::faults(&mut *db).await? {
             figures.faults.get_or_create(&Kind { kind }).inc_by(count.unsigned_abs());
@@ -257,7 +257,7 @@ struct Figures {
 
 impl Figures {
     fn edition(&self, edition: &Counted, wrongs: Wrongs) {
-        let state = edition.state.word().to_owned();
+        let state = edition.state.as_str().to_owned();
         self.editions.get_or_create(&State { state }).inc();
         let of = OfGame { game: edition.game.clone() };
         self.counted_all.get_or_create(&of).inc_by(edition.counted.unsigned_abs());
@@ -278,15 +278,18 @@ impl Figures {
             let worker = known.name;
             for kind in [AuditKind::Recount, AuditKind::Shadow] {
                 for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
-                    let of =
-                        Audited { worker: worker.clone(), kind: kind.word(), state: state.word() };
+                    let of = Audited {
+                        worker: worker.clone(),
+                        kind: kind.as_str(),
+                        state: state.as_str(),
+                    };
                     drop(self.audits.get_or_create(&of));
                 }
             }
             let of_worker = OfWorker { worker: worker.clone() };
             let false_time_losses = self.false_time_losses.get_or_create(&of_worker).clone();
             for count in counts.iter().filter(|count| count.worker == known.id) {
-                let (kind, state) = (count.kind.word(), count.state.word());
+                let (kind, state) = (count.kind.as_str(), count.state.as_str());
                 let of = Audited { worker: worker.clone(), kind, state };
                 self.audits.get_or_create(&of).set(count.matches);
                 false_time_losses.inc_by(count.false_time_losses);
@@ -306,7 +309,7 @@ impl Figures {
         self.planned.get_or_create(&of).set(edition.matches);
         self.counted.get_or_create(&of).set(edition.counted);
         for lot in census {
-            let (tournament, state) = (tournament.clone(), lot.state.word());
+            let (tournament, state) = (tournament.clone(), lot.state.as_str());
             let within = InState { tournament, edition: number, state };
             self.matches.get_or_create(&within).set(lot.matches);
             self.lots.get_or_create(&within).set(lot.lots);

@@ -409,7 +409,7 @@ impl Session {
         let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
         let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
-        tracing::warn!(%lease, kind = kind.word(), reason, "an attempt failed");
+        tracing::warn!(%lease, kind = kind.as_str(), reason, "an attempt failed");
         let failure = Failure { lease, by: Some(self.greeted.worker), kind, reason };
         self.begin_note(Note::Fault(failure), tasks);
         Ok(())

@@ -37,7 +37,7 @@ fn message(change: audit::Change) -> Change {
         at_us: micros(change.at),
         token: change.token.unwrap_or_default(),
         name: change.name.unwrap_or_default(),
-        role: change.role.map(|role| role.word().to_owned()).unwrap_or_default(),
+        role: change.role.map(|role| role.as_str().to_owned()).unwrap_or_default(),
         action: change.action,
         subject: change.subject,
         detail: change.detail.map(|detail| detail.to_string()).unwrap_or_default(),

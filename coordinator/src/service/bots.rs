@@ -137,7 +137,7 @@ fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatc
         seat: u32::try_from(seat + 1).unwrap_or(u32::MAX),
         bots: seats.iter().filter_map(name).collect(),
         score: played.score(seat).to_vec(),
-        forfeit: played.forfeit(seat).map(|kind| kind.word().to_owned()).unwrap_or_default(),
+        forfeit: played.forfeit(seat).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
         evidence: None,
     }
 }

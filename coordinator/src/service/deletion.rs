@@ -24,7 +24,7 @@ impl Service {
         let matches = editions.iter().map(|edition| edition.counted).sum();
         let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
         let detail = json!({
-            "id": gone.id.0, "game": gone.game, "state": gone.state.word(),
+            "id": gone.id.0, "game": gone.game, "state": gone.state.as_str(),
             "editions": editions, "matches": matches,
         });
         self.note_in(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;

@@ -186,7 +186,7 @@ impl Service {
         let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
         // What is set aside waits for the organiser.
         let done = ["counted", "reported", "aside", "cancelled"];
-        let done = census.iter().filter(|count| done.contains(&count.state.word()));
+        let done = census.iter().filter(|count| done.contains(&count.state.as_str()));
         let done: i64 = done.map(|count| count.matches).sum();
         let left = total.saturating_sub(u64::try_from(done).unwrap_or(0));
         Ok((Forecast::new(left, pace, slots, match_ms, self.now()), slots))

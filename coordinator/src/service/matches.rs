@@ -66,7 +66,7 @@ impl Service {
         if let Some(standing) = played::lot(&self.pool, id).await? {
             let lot = LotId { edition: id.edition, number: standing.lot };
             let failed = faults::of_lot(&self.pool, lot).await?;
-            standing.state.word().clone_into(&mut status.state);
+            standing.state.as_str().clone_into(&mut status.state);
             status.faulty = u32::try_from(failed.len()).unwrap_or(u32::MAX);
             if caller.organises() {
                 status.worker = match source {
@@ -284,7 +284,7 @@ fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
 fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
     let scored = |(index, entrant): (usize, &Entrant)| MatchSeat {
         score: played.score(index).to_vec(),
-        forfeit: played.forfeit(index).map(|kind| kind.word().to_owned()).unwrap_or_default(),
+        forfeit: played.forfeit(index).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
         bad_answers: played.bad_answers(index),
         ..seat(roster, *entrant)
     };

@@ -207,7 +207,7 @@ pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -
         number: version.number,
         digest: version.digest.clone(),
         submitted_at_us: micros(version.submitted_at),
-        state: state.word().to_owned(),
+        state: state.as_str().to_owned(),
         verdict: verdict.clone().filter(|_| told).unwrap_or_default(),
     }
 }

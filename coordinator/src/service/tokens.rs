@@ -65,7 +65,7 @@ impl Service {
         transaction.commit().await?;
         Ok(RotateTokenResponse {
             id: token.id.0,
-            role: token.role.word().to_owned(),
+            role: token.role.as_str().to_owned(),
             name: token.name,
             token: secret.text().to_owned(),
             former_until_us: until.map_or(0, micros),
@@ -101,7 +101,7 @@ impl Service {
         let (tokens, now) = (tokens::list(&self.pool).await?, self.now());
         let message = |token: tokens::Token| Token {
             id: token.id.0,
-            role: token.role.word().to_owned(),
+            role: token.role.as_str().to_owned(),
             name: token.name,
             revoked: token.revoked_at.is_some(),
             created_us: micros(token.created_at),

@@ -179,7 +179,7 @@ async fn standing_in(db: &mut PgConnection, tournament: &tournaments::Tournament
     let editions = editions::of_tournament(&mut *db, tournament.id).await?;
     let newest = editions.first().map(edition::state_of);
     let found = tournaments::get(&mut *db, tournament.id).await?;
-    let state = found.map(|found| found.state.word());
+    let state = found.map(|found| found.state.as_str());
     Ok(json!({"state": state, "newest": newest}))
 }
 
@@ -188,7 +188,7 @@ fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition 
     Edition {
         id: edition.id.0,
         number: edition.number,
-        state: edition.state.word().to_owned(),
+        state: edition.state.as_str().to_owned(),
         official: official == Some(edition.id),
         matches: edition.matches,
         growing: edition.growing,
@@ -246,7 +246,7 @@ impl Service {
         let (forecast, slots) = self.outlook(&edition, &census).await?;
         let descent = editions::lineage_of(&self.pool, edition.id).await?;
         let count = |Census { state, lots, matches }: Census| LotCount {
-            state: state.word().to_owned(),
+            state: state.as_str().to_owned(),
             lots,
             matches,
         };
@@ -288,7 +288,7 @@ fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament
         name: found.name,
         game: found.game,
         settings: found.settings.to_string(),
-        state: found.state.word().to_owned(),
+        state: found.state.as_str().to_owned(),
         seed_hash: found.seed_hash,
         seed: if over { found.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(found.created_at),

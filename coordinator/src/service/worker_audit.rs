@@ -170,7 +170,7 @@ fn difference(found: &Found, names: &BTreeMap<WorkerId, String>) -> AuditDiffere
     AuditDifference {
         r#match: found.id.to_string(),
         worker: names.get(&found.worker).cloned().unwrap_or_default(),
-        kind: found.kind.word().to_owned(),
+        kind: found.kind.as_str().to_owned(),
         reason: found.reason.clone(),
     }
 }

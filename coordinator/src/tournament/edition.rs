@@ -175,7 +175,7 @@ pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
 /// An edition, as the audit log tells of it.
 pub(crate) fn state_of(edition: &Edition) -> Value {
     let Edition { number, state, matches, counted, .. } = edition;
-    json!({"edition": number, "state": state.word(), "matches": matches, "counted": counted})
+    json!({"edition": number, "state": state.as_str(), "matches": matches, "counted": counted})
 }
 
 /// Plans an edition and starts it in the place of the one that runs, in a transaction of the

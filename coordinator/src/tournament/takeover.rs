@@ -205,7 +205,7 @@ mod tests {
         };
         let cut = Cut::new(lots, runs.iter().map(run).collect(), LotNumber(7));
         let told = |Entering { lot, state }| {
-            (lot.number.0, lot.first.0, lot.count, lot.expected_ms, state.word())
+            (lot.number.0, lot.first.0, lot.count, lot.expected_ms, state.as_str())
         };
         cut.map(told).collect()
     }

@@ -54,7 +54,7 @@ pub(super) async fn ranking(
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
     header.extend(["mean", "interval95"]);
-    header.extend(Forfeit::ALL.map(Forfeit::word));
+    header.extend(Forfeit::ALL.map(Forfeit::as_str));
     header.push("bad_answers");
     let begun = table(|table| table.push(header));
     let (count, columns) = (board.places.len(), columns.len());

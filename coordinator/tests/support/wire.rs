@@ -70,7 +70,7 @@ impl Server {
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();
         for role in Role::ALL {
-            let secret = coordinator.make_token(role, role.word()).await.unwrap();
+            let secret = coordinator.make_token(role, role.as_str()).await.unwrap();
             assert!(coordinator.knows(&secret).await.unwrap());
             tokens.push(secret.text().to_owned());
         }

@@ -133,7 +133,7 @@ pub(crate) fn follow(game: &mut dyn Game, body: &[&str], file: &str) {
         let reply = lines.next().unwrap_or_else(|| panic!("{file}: an answer to {line} is due"));
         writeln!(done, "{reply}").unwrap();
         let verdict = if let Some(kind) = reply.strip_prefix(&format!("{seat}! ")) {
-            let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.word() == kind);
+            let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.as_str() == kind);
             game.heard(Err(kind.expect("a kind of forfeit")), Micros::ZERO)
         } else {
             let text = reply.strip_prefix(&format!("{seat}< "));

@@ -121,7 +121,7 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
                 Some((seat, Ok(said.replace("\\n", "\n"))))
             }
             ("! ", kind) => {
-                let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.word() == kind);
+                let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.as_str() == kind);
                 Some((seat, Err(kind.unwrap())))
             }
             _ => None,

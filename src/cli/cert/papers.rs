@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use arbiter_games::string_enum;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _,
@@ -25,29 +26,22 @@ const SKEW: Duration = Duration::HOUR;
 const PUBLIC: u32 = 0o644;
 const SECRET: u32 = 0o600;
 
-/// What a certificate is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Signing others.
-    Authority,
-    /// To be called.
-    Server,
-    /// To call.
-    Client,
-    /// Something else.
-    Other,
+string_enum! {
+    /// What a certificate is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Use {
+        /// Signing others.
+        Authority = "authority",
+        /// To be called.
+        Server = "server",
+        /// To call.
+        Client = "client",
+        /// Something else.
+        Other = "other",
+    }
 }
 
 impl Use {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Authority => "authority",
-            Self::Server => "server",
-            Self::Client => "client",
-            Self::Other => "other",
-        }
-    }
-
     pub(super) fn told(self) -> &'static str {
         match self {
             Self::Authority => "the authority",

@@ -156,7 +156,7 @@ fn csv_header(columns: &[String]) -> Vec<String> {
         ["rank", "tied", "bot", "version", "matches"].map(str::to_owned).into();
     header.extend_from_slice(columns);
     header.extend(["mean", "interval95"].map(str::to_owned));
-    header.extend(Forfeit::ALL.map(|kind| kind.word().to_owned()));
+    header.extend(Forfeit::ALL.map(|kind| kind.as_str().to_owned()));
     header.push("bad_answers".to_owned());
     header
 }

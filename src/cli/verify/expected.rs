@@ -88,8 +88,10 @@ impl Expected {
             return due.then(|| format!("match {}: {MATCHES} has no result of it", self.number));
         };
         let scores: Vec<_> = standings.iter().map(|seat| seat.score.0.clone()).collect();
-        let forfeits: Vec<_> =
-            standings.iter().map(|seat| seat.forfeit.map(|kind| kind.word().to_owned())).collect();
+        let forfeits: Vec<_> = standings
+            .iter()
+            .map(|seat| seat.forfeit.map(|kind| kind.as_str().to_owned()))
+            .collect();
         let bad_answers: Vec<_> =
             standings.iter().map(|seat| i64::from(seat.bad_answers)).collect();
         let transcript = verified.transcript.to_string();

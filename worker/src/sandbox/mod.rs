@@ -63,10 +63,10 @@ mod watch;
 mod wire;
 
 use std::ffi::OsString;
-use std::str::FromStr;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arbiter_games::string_enum;
 use thiserror::Error;
 
 pub use cgroup::Hierarchies;
@@ -124,35 +124,23 @@ pub(crate) fn search_path() -> OsString {
     path
 }
 
-/// How much isolation is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// As much as the machine gives, but some.
-    #[default]
-    Auto,
-    /// Everything, or nothing is run.
-    Strict,
-    /// Level B or better: namespaces, or nothing is run.
-    Namespaces,
-    /// Level C or better, said on purpose: the same as [`Policy::Auto`].
-    Landlock,
-    /// None: for programs one trusts.
-    Off,
-}
-
-impl Policy {
-    const ALL: [Self; 5] = [Self::Auto, Self::Strict, Self::Namespaces, Self::Landlock, Self::Off];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Strict => "strict",
-            Self::Namespaces => "namespaces",
-            Self::Landlock => "landlock",
-            Self::Off => "off",
-        }
+string_enum! {
+    /// How much isolation is asked for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Policy {
+        /// As much as the machine gives, but some.
+        #[default]
+        Auto = "auto",
+        /// Everything, or nothing is run.
+        Strict = "strict",
+        /// Level B or better: namespaces, or nothing is run.
+        Namespaces = "namespaces",
+        /// Level C or better, said on purpose: the same as [`Policy::Auto`].
+        Landlock = "landlock",
+        /// None: for programs one trusts.
+        Off = "off",
     }
+    FromStr, Err = UnknownPolicy
 }
 
 /// A word that is no policy.
@@ -161,12 +149,3 @@ impl Policy {
     "`{0}` is not a sandbox policy; use auto, strict or off, or what is needed: namespaces or landlock"
 )]
 pub struct UnknownPolicy(String);
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        let found = Self::ALL.into_iter().find(|policy| policy.as_str() == text);
-        found.ok_or_else(|| UnknownPolicy(text.to_owned()))
-    }
-}

@@ -53,7 +53,7 @@ pub async fn fail(
     let Columns { editions, numbers, attempts } =
         Columns::of(failures.iter().map(|failure| failure.lease));
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
-    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.word()).collect();
+    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.as_str()).collect();
     let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
     let statement = "
         WITH held AS (

@@ -1,5 +1,6 @@
 //! The step from leased to reported: the one moment at which results count.
 
+use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
@@ -100,25 +101,22 @@ pub async fn promote(
     Ok(states.into_iter().filter(|state| *state == LotState::Weighing).count())
 }
 
-/// What became of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// Its results are stored.
-    Accepted,
-    /// It had been accepted before.
-    Repeated,
-    /// Its lease no longer holds: another worker plays the lot, or played it, or it was cancelled.
-    Late,
-    /// Its lease is another worker's.
-    Foreign,
-    /// It does not tell of the matches of its lot, seat by seat.
-    Malformed,
-}
-
-impl Verdict {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Accepted, Self::Repeated, Self::Late, Self::Foreign, Self::Malformed];
+string_enum! {
+    /// What became of a report.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Verdict {
+        /// Its results are stored.
+        Accepted = "accepted",
+        /// It had been accepted before.
+        Repeated = "repeated",
+        /// Its lease no longer holds: another worker plays the lot, or played it, or it was
+        /// cancelled.
+        Late = "late",
+        /// Its lease is another worker's.
+        Foreign = "foreign",
+        /// It does not tell of the matches of its lot, seat by seat.
+        Malformed = "malformed",
+    }
 }
 
 /// Where a lot stands, and with which lease.

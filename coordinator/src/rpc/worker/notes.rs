@@ -46,7 +46,7 @@ impl Session {
                             let failed = workers.fail(failure).await;
                             failed.map(|failed| {
                                 for failed in failed {
-                                    let state = failed.state.word();
+                                    let state = failed.state.as_str();
                                     tracing::warn!(lease = %failed.lease, state, "rescheduled");
                                 }
                             })

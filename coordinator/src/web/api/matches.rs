@@ -297,7 +297,7 @@ impl From<Step> for Stepped {
         };
         let standing = |standing: arbiter_games::Standing| Standing {
             score: standing.score.0,
-            forfeit: standing.forfeit.map(Forfeit::word).map(str::to_owned),
+            forfeit: standing.forfeit.map(Forfeit::as_str).map(str::to_owned),
         };
         Self {
             step: step.index,

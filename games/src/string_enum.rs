@@ -1,0 +1,71 @@
+//! Enums whose variants are written as words: on the command line, in files, in the database.
+
+/// Declares an enum that has a word for each variant: `ALL` in the order of declaration, `as_str`,
+/// and a `Display` that keeps to width and alignment. `FromStr, Err = E` after the enum adds a
+/// `FromStr` whose error is `E` of the text that names no variant.
+///
+/// ```
+/// arbiter_games::string_enum! {
+///     /// A colour of stones.
+///     #[derive(Clone, Copy, Debug, PartialEq)]
+///     pub enum Colour {
+///         /// Begins.
+///         Black = "black",
+///         /// Replies.
+///         White = "white",
+///     }
+///     FromStr, Err = UnknownColour
+/// }
+///
+/// #[derive(Debug, PartialEq)]
+/// pub struct UnknownColour(String);
+///
+/// assert_eq!(Colour::ALL.map(Colour::as_str), ["black", "white"]);
+/// assert_eq!("white".parse(), Ok(Colour::White));
+/// assert_eq!("red".parse::<Colour>(), Err(UnknownColour("red".to_owned())));
+/// assert_eq!(format!("{:>6}", Colour::Black), " black");
+/// ```
+#[macro_export]
+macro_rules! string_enum {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+
+        }
+        $(FromStr, Err = $error:ident)?
+    ) => {
+        $(#[$meta])*
+        $visibility enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their declaration.
+            $visibility const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// The word for it.
+            $visibility const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        $(
+            impl ::core::str::FromStr for $name {
+                type Err = $error;
+
+                fn from_str(text: &str) -> ::core::result::Result<Self, $error> {
+                    let named = Self::ALL.into_iter().find(|variant| variant.as_str() == text);
+                    named.ok_or_else(|| $error(text.into()))
+                }
+            }
+        )?
+    };
+}

@@ -1,0 +1,85 @@
+//! Metrics of a program, declared as a table. The crates that count name `prometheus_client`
+//! themselves.
+
+/// Declares a struct of metrics, and `register`, which registers them in the order of declaration.
+///
+/// A line has a field, its type, how it begins (if not by `Default`), and behind `=>` the name of
+/// the metric, its unit (a variant of `prometheus_client::registry::Unit`) and its help text.
+/// Fields behind `with` are no metrics.
+///
+/// ```text
+/// metrics! {
+///     struct Metrics {
+///         leases: Family<Of, Counter> => "leases", "Leases that were made";
+///         report: Histogram = moments() => "report" in Seconds, "From arrival to verdict";
+///     }
+///     with { calls: Calls }
+/// }
+/// ```
+#[macro_export]
+macro_rules! metrics {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $name:ident {
+            $(
+                $(#[$field_meta:meta])*
+                $field_visibility:vis $field:ident: $type:ty $(= $initial:expr)?
+                    => $metric:literal $(in $unit:ident)?, $help:literal;
+            )+
+        }
+        $(with { $($(#[$rest_meta:meta])* $rest_visibility:vis $rest:ident: $rest_type:ty,)+ })?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $visibility struct $name {
+            $($(#[$field_meta])* $field_visibility $field: $type,)+
+            $($($(#[$rest_meta])* $rest_visibility $rest: $rest_type,)+)?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($field: $crate::metrics!(@initial $($initial)?),)+
+                    $($($rest: Default::default(),)+)?
+                }
+            }
+        }
+
+        impl $name {
+            fn register(&self, registry: &mut prometheus_client::registry::Registry) {
+                $($crate::metrics!(@register registry, $metric, $help, self.$field $(, $unit)?);)+
+            }
+        }
+    };
+    (@initial) => { Default::default() };
+    (@initial $initial:expr) => { $initial };
+    (@register $registry:ident, $metric:literal, $help:literal, $value:expr) => {
+        $registry.register($metric, $help, $value.clone());
+    };
+    (@register $registry:ident, $metric:literal, $help:literal, $value:expr, $unit:ident) => {
+        let unit = prometheus_client::registry::Unit::$unit;
+        $registry.register_with_unit($metric, $help, unit, $value.clone());
+    };
+}
+
+/// Declares sets of labels: structs whose fields are the names of the labels.
+///
+/// ```text
+/// labels! {
+///     OfGame { game: &'static str }
+/// }
+/// ```
+#[macro_export]
+macro_rules! labels {
+    ($($(#[$meta:meta])* $name:ident { $($label:ident: $type:ty),+ })+) => {
+        $(
+            $(#[$meta])*
+            #[derive(
+                Clone, Debug, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet,
+            )]
+            struct $name {
+                $($label: $type,)+
+            }
+        )+
+    };
+}
