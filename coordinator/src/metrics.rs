@@ -18,13 +18,13 @@ use std::time::Duration;
 
 use arbiter_games::{Forfeit, string_enum};
 use arbiter_proto::ids::Lease;
-use prometheus_client::encoding::EncodeLabelSet;
+use arbiter_proto::{labels, metrics};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -45,155 +45,71 @@ const MOMENTS: [f64; 14] =
 /// for something of its own, or for a machine that kept it waiting.
 const BUSY: i64 = 2;
 
-/// A lot or a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
-    of: &'static str,
+labels! {
+    /// A lot, a trial or a second play.
+    Of { of: &'static str }
+    /// What became of a report of such.
+    Judged { of: &'static str, verdict: &'static str }
+    /// What a worker wanted with a lease of another one.
+    Wanted { what: &'static str }
+    /// Whether a bot that lost by the clock had used its processor.
+    TimeLoss { processor: &'static str }
+    /// Which work in the background.
+    Work { work: &'static str }
 }
 
-/// What became of a report of a lot or a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Judged {
-    of: &'static str,
-    verdict: &'static str,
-}
-
-/// What a worker wanted with a lease of another one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Wanted {
-    what: &'static str,
-}
-
-/// Whether a bot that lost by the clock had used its processor.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TimeLoss {
-    processor: &'static str,
-}
-
-/// Which work in the background.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Work {
-    work: &'static str,
-}
-
-/// What happens in a coordinator, counted.
-#[derive(Debug)]
-pub struct Metrics {
-    registry: Registry,
-    /// What there is in the database, as it was read last.
-    pub(crate) stock: Stock,
-    leases: Family<Of, Counter>,
-    given_back: Counter,
-    expired: Counter,
-    handout: Histogram,
-    reports: Family<Judged, Counter>,
-    postponed: Counter,
-    report: Histogram,
-    foreign: Family<Wanted, Counter>,
-    bundles_refused: Counter,
-    reported: Counter,
-    time_losses: Family<TimeLoss, Counter>,
-    editions_opened: Counter,
-    editions_completed: Counter,
-    editions_refused: Counter,
-    failures: Family<Work, Counter>,
-    /// How often an edition was read for those who watch it, however many they are.
-    pub(crate) edition_reads: Counter,
-    /// Browsers that watch something live.
-    pub(crate) viewers: Watched,
-    /// Workers whose streams are open here.
-    pub(crate) sessions: Watched,
-    /// Whether this coordinator plans, opens and counts for all that share the database: 0 or 1.
-    pub leader: Gauge,
-    /// How far the clock of this host is ahead of the database's, in seconds.
-    clock_skew: Gauge<f64, AtomicU64>,
-    calls: calls::Calls,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut metrics = Self {
-            registry: Registry::with_prefix("arbiter"),
-            stock: Stock::default(),
-            leases: Family::default(),
-            given_back: Counter::default(),
-            expired: Counter::default(),
-            handout: moments(),
-            reports: Family::default(),
-            postponed: Counter::default(),
-            report: moments(),
-            foreign: Family::default(),
-            bundles_refused: Counter::default(),
-            reported: Counter::default(),
-            time_losses: Family::default(),
-            editions_opened: Counter::default(),
-            editions_completed: Counter::default(),
-            editions_refused: Counter::default(),
-            failures: Family::default(),
-            edition_reads: Counter::default(),
-            viewers: Watched::default(),
-            sessions: Watched::default(),
-            leader: Gauge::default(),
-            clock_skew: Gauge::default(),
-            calls: calls::Calls::default(),
-        };
-        metrics.register_queue();
-        metrics.register_rest();
-        metrics.begin();
-        metrics
+metrics! {
+    /// What happens in a coordinator, counted.
+    pub struct Metrics {
+        leases: Family<Of, Counter> => "leases",
+            "Leases that this coordinator made, whether or not they could be handed out";
+        given_back: Counter => "leases_given_back",
+            "Leases that workers gave back, or that could not be sent";
+        expired: Counter => "leases_expired", "Leases whose time ran out";
+        handout: Histogram = moments() => "handout" in Seconds,
+            "From the moment a slot asked, and something was there, until it was sent";
+        reports: Family<Judged, Counter> => "reports", "Reports by what became of them";
+        postponed: Counter => "reports_postponed",
+            "Reports that could not be stored at present; their workers send them again";
+        report: Histogram = moments() => "report" in Seconds,
+            "From a report's arrival to its verdict";
+        foreign: Family<Wanted, Counter> => "foreign_leases_refused",
+            "What workers wanted with leases of other workers; it had no effect";
+        bundles_refused: Counter => "bundles_refused",
+            "Bundles that workers asked for without a lease that needs them";
+        reported: Counter => "reported_matches", "Matches in accepted reports";
+        time_losses: Family<TimeLoss, Counter> => "time_losses",
+            "Forfeits by the clock in accepted reports; the processor was idle where the bot \
+            used less than half of the time: it waited, or the machine kept it waiting";
+        editions_opened: Counter => "editions_opened",
+            "Editions that this coordinator opened because something changed";
+        editions_completed: Counter => "editions_completed",
+            "Editions that this coordinator made complete";
+        editions_refused: Counter => "editions_refused",
+            "Editions that could not be opened; the organiser is told why";
+        failures: Family<Work, Counter> => "background_failures",
+            "Rounds of work in the background that failed, and are tried again";
+        pub(crate) edition_reads: Counter => "watched_edition_reads",
+            "Times an edition was read for those who watch it, however many they are";
+        pub(crate) viewers: Gauge => "live_viewers", "Browsers that watch something live";
+        pub(crate) sessions: Gauge => "worker_streams", "Workers whose streams are open here";
+        leader: Gauge => "leader", "Whether this coordinator does the upkeep of the database";
+        clock_skew: Gauge<f64, AtomicU64> => "clock_skew" in Seconds,
+            "How far this host's clock is ahead of the database's, which decides everything";
+    }
+    with {
+        calls: calls::Calls,
+        /// What there is in the database, as it was read last.
+        pub(crate) stock: Stock,
     }
 }
 
 impl Metrics {
-    fn register_queue(&mut self) {
-        let registry = &mut self.registry;
-        let text = "Leases that this coordinator made, whether or not they could be handed out";
-        registry.register("leases", text, self.leases.clone());
-        let text = "Leases that workers gave back, or that could not be sent";
-        registry.register("leases_given_back", text, self.given_back.clone());
-        let text = "Leases whose time ran out";
-        registry.register("leases_expired", text, self.expired.clone());
-        let text = "From the moment a slot asked, and something was there, until it was sent";
-        registry.register_with_unit("handout", text, Unit::Seconds, self.handout.clone());
-        let text = "Reports by what became of them";
-        registry.register("reports", text, self.reports.clone());
-        let text = "Reports that could not be stored at present; their workers send them again";
-        registry.register("reports_postponed", text, self.postponed.clone());
-        let text = "From a report's arrival to its verdict";
-        registry.register_with_unit("report", text, Unit::Seconds, self.report.clone());
-        let text = "What workers wanted with leases of other workers; it had no effect";
-        registry.register("foreign_leases_refused", text, self.foreign.clone());
-        let text = "Bundles that workers asked for without a lease that needs them";
-        registry.register("bundles_refused", text, self.bundles_refused.clone());
-        let text = "Matches in accepted reports";
-        registry.register("reported_matches", text, self.reported.clone());
-        let text = "Forfeits by the clock in accepted reports; the processor was idle where the bot \
-            used less than half of the time: it waited, or the machine kept it waiting";
-        registry.register("time_losses", text, self.time_losses.clone());
-    }
-
-    fn register_rest(&mut self) {
-        let registry = &mut self.registry;
-        let text = "Editions that this coordinator opened because something changed";
-        registry.register("editions_opened", text, self.editions_opened.clone());
-        let text = "Editions that this coordinator made complete";
-        registry.register("editions_completed", text, self.editions_completed.clone());
-        let text = "Editions that could not be opened; the organiser is told why";
-        registry.register("editions_refused", text, self.editions_refused.clone());
-        let text = "Rounds of work in the background that failed, and are tried again";
-        registry.register("background_failures", text, self.failures.clone());
-        let text = "Times an edition was read for those who watch it, however many they are";
-        registry.register("watched_edition_reads", text, self.edition_reads.clone());
-        let text = "Browsers that watch something live";
-        registry.register("live_viewers", text, self.viewers.0.clone());
-        let text = "Workers whose streams are open here";
-        registry.register("worker_streams", text, self.sessions.0.clone());
-        let text = "Whether this coordinator does the upkeep of the database";
-        registry.register("leader", text, self.leader.clone());
-        let text = "How far this host's clock is ahead of the database's, which decides everything";
-        let skew = self.clock_skew.clone();
-        registry.register_with_unit("clock_skew", text, Unit::Seconds, skew);
-        self.calls.register(registry);
+    /// All of them, each series at its beginning.
+    pub(crate) fn new() -> Self {
+        let metrics = Self::default();
+        metrics.begin();
+        metrics
     }
 
     /// Lets every series begin at nothing: one that appears with its first event hides that event
@@ -211,9 +127,7 @@ impl Metrics {
         for processor in [IDLE, BUSY_WORD] {
             drop(self.time_losses.get_or_create(&TimeLoss { processor }));
         }
-        let works =
-            [Background::Allocator, Background::Upkeep, Background::Opener, Background::Auditor];
-        for work in works {
+        for work in Background::ALL {
             drop(self.failures.get_or_create(&Work { work: work.as_str() }));
         }
     }
@@ -294,7 +208,10 @@ impl Metrics {
 
     /// Writes what was counted.
     fn encode(&self, text: &mut String) -> fmt::Result {
-        encode_registry(text, &self.registry)
+        let mut registry = Registry::with_prefix("arbiter");
+        self.register(&mut registry);
+        self.calls.register(&mut registry);
+        encode_registry(text, &registry)
     }
 }
 
@@ -333,21 +250,17 @@ impl TimeLosses {
     }
 }
 
-/// How many there are of something that comes and goes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Watched(Gauge);
-
-impl Watched {
-    /// One more, until what is returned is dropped.
-    pub(crate) fn enter(&self) -> Present {
-        self.0.inc();
-        Present(self.0.clone())
-    }
-}
-
-/// Something that is there.
+/// Something that is there, and counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Present(Gauge);
+
+impl Present {
+    /// One more in a gauge.
+    pub(crate) fn enter(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
 
 impl Drop for Present {
     fn drop(&mut self) {

@@ -188,7 +188,7 @@ pub struct Queue {
 impl Queue {
     /// The queue of this database, under these terms.
     pub fn new(pool: PgPool, terms: Terms) -> Self {
-        Self { pool, terms, metrics: Arc::default() }
+        Self { pool, terms, metrics: Arc::new(Metrics::new()) }
     }
 
     /// The database.

@@ -9,6 +9,7 @@ pub mod fault;
 pub mod ids;
 pub mod level;
 pub mod limits;
+mod metrics;
 pub mod protocol;
 pub mod settings;
 pub mod trace;

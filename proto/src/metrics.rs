@@ -46,7 +46,7 @@ macro_rules! metrics {
         }
 
         impl $name {
-            fn register(&self, registry: &mut prometheus_client::registry::Registry) {
+            pub(crate) fn register(&self, registry: &mut prometheus_client::registry::Registry) {
                 $($crate::metrics!(@register registry, $metric, $help, self.$field $(, $unit)?);)+
             }
         }

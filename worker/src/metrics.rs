@@ -5,19 +5,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use arbiter_games::{Forfeit, GameName, Micros, string_enum};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::v1;
-use prometheus_client::encoding::EncodeLabelSet;
+use arbiter_proto::level::Level;
+use arbiter_proto::{labels, metrics, v1};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use crate::sandbox::Host;
 use crate::spool::Spool;
@@ -34,41 +34,14 @@ const MARGINS: [f64; 9] = [0.0, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02,
 /// A bot that used less of a processor than this part of the time that it lost by was waiting.
 const BUSY: i64 = 2;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfGame {
-    game: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Forfeited {
-    game: &'static str,
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TimeLoss {
-    processor: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
-    of: &'static str,
-    end: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Fate {
-    fate: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct State {
-    state: &'static str,
+labels! {
+    OfGame { game: &'static str }
+    Forfeited { game: &'static str, kind: &'static str }
+    TimeLoss { processor: &'static str }
+    Ended { of: &'static str, end: &'static str }
+    Kind { kind: &'static str }
+    Fate { fate: &'static str }
+    State { state: &'static str }
 }
 
 string_enum! {
@@ -98,113 +71,84 @@ string_enum! {
 
 type Times = Family<OfGame, Histogram, fn() -> Histogram>;
 
-/// What happens on a worker, counted.
+metrics! {
+    /// What happens, counted.
+    struct Events {
+        matches: Family<OfGame, Counter> => "matches", "Matches played to their ends";
+        match_time: Times = Times::new_with_constructor(|| Histogram::new(MATCHES))
+            => "match" in Seconds, "How long matches take";
+        forfeits: Family<Forfeited, Counter> => "forfeits", "Forfeits in these matches";
+        time_losses: Family<TimeLoss, Counter> => "time_losses",
+            "Forfeits by the clock; the processor was idle where the bot used less than half \
+            of the time: it waited, or this machine kept it waiting";
+        starts: Histogram = Histogram::new(STARTS) => "bot_start" in Seconds,
+            "From nothing to a started bot in its sandbox";
+        margins: Histogram = Histogram::new(MARGINS) => "margin_used" in Seconds,
+            "The most of the clock's margin that an answer of a match needed";
+        slots: Family<State, Gauge> => "slots", "Slots by what they do";
+        ended: Family<Ended, Counter> => "jobs", "Lots and trials by how they ended here";
+        faults: Family<Kind, Counter> => "faults",
+            "Attempts that failed here through no bot's fault";
+        verdicts: Family<Fate, Counter> => "verdicts",
+            "Reports by what the coordinator made of them";
+        leases_lost: Counter => "leases_lost", "Leases that ran out while they were played";
+        bundles: Counter => "supplies", "Lots and trials whose bundles were there, or fetched";
+        connections: Counter => "connections", "Connections to the coordinator that were made";
+    }
+}
+
+metrics! {
+    /// How the worker is.
+    struct Condition {
+        strict: Gauge => "sandbox_strict",
+            "Whether everything that official matches ask for is guaranteed";
+        prepared: Gauge<f64, AtomicU64> => "sandbox_prepare" in Seconds,
+            "How long it took to find out what the machine isolates";
+        connected: Gauge => "connected", "Whether there is a line to the coordinator";
+        reports: Gauge => "spool_reports", "Reports that the coordinator has not acknowledged";
+        bytes: Gauge => "spool" in Bytes, "What they take up";
+        refused: Gauge => "refused_reports",
+            "Reports that the coordinator refused, kept in the spool's folder refused";
+    }
+}
+
+/// What happens on a worker, and how it is.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
     spool: Arc<Spool>,
-    connected: AtomicBool,
-    connections: Counter,
-    slots: Family<State, Gauge>,
-    matches: Family<OfGame, Counter>,
-    match_time: Times,
-    forfeits: Family<Forfeited, Counter>,
-    time_losses: Family<TimeLoss, Counter>,
-    starts: Histogram,
-    margins: Histogram,
-    ended: Family<Ended, Counter>,
-    faults: Family<Kind, Counter>,
-    verdicts: Family<Fate, Counter>,
-    leases_lost: Counter,
-    bundles: Counter,
+    level: Level,
+    events: Events,
+    condition: Condition,
 }
 
 impl Metrics {
     /// For a worker with this spool, whose machine gives what `host` says after it was looked at for
     /// so many seconds.
     pub(crate) fn new(spool: Arc<Spool>, host: &Host, looked: f64) -> Self {
-        let level = host.level().as_str();
-        let mut metrics = Self {
-            registry: Registry::with_prefix("arbiter_worker"),
-            spool,
-            connected: AtomicBool::new(false),
-            connections: Counter::default(),
-            slots: Family::default(),
-            matches: Family::default(),
-            match_time: Family::new_with_constructor(|| Histogram::new(MATCHES)),
-            forfeits: Family::default(),
-            time_losses: Family::default(),
-            starts: Histogram::new(STARTS),
-            margins: Histogram::new(MARGINS),
-            ended: Family::default(),
-            faults: Family::default(),
-            verdicts: Family::default(),
-            leases_lost: Counter::default(),
-            bundles: Counter::default(),
-        };
-        metrics.register_play();
-        metrics.register_work();
-        let info = Info::new([("level", level)]);
-        metrics.registry.register("sandbox", "How well bots are held here", info);
-        let strict: Gauge = Gauge::default();
-        strict.set(i64::from(host.level().is_strict()));
-        let text = "Whether everything that official matches ask for is guaranteed";
-        metrics.registry.register("sandbox_strict", text, strict);
-        let prepared: Gauge<f64, AtomicU64> = Gauge::default();
-        prepared.set(looked);
-        let text = "How long it took to find out what the machine isolates";
-        metrics.registry.register_with_unit("sandbox_prepare", text, Unit::Seconds, prepared);
+        let level = host.level();
+        let condition = Condition::default();
+        condition.strict.set(level.is_strict().into());
+        condition.prepared.set(looked);
+        let metrics = Self { spool, level, events: Events::default(), condition };
         metrics.begin();
         metrics
-    }
-
-    fn register_play(&mut self) {
-        let registry = &mut self.registry;
-        registry.register("matches", "Matches played to their ends", self.matches.clone());
-        let text = "How long matches take";
-        registry.register_with_unit("match", text, Unit::Seconds, self.match_time.clone());
-        registry.register("forfeits", "Forfeits in these matches", self.forfeits.clone());
-        let text = "Forfeits by the clock; the processor was idle where the bot used less than half \
-            of the time: it waited, or this machine kept it waiting";
-        registry.register("time_losses", text, self.time_losses.clone());
-        let text = "From nothing to a started bot in its sandbox";
-        registry.register_with_unit("bot_start", text, Unit::Seconds, self.starts.clone());
-        let text = "The most of the clock's margin that an answer of a match needed";
-        registry.register_with_unit("margin_used", text, Unit::Seconds, self.margins.clone());
-    }
-
-    fn register_work(&mut self) {
-        let registry = &mut self.registry;
-        registry.register("slots", "Slots by what they do", self.slots.clone());
-        let text = "Lots and trials by how they ended here";
-        registry.register("jobs", text, self.ended.clone());
-        let text = "Attempts that failed here through no bot's fault";
-        registry.register("faults", text, self.faults.clone());
-        let text = "Reports by what the coordinator made of them";
-        registry.register("verdicts", text, self.verdicts.clone());
-        let text = "Leases that ran out while they were played";
-        registry.register("leases_lost", text, self.leases_lost.clone());
-        let text = "Lots and trials whose bundles were there, or fetched";
-        registry.register("supplies", text, self.bundles.clone());
-        let text = "Connections to the coordinator that were made";
-        registry.register("connections", text, self.connections.clone());
     }
 
     /// Lets every series begin at nothing.
     fn begin(&self) {
         for of in ["lot", "trial"] {
             for end in [End::Reported, End::Stopped, End::Failed] {
-                drop(self.ended.get_or_create(&Ended { of, end: end.as_str() }));
+                drop(self.events.ended.get_or_create(&Ended { of, end: end.as_str() }));
             }
         }
         for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Supplies] {
-            drop(self.faults.get_or_create(&Kind { kind: kind.as_str() }));
+            drop(self.events.faults.get_or_create(&Kind { kind: kind.as_str() }));
         }
         for processor in ["idle", "busy"] {
-            drop(self.time_losses.get_or_create(&TimeLoss { processor }));
+            drop(self.events.time_losses.get_or_create(&TimeLoss { processor }));
         }
         for fate in ["accepted", "repeated", "late", "malformed"] {
-            drop(self.verdicts.get_or_create(&Fate { fate }));
+            drop(self.events.verdicts.get_or_create(&Fate { fate }));
         }
         self.slots([]);
     }
@@ -212,18 +156,18 @@ impl Metrics {
     /// A match came to its end.
     pub(crate) fn played(&self, game: GameName, outcome: &Outcome) {
         let of = OfGame { game: game.word() };
-        self.matches.get_or_create(&of).inc();
-        self.match_time.get_or_create(&of).observe(seconds(outcome.wall));
-        self.margins.observe(seconds(outcome.margin));
-        outcome.starts.iter().for_each(|start| self.starts.observe(seconds(*start)));
+        self.events.matches.get_or_create(&of).inc();
+        self.events.match_time.get_or_create(&of).observe(seconds(outcome.wall));
+        self.events.margins.observe(seconds(outcome.margin));
+        outcome.starts.iter().for_each(|start| self.events.starts.observe(seconds(*start)));
         for (standing, report) in outcome.standings.iter().zip(&outcome.seats) {
             let Some(forfeit) = standing.forfeit else { continue };
             let kind = forfeit.as_str();
-            self.forfeits.get_or_create(&Forfeited { game: of.game, kind }).inc();
+            self.events.forfeits.get_or_create(&Forfeited { game: of.game, kind }).inc();
             if forfeit == Forfeit::Clock {
                 let idle = report.spent.cpu.0.saturating_mul(BUSY) < report.spent.wall.0;
                 let processor = if idle { "idle" } else { "busy" };
-                self.time_losses.get_or_create(&TimeLoss { processor }).inc();
+                self.events.time_losses.get_or_create(&TimeLoss { processor }).inc();
             }
         }
     }
@@ -231,12 +175,12 @@ impl Metrics {
     /// A lot or a trial ended.
     pub(crate) fn ended(&self, is_trial: bool, end: End) {
         let of = if is_trial { "trial" } else { "lot" };
-        self.ended.get_or_create(&Ended { of, end: end.as_str() }).inc();
+        self.events.ended.get_or_create(&Ended { of, end: end.as_str() }).inc();
     }
 
     /// An attempt failed.
     pub(crate) fn failed(&self, kind: v1::FaultKind) {
-        self.faults.get_or_create(&Kind { kind: FaultKind::from(kind).as_str() }).inc();
+        self.events.faults.get_or_create(&Kind { kind: FaultKind::from(kind).as_str() }).inc();
     }
 
     /// The coordinator judged a report.
@@ -249,17 +193,17 @@ impl Metrics {
             v1::Fate::Malformed => "malformed",
             v1::Fate::Postponed => "postponed",
         };
-        self.verdicts.get_or_create(&Fate { fate }).inc();
+        self.events.verdicts.get_or_create(&Fate { fate }).inc();
     }
 
     /// A lease was lost.
     pub(crate) fn lost(&self) {
-        self.leases_lost.inc();
+        self.events.leases_lost.inc();
     }
 
     /// What a job takes is here.
     pub(crate) fn supplied(&self) {
-        self.bundles.inc();
+        self.events.bundles.inc();
     }
 
     /// What the slots do now.
@@ -269,21 +213,21 @@ impl Metrics {
             *doing.entry(slot).or_default() += 1;
         }
         for (doing, count) in doing {
-            self.slots.get_or_create(&State { state: doing.as_str() }).set(count);
+            self.events.slots.get_or_create(&State { state: doing.as_str() }).set(count);
         }
     }
 
     /// Whether there is a line to the coordinator.
     pub(crate) fn connected(&self, connected: bool) {
         if connected {
-            self.connections.inc();
+            self.events.connections.inc();
         }
-        self.connected.store(connected, Ordering::Relaxed);
+        self.condition.connected.set(connected.into());
     }
 
     /// Whether there is a line to the coordinator: then it can be given something to play.
     pub fn is_connected(&self) -> bool {
-        self.connected.load(Ordering::Relaxed)
+        self.condition.connected.get() == 1
     }
 
     /// Adds all figures to a text.
@@ -291,22 +235,19 @@ impl Metrics {
     /// # Errors
     /// Never, as long as there is memory.
     pub fn figures(&self, text: &mut String) -> fmt::Result {
-        encode_registry(text, &self.registry)?;
-        let mut now = Registry::with_prefix("arbiter_worker");
-        let gauge = |value: u64| {
-            let gauge: Gauge = Gauge::default();
+        let Condition { reports, bytes, refused, .. } = &self.condition;
+        let (count, size) = self.spool.size();
+        for (gauge, value) in
+            [(reports, count), (bytes, size), (refused, self.spool.count_refused())]
+        {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge
-        };
-        let connected = gauge(u64::from(self.is_connected()));
-        now.register("connected", "Whether there is a line to the coordinator", connected);
-        let (reports, bytes) = self.spool.size();
-        let text_of = "Reports that the coordinator has not acknowledged";
-        now.register("spool_reports", text_of, gauge(reports));
-        now.register_with_unit("spool", "What they take up", Unit::Bytes, gauge(bytes));
-        let text_of = "Reports that the coordinator refused, kept in the spool's folder refused";
-        now.register("refused_reports", text_of, gauge(self.spool.count_refused()));
-        encode_registry(text, &now)
+        }
+        let mut registry = Registry::with_prefix("arbiter_worker");
+        self.events.register(&mut registry);
+        let level = Info::new([("level", self.level.as_str())]);
+        registry.register("sandbox", "How well bots are held here", level);
+        self.condition.register(&mut registry);
+        encode_registry(text, &registry)
     }
 }
 

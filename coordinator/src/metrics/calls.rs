@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
+use arbiter_proto::{labels, metrics};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -23,65 +22,30 @@ const STATUS: &str = "grpc-status";
 /// What stands for names that nobody here gave: a caller can make up any number of them.
 const UNKNOWN: &str = "unknown";
 
-/// A call of gRPC that has ended.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Called {
-    method: String,
-    code: String,
-}
-
-/// A method of gRPC.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Named {
-    method: String,
-}
-
-/// An answered request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Requested {
-    method: &'static str,
-    route: String,
-    status: u16,
-}
-
-/// A route of the web server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Route {
-    route: String,
+labels! {
+    /// A call of gRPC that has ended.
+    Called { method: String, code: String }
+    /// A method of gRPC.
+    Named { method: String }
+    /// An answered request.
+    Requested { method: &'static str, route: String, status: u16 }
+    /// A route of the web server.
+    Route { route: String }
 }
 
 type Times<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// Calls and requests.
-#[derive(Debug)]
-pub(super) struct Calls {
-    called: Family<Called, Counter>,
-    call: Times<Named>,
-    requested: Family<Requested, Counter>,
-    request: Times<Route>,
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self {
-            called: Family::default(),
-            call: Family::new_with_constructor(moments),
-            requested: Family::default(),
-            request: Family::new_with_constructor(moments),
-        }
-    }
-}
-
-impl Calls {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        let text = "Calls of gRPC that have ended, streams with their last message";
-        registry.register("grpc_calls", text, self.called.clone());
-        let text = "From a call of gRPC to the beginning of its answer";
-        registry.register_with_unit("grpc_call", text, Unit::Seconds, self.call.clone());
-        let text = "Requests to the web server that were answered";
-        registry.register("http_requests", text, self.requested.clone());
-        let text = "From a request to the web server to the beginning of its answer";
-        registry.register_with_unit("http_request", text, Unit::Seconds, self.request.clone());
+metrics! {
+    /// Calls and requests.
+    pub(super) struct Calls {
+        called: Family<Called, Counter> => "grpc_calls",
+            "Calls of gRPC that have ended, streams with their last message";
+        call: Times<Named> = Times::new_with_constructor(moments) => "grpc_call" in Seconds,
+            "From a call of gRPC to the beginning of its answer";
+        requested: Family<Requested, Counter> => "http_requests",
+            "Requests to the web server that were answered";
+        request: Times<Route> = Times::new_with_constructor(moments) => "http_request" in Seconds,
+            "From a request to the web server to the beginning of its answer";
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::EditionId;
-use prometheus_client::encoding::EncodeLabelSet;
+use arbiter_proto::{labels, metrics};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::sync::Mutex;
@@ -43,52 +43,17 @@ const WORKERS: usize = 1000;
 /// The states of trials.
 const TRIALS: [&str; 5] = ["waiting", "leased", "passed", "failed", "aside"];
 
-/// An edition that is being played.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfEdition {
-    tournament: String,
-    edition: i64,
-}
-
-/// What of it is in a state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InState {
-    tournament: String,
-    edition: i64,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfGame {
-    game: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Forfeited {
-    game: String,
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
-    kind: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct State {
-    state: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Audited {
-    worker: String,
-    kind: &'static str,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfWorker {
-    worker: String,
+labels! {
+    /// An edition that is being played.
+    OfEdition { tournament: String, edition: i64 }
+    /// What of it is in a state.
+    InState { tournament: String, edition: i64, state: &'static str }
+    OfGame { game: String }
+    Forfeited { game: String, kind: &'static str }
+    Kind { kind: String }
+    State { state: String }
+    Audited { worker: String, kind: &'static str, state: &'static str }
+    OfWorker { worker: String }
 }
 
 /// What there is, as it was read last.
@@ -127,7 +92,9 @@ impl Stock {
             shelf.read(observed).await?;
         }
         let up = shelf.failed.is_none();
-        encode_registry(text, &pool(observed, up))?;
+        let mut registry = Registry::with_prefix("arbiter_database");
+        Pool::of(observed, up).register(&mut registry);
+        encode_registry(text, &registry)?;
         if let Some(read) = shelf.read.as_ref().filter(|_| up) {
             text.push_str(&read.text);
         }
@@ -135,25 +102,27 @@ impl Stock {
     }
 }
 
-/// The connections to the database.
-fn pool(observed: &Observed, up: bool) -> Registry {
-    let mut registry = Registry::with_prefix("arbiter_database");
-    let gauge = |value: i64| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(value);
-        gauge
-    };
-    registry.register("up", "Whether the database answers", gauge(i64::from(up)));
-    let (size, idle) = (i64::from(observed.pool.size()), observed.pool.num_idle());
-    let idle = i64::try_from(idle).unwrap_or(i64::MAX).min(size);
-    let states: Family<State, Gauge> = Family::default();
-    for (state, count) in [("idle", idle), ("busy", size - idle)] {
-        states.get_or_create(&State { state: state.to_owned() }).set(count);
+metrics! {
+    /// The connections to the database.
+    struct Pool {
+        up: Gauge => "up", "Whether the database answers";
+        states: Family<State, Gauge> => "connections", "Connections to the database";
+        allowed: Gauge => "connections_allowed", "Connections at most";
     }
-    registry.register("connections", "Connections to the database", states);
-    let most = i64::from(observed.pool.options().get_max_connections());
-    registry.register("connections_allowed", "Connections at most", gauge(most));
-    registry
+}
+
+impl Pool {
+    fn of(observed: &Observed, up: bool) -> Self {
+        let pool = Self::default();
+        pool.up.set(up.into());
+        let size = i64::from(observed.pool.size());
+        let idle = i64::try_from(observed.pool.num_idle()).unwrap_or(i64::MAX).min(size);
+        for (state, count) in [("idle", idle), ("busy", size - idle)] {
+            pool.states.get_or_create(&State { state: state.to_owned() }).set(count);
+        }
+        pool.allowed.set(observed.pool.options().get_max_connections().into());
+        pool
+    }
 }
 
 impl Shelf {
@@ -163,7 +132,9 @@ impl Shelf {
         match timeout(PATIENCE, self.look(observed)).await {
             Ok(Ok(figures)) => {
                 let mut text = String::new();
-                encode_registry(&mut text, &figures.registry())?;
+                let mut registry = Registry::with_prefix("arbiter");
+                figures.register(&mut registry);
+                encode_registry(&mut text, &registry)?;
                 self.read = Some(Reading { at, took: at.elapsed(), text });
                 self.failed = None;
             }
@@ -231,28 +202,42 @@ impl Shelf {
     }
 }
 
-/// What was read.
-#[derive(Debug, Default)]
-struct Figures {
-    planned: Family<OfEdition, Gauge>,
-    counted: Family<OfEdition, Gauge>,
-    matches: Family<InState, Gauge>,
-    lots: Family<InState, Gauge>,
-    editions: Family<State, Gauge>,
-    counted_all: Family<OfGame, Counter>,
-    forfeits: Family<Forfeited, Counter>,
-    bad_answers: Family<OfGame, Counter>,
-    faults: Family<Kind, Counter>,
-    trials: Family<State, Gauge>,
-    audits: Family<Audited, Gauge>,
-    false_time_losses: Family<OfWorker, Gauge>,
-    residuals: Family<OfWorker, Gauge<f64, AtomicU64>>,
-    suspended: Gauge,
-    workers: Gauge,
-    connected: Gauge,
-    slots: Gauge,
-    bytes: Gauge,
-    wait: Gauge<f64, AtomicU64>,
+metrics! {
+    /// What was read.
+    struct Figures {
+        planned: Family<OfEdition, Gauge> => "edition_matches_planned",
+            "Matches planned so far in a running edition";
+        counted: Family<OfEdition, Gauge> => "edition_matches_counted",
+            "Matches in the standings of a running edition";
+        matches: Family<InState, Gauge> => "queue_matches",
+            "Matches of a running edition by the state of their lots";
+        lots: Family<InState, Gauge> => "queue_lots", "Lots of a running edition by state";
+        editions: Family<State, Gauge> => "editions", "Editions by state";
+        counted_all: Family<OfGame, Counter> => "matches_counted",
+            "Matches in the standings of all editions, those taken over too";
+        forfeits: Family<Forfeited, Counter> => "forfeits",
+            "Forfeits in the standings of all editions";
+        bad_answers: Family<OfGame, Counter> => "bad_answers",
+            "Bad answers that were no forfeits, in the standings of all editions";
+        faults: Family<Kind, Counter> => "faults",
+            "Attempts at lots that failed through no bot's fault";
+        trials: Family<State, Gauge> => "trials", "Trials of submitted versions by state";
+        audits: Family<Audited, Gauge> => "match_audits",
+            "Matches checked a second time, by the worker that reported them";
+        false_time_losses: Family<OfWorker, Gauge> => "workers_false_time_losses",
+            "Matches in which a bot lost by the clock and was in time when another worker \
+            played them again";
+        residuals: Family<OfWorker, Gauge<f64, AtomicU64>> => "workers_residual_p",
+            "Probability of the results of a worker, if it is honest";
+        suspended: Gauge => "workers_suspended", "Workers that are suspended";
+        workers: Gauge => "workers_known", "Workers that have ever said hello";
+        connected: Gauge => "workers_connected", "Workers that are connected to any coordinator";
+        slots: Gauge => "slots_connected",
+            "Matches that connected workers can play at the same time";
+        bytes: Gauge => "database" in Bytes, "What the database takes up on its disk";
+        wait: Gauge<f64, AtomicU64> => "database_wait" in Seconds,
+            "How long these figures waited for a connection to the database";
+    }
 }
 
 impl Figures {
@@ -314,49 +299,5 @@ impl Figures {
             self.matches.get_or_create(&within).set(lot.matches);
             self.lots.get_or_create(&within).set(lot.lots);
         }
-    }
-
-    fn registry(&self) -> Registry {
-        let mut registry = Registry::with_prefix("arbiter");
-        let text = "Matches planned so far in a running edition";
-        registry.register("edition_matches_planned", text, self.planned.clone());
-        let text = "Matches in the standings of a running edition";
-        registry.register("edition_matches_counted", text, self.counted.clone());
-        let text = "Matches of a running edition by the state of their lots";
-        registry.register("queue_matches", text, self.matches.clone());
-        let text = "Lots of a running edition by state";
-        registry.register("queue_lots", text, self.lots.clone());
-        let text = "Editions by state";
-        registry.register("editions", text, self.editions.clone());
-        let text = "Matches in the standings of all editions, those taken over too";
-        registry.register("matches_counted", text, self.counted_all.clone());
-        let text = "Forfeits in the standings of all editions";
-        registry.register("forfeits", text, self.forfeits.clone());
-        let text = "Bad answers that were no forfeits, in the standings of all editions";
-        registry.register("bad_answers", text, self.bad_answers.clone());
-        let text = "Attempts at lots that failed through no bot's fault";
-        registry.register("faults", text, self.faults.clone());
-        let text = "Trials of submitted versions by state";
-        registry.register("trials", text, self.trials.clone());
-        let text = "Matches checked a second time, by the worker that reported them";
-        registry.register("match_audits", text, self.audits.clone());
-        let text = "Matches in which a bot lost by the clock and was in time when another worker \
-                    played them again";
-        registry.register("workers_false_time_losses", text, self.false_time_losses.clone());
-        let text = "Probability of the results of a worker, if it is honest";
-        registry.register("workers_residual_p", text, self.residuals.clone());
-        let text = "Workers that are suspended";
-        registry.register("workers_suspended", text, self.suspended.clone());
-        let text = "Workers that have ever said hello";
-        registry.register("workers_known", text, self.workers.clone());
-        let text = "Workers that are connected to any coordinator";
-        registry.register("workers_connected", text, self.connected.clone());
-        let text = "Matches that connected workers can play at the same time";
-        registry.register("slots_connected", text, self.slots.clone());
-        let text = "What the database takes up on its disk";
-        registry.register_with_unit("database", text, Unit::Bytes, self.bytes.clone());
-        let text = "How long these figures waited for a connection to the database";
-        registry.register_with_unit("database_wait", text, Unit::Seconds, self.wait.clone());
-        registry
     }
 }

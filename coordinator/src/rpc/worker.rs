@@ -39,6 +39,7 @@ use crate::access::guard::Origin;
 use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::{Role, Secret};
 use crate::connections::Connection;
+use crate::metrics::Present;
 use crate::queue::{Failure, WorkerStream};
 use crate::service::{Greeted, MOST_SLOTS, ServiceError, WorkerService, suspended};
 use crate::tournament::handout::FileMemory;
@@ -187,7 +188,7 @@ impl From<Status> for End {
 
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
-        let _present = self.workers.metrics().sessions.enter();
+        let _present = Present::enter(&self.workers.metrics().sessions);
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
         let held = self.workers.playing().of(self.stream());

@@ -18,6 +18,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::{live, page};
 use crate::kept::Kept;
+use crate::metrics::Present;
 use crate::service::Service;
 
 /// Places on a page.
@@ -121,7 +122,7 @@ pub(super) async fn live(
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
     let boards = service.watch_page(&session.caller, look.request(&tournament)).await?;
-    let present = service.metrics().viewers.enter();
+    let present = Present::enter(&service.metrics().viewers);
     Ok(live::watched(present, boards, move |told| {
         let markup = rendered.get_or_begin(told.id, OnceLock::new);
         let markup = markup.get_or_init(|| places(&tournament, &told.page).into_string());

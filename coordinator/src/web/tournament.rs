@@ -14,6 +14,7 @@ use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, live, page};
+use crate::metrics::Present;
 use crate::service::Service;
 
 /// All tournaments.
@@ -124,7 +125,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = WatchEditionRequest { tournament, edition: None };
     let states = service.watch_edition(&session.caller, asked).await?;
-    Ok(live::watched(service.metrics().viewers.enter(), states, move |edition| {
+    Ok(live::watched(Present::enter(&service.metrics().viewers), states, move |edition| {
         state(edition, service.now())
     }))
 }

@@ -1,5 +1,6 @@
 //! A version of a bot: where it stands, and for its owner how its trial went, live while it goes on.
 
+use crate::metrics::Present;
 use crate::service::ErrorKind;
 use arbiter_proto::trial::{Figures, Replies};
 use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
@@ -70,7 +71,7 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let asked = GetTrialRequest { tournament, bot, number };
     let states = service.watch_trial(&session.caller, asked).await?;
-    Ok(live::watched(service.metrics().viewers.enter(), states, trial))
+    Ok(live::watched(Present::enter(&service.metrics().viewers), states, trial))
 }
 
 /// Where a version stands, in words.
