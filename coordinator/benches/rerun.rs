@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
-use arbiter_coordinator::queue::{
-    Dispatcher, Leased, Queue, Report, Reporter, Task, Terms, Upkeep,
-};
+use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::queue::{Dispatcher, Leased, Queue, Report, Reporter, Task, Terms};
 use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::level::Level;

@@ -21,7 +21,6 @@ use time::OffsetDateTime;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::coordinator::Records;
 use crate::db::{dropped, packs, records, shelves};
 use crate::queue::FORGOTTEN;
 use crate::store::{Store, StoreError};
@@ -38,6 +37,15 @@ pub enum ClearError {
     /// The store of records failed, or is not named here.
     #[error("{0}")]
     Store(#[from] StoreError),
+}
+
+/// What becomes of records.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// Where they are kept, if not in the database.
+    pub store: Option<Store>,
+    /// How long after the end of their tournament, if not for ever.
+    pub keep: Option<time::Duration>,
 }
 
 /// Clears away, and is told when there is something.

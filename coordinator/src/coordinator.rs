@@ -17,6 +17,7 @@ use crate::access::guard::{Guard, Network};
 use crate::access::open_tokens::OpenTokens;
 use crate::access::{self, Role, Secret};
 use crate::clearing::Clearing;
+pub use crate::clearing::Records;
 use crate::clock::Clock;
 use crate::db;
 use crate::db::bots::StoodDown;
@@ -24,14 +25,12 @@ use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
 use crate::leader::{Election, Leadership};
+use crate::maintenance::{Round, Upkeep, UpkeepError};
 use crate::match_audit::AuditRound;
 use crate::metrics::{Background, Metrics, Observer};
-use crate::queue::{
-    Allocator, Collector, Dispatcher, Queue, Reporter, Round, Terms, Upkeep, UpkeepError,
-};
+use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Terms};
 use crate::rpc::{self, ServeError, Tls};
 use crate::service::{Changes, Service, ServiceConfig, WorkerService};
-use crate::store::Store;
 use crate::suspension::{Suspended, Suspensions};
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
@@ -59,15 +58,6 @@ pub struct Config {
     pub proxies: Vec<Network>,
     /// What becomes of records.
     pub records: Records,
-}
-
-/// What becomes of records.
-#[derive(Clone, Debug, Default)]
-pub struct Records {
-    /// Where they are kept, if not in the database.
-    pub store: Option<Store>,
-    /// How long after the end of their tournament, if not for ever.
-    pub keep: Option<time::Duration>,
 }
 
 /// Why a coordinator does not start.

@@ -14,6 +14,7 @@ pub mod coordinator;
 pub mod db;
 pub mod kept;
 pub mod leader;
+pub mod maintenance;
 pub mod match_audit;
 pub mod metrics;
 mod parts;

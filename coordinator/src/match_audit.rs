@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! When results are counted, the transaction that counts them also writes down which of them are to
-//! be looked at (`match_audit/selection.rs`): a share of all by the tournament's secret seed, and
+//! be looked at (`queue/audit_selection.rs`): a share of all by the tournament's secret seed, and
 //! every one with a forfeit, a bad answer or a score that stands alone. So no result is counted
 //! without its chance to be chosen, and none is chosen twice.
 //!
@@ -26,28 +26,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::RULES_VERSION;
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{MatchId, WorkerId};
 use arbiter_ranking::residual;
-use sqlx::{Error, PgConnection, PgPool};
-use time::OffsetDateTime;
+use sqlx::{Error, PgPool};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::db::match_audits::{self, AuditState, Chosen, Waiting};
+use crate::db::match_audits::{self, AuditState, Waiting};
 use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{self, Record, Slice};
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
 use crate::store::{Store, StoreError};
-use crate::suspension::{self, Suspended};
-use crate::tournament::file::Audit;
+use crate::suspension::Suspended;
 use crate::tournament::handout::{Handout, HandoutError};
 
 mod recount;
-pub mod selection;
+pub mod review;
 pub mod shadow;
 
 use recount::{Finding, Planned};
-use selection::Selection;
 
 /// How often it is looked whether something is to be recounted.
 const LOOK: Duration = Duration::from_millis(500);
@@ -59,41 +56,6 @@ const MOST_COMPARED: i64 = 50_000;
 const GIVES_WAY: time::Duration = time::Duration::minutes(10);
 /// So often a record that cannot be read is tried again.
 const MOST_FAULTS: i16 = 20;
-
-/// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
-pub(crate) async fn selection(
-    db: &mut PgConnection,
-    edition: EditionId,
-) -> Result<Option<Selection>, Error> {
-    let tournament = match tournaments::of_edition(db, edition).await {
-        // It was dropped.
-        Err(Error::RowNotFound) => return Ok(None),
-        found => found?,
-    };
-    // What cannot be read was written by a later version, whose leader looks after it.
-    let audit = Audit::stored(&tournament.settings).ok();
-    let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
-    Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
-}
-
-/// Has those matches looked at that were chosen, in the transaction that counts them; `reported_by`
-/// says which worker reported a match and when, unless it was taken over.
-pub(crate) async fn order(
-    db: &mut PgConnection,
-    edition: EditionId,
-    selection: Selection,
-    reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
-) -> Result<(), Error> {
-    let chosen = selection.end().into_iter().filter_map(|(number, kind)| {
-        let (worker, reported_at) = reported_by(number)?;
-        Some(Chosen { number, kind, worker, reported_at })
-    });
-    let chosen: Vec<_> = chosen.collect();
-    if chosen.is_empty() {
-        return Ok(());
-    }
-    match_audits::add(db, edition, &chosen).await
-}
 
 /// Why a record is not recounted this time.
 #[derive(Debug, thiserror::Error)]
@@ -179,7 +141,7 @@ impl Auditor {
             || compared
             || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)
         {
-            round.suspended = suspension::review(&self.pool, self.clock.now()).await?;
+            round.suspended = review::review(&self.pool, self.clock.now()).await?;
             self.reviewed_at = Some(Instant::now());
         }
         Ok(round)
@@ -207,7 +169,7 @@ impl Auditor {
             Err(error) => return Err(error),
         };
         let answers = worker_figures::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
-        let residuals = residual::residuals(&answers, &untrusted, suspension::IMPROBABLE);
+        let residuals = residual::residuals(&answers, &untrusted, review::IMPROBABLE);
         worker_figures::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)
@@ -290,7 +252,7 @@ async fn planned(pool: &PgPool, handout: &Handout, id: MatchId) -> Result<Planne
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
     let (game, settings, told) = handout.one(id.edition, planned).await?;
-    Planned::read(&game, &settings, &told).map_err(AuditError::Nonsense)
+    Planned::of(&game, &settings, told).map_err(AuditError::Nonsense)
 }
 
 /// Recounts on a thread that may take its time.

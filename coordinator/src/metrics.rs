@@ -28,8 +28,9 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
+use crate::db::evidence::Evidence;
+use crate::db::lots::Verdict;
 use crate::leader::Leadership;
-use crate::queue::{Refused, Report, Verdict};
 
 pub(crate) use calls::{count_call, count_request};
 pub(crate) use stock::Stock;
@@ -44,6 +45,21 @@ const MOMENTS: [f64; 14] =
 /// A bot that used less of a processor than this part of the time that it lost by was waiting:
 /// for something of its own, or for a machine that kept it waiting.
 const BUSY: i64 = 2;
+
+string_enum! {
+    /// What a worker wanted with a lease of another one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Refused {
+        /// To report it.
+        Report = "report",
+        /// To put off its deadline.
+        Renewal = "renewal",
+        /// To give it back.
+        GiveBack = "give_back",
+        /// To fail it.
+        Fault = "fault",
+    }
+}
 
 labels! {
     /// A lot, a trial or a second play.
@@ -235,10 +251,10 @@ pub(crate) struct TimeLosses {
 
 impl TimeLosses {
     /// Those of a report.
-    pub(crate) fn of(report: &Report) -> Self {
+    pub(crate) fn of(evidence: &[Evidence]) -> Self {
         let mut losses = Self::default();
         for found in
-            report.evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.as_str()))
+            evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.as_str()))
         {
             if found.cpu_us.saturating_mul(BUSY) < found.wall_us {
                 losses.idle += 1;

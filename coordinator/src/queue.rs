@@ -26,13 +26,14 @@
 
 use std::sync::Arc;
 
-use arbiter_games::string_enum;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
 use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 
+mod audit_policy;
+mod audit_selection;
 mod check;
 mod dispatch;
 mod keep;
@@ -41,9 +42,10 @@ mod report;
 mod reporter;
 mod shadows;
 mod trials;
-mod upkeep;
 mod weigh;
 
+pub use audit_policy::{Audit, Share, ShareError};
+pub use audit_selection::{Selection, is_in_share};
 pub use check::Difference;
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
 pub(crate) use keep::FORGOTTEN;
@@ -53,15 +55,13 @@ pub(crate) use playing::WorkerStream;
 pub(crate) use report::MOST_SEATS;
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
-pub use upkeep::{Round, Upkeep, UpkeepError};
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
 use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
 use crate::db::{self, editions, lots, matches, results, standings};
-use crate::match_audit;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Refused};
 
 /// How often something is tried again that failed because the database was busy with itself.
 const TRIES: u32 = 5;
@@ -131,7 +131,7 @@ pub struct Expired {
 }
 
 impl Expired {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.failed.extend(other.failed);
         self.woken += other.woken;
     }
@@ -148,31 +148,16 @@ fn overdue_of(leases: Vec<Lease>) -> Vec<Failure> {
     leases.into_iter().map(failure).collect()
 }
 
-string_enum! {
-    /// What a worker wanted with a lease of another one.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Refused {
-        /// To report it.
-        Report = "report",
-        /// To put off its deadline.
-        Renewal = "renewal",
-        /// To give it back.
-        GiveBack = "give_back",
-        /// To fail it.
-        Fault = "fault",
-    }
-}
-
 /// What came into standings at once.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+pub(crate) struct Counted {
     lots: usize,
-    matches: i64,
+    pub(crate) matches: i64,
 }
 
 impl Counted {
     /// Whether there may be more.
-    fn is_full(self) -> bool {
+    pub(crate) fn is_full(self) -> bool {
         self.lots == lots::COUNTED
     }
 }
@@ -189,6 +174,11 @@ impl Queue {
     /// The queue of this database, under these terms.
     pub fn new(pool: PgPool, terms: Terms) -> Self {
         Self { pool, terms, metrics: Arc::new(Metrics::new()) }
+    }
+
+    /// The rules of leasing.
+    pub fn terms(&self) -> Terms {
+        self.terms
     }
 
     /// The database.
@@ -418,7 +408,11 @@ impl Queue {
     }
 
     /// The same, with how many lots they were in.
-    async fn count_some(&self, edition: EditionId, which: Which) -> Result<Counted, Error> {
+    pub(crate) async fn count_some(
+        &self,
+        edition: EditionId,
+        which: Which,
+    ) -> Result<Counted, Error> {
         let counted = again(|| async {
             let mut transaction = self.pool.begin().await?;
             let counted = count(&mut transaction, edition, which).await?;
@@ -481,7 +475,7 @@ async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Resul
     counted.sort_unstable_by_key(|lot| lot.first);
     let (firsts, pasts) = joined(&counted);
     let mut tallies = Tallies::new(game);
-    let mut selection = match_audit::selection(&mut *db, edition).await?;
+    let mut selection = audit_selection::begin(&mut *db, edition).await?;
     let see = |played: &Played| {
         tallies.add(&played.outcome());
         if let Some(selection) = &mut selection {
@@ -495,7 +489,7 @@ async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Resul
             let lot = counted[..behind].last()?;
             lot.worker.map(WorkerId).zip(lot.reported_at)
         };
-        match_audit::order(&mut *db, edition, selection, reported_by).await?;
+        audit_selection::store(&mut *db, edition, selection, reported_by).await?;
     }
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
     let matches = tallies.matches();

@@ -6,6 +6,7 @@
 
 mod admission;
 mod clients;
+pub mod codec;
 mod revocation;
 mod serve;
 mod status;

@@ -23,7 +23,6 @@ pub mod handout;
 pub mod lineage;
 pub mod opener;
 mod planner;
-pub mod report;
 pub mod score_check;
 mod takeover;
 pub mod trial;

@@ -20,7 +20,8 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::db::{self, faults};
 use arbiter_coordinator::leader::{Election, Leadership};
-use arbiter_coordinator::queue::{Dispatcher, Queue, Terms, Upkeep};
+use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
 use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
 use arbiter_games::GameName;
@@ -211,7 +212,7 @@ async fn leases_survive_a_step_of_the_database_clock() {
     let expired = Arc::new(AtomicUsize::new(0));
     let (seen, failed) = (Arc::clone(&rounds), Arc::clone(&expired));
     let working = tokio::spawn(async move {
-        let done = |round: Result<arbiter_coordinator::queue::Round, _>| {
+        let done = |round: Result<arbiter_coordinator::maintenance::Round, _>| {
             failed.fetch_add(round.unwrap().expired.failed.len(), Ordering::Relaxed);
             seen.fetch_add(1, Ordering::Relaxed);
         };

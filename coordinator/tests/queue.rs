@@ -8,9 +8,10 @@ use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, records, results};
+use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
-    Upkeep, Verdict,
+    Verdict,
 };
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};

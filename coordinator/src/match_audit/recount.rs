@@ -4,13 +4,12 @@ use std::fmt::Debug;
 use std::io::{BufReader, Read as _};
 
 use arbiter_games::{ClockRules, Forfeit, GameName, Params, Seed, Standing};
-use arbiter_proto::convert;
 use arbiter_proto::settings::Settings;
-use arbiter_proto::v1;
 use arbiter_replay::{Difference, Verified, verify};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::db::played::PlayedMatch;
+use crate::tournament::handout::{MatchAssignment, SeatAssignment};
 
 /// The longest record that is replayed, in bytes of text. A match's output ends at 16 MiB a bot,
 /// and a byte takes at most six characters of JSON.
@@ -32,26 +31,26 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Reads what a worker was told, as the worker does.
-    pub(crate) fn read(game: &str, settings: &str, told: &v1::Match) -> Result<Self, String> {
+    /// What a worker was told of a match.
+    pub(crate) fn of(
+        game: &str,
+        settings: &str,
+        assignment: MatchAssignment,
+    ) -> Result<Self, String> {
         let game = game.parse::<GameName>().map_err(|error| error.to_string())?;
         let settings: Settings =
             serde_json::from_str(settings).map_err(|error| format!("settings: {error}"))?;
+        let MatchAssignment { seed, seats, params: own, .. } = assignment;
         let mut params = settings.params;
-        if !told.params.is_empty() {
-            let own: Map<String, Value> =
-                serde_json::from_str(&told.params).map_err(|error| format!("params: {error}"))?;
-            params.extend(own);
-        }
+        params.extend(own);
         let params =
             Params::read(game, Value::Object(params)).map_err(|error| error.to_string())?;
-        let seed = convert::seed("seed", &told.seed).map_err(|error| error.to_string())?;
-        let seat = |seat: &v1::Seat| {
-            let digest = convert::bytes32("digest", &seat.digest);
-            let digest = digest.map_err(|error| error.to_string())?;
-            Ok((seat.bot.clone(), blake3::Hash::from(digest).to_hex().to_string()))
+        let seat = |SeatAssignment { bot, digest, .. }: SeatAssignment| {
+            let digest: [u8; 32] =
+                digest.try_into().map_err(|_| format!("the digest of {bot} has no 32 bytes"))?;
+            Ok((bot, blake3::Hash::from(digest).to_hex().to_string()))
         };
-        let seats = told.seats.iter().map(seat).collect::<Result<_, String>>()?;
+        let seats = seats.into_iter().map(seat).collect::<Result<_, String>>()?;
         Ok(Self { params, seed, clock: settings.clock, seats })
     }
 }

@@ -7,13 +7,14 @@ use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
-use super::{Kept, Queue, Refused, again};
+use super::{Kept, Queue, again};
 use crate::db::evidence::{self, Evidence};
 use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
 use crate::db::packs;
 use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
+use crate::metrics::Refused;
 
 /// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
 /// keep to it, so a report with more is not one of theirs.

@@ -61,7 +61,7 @@ impl Queue {
     }
 
     /// Takes leases of shadow matches away whose deadline has passed.
-    pub(super) async fn expire_shadows(&self) -> Result<Expired, Error> {
+    pub(crate) async fn expire_shadows(&self) -> Result<Expired, Error> {
         let overdue = again(|| shadows::overdue(&self.pool)).await?;
         if overdue.is_empty() {
             return Ok(Expired::default());

@@ -4,9 +4,10 @@ use arbiter_proto::ids::{Lease, VersionId};
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
-use super::{Queue, Refused, Verdict, again};
+use super::{Queue, Verdict, again};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
+use crate::metrics::Refused;
 
 /// Those things whose leases are of trials, and those whose are of lots.
 pub(super) fn split<T: Clone>(things: &[T], lease: impl Fn(&T) -> Lease) -> (Vec<T>, Vec<T>) {

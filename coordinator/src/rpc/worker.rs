@@ -35,6 +35,7 @@ use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
 use super::clients::{Answers, open};
+use super::codec;
 use crate::access::guard::Origin;
 use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::{Role, Secret};
@@ -365,7 +366,9 @@ impl Session {
         let check = self.checks().remove(&lease);
         self.workers.playing().end(self.stream(), &[lease]);
         let workers = self.workers.clone();
-        let storing = workers.store(self.greeted.worker, lease, report, check.as_ref(), came);
+        let now = workers.clients().now();
+        let delivery = codec::delivery(self.greeted.worker, lease, report, now);
+        let storing = workers.store(delivery, check.as_ref(), came);
         let store = async move {
             let _memory = memory;
             storing.await

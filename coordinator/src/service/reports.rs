@@ -1,21 +1,20 @@
-//! What becomes of a worker's greeting and of its reports, whichever stream they come over.
+//! What becomes of the reports of workers, whichever stream they come over.
 
 use std::pin::Pin;
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::{Span, TraceParent};
-use arbiter_proto::v1;
 use arbiter_proto::v1::{Fate, Verdict};
 use tokio::time::Instant;
 
 use super::{Result, ServiceError, WorkerService};
+use crate::db::trials::Outcome;
 use crate::db::{self, traces};
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::HandoutError;
 use crate::tournament::score_check::{Implausible, LotCheck};
-use crate::tournament::{report, trial};
 
 /// The longest reason that is stored, in characters.
 const REASON: usize = 1000;
@@ -23,41 +22,59 @@ const REASON: usize = 1000;
 /// Storing a report.
 type Storing = Pin<Box<dyn Future<Output = Result<Verdict>> + Send>>;
 
+/// What a worker delivers under a lease.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) worker: WorkerId,
+    pub(crate) lease: Lease,
+    /// Where the trace of what was leased goes on.
+    pub(crate) trace: Option<TraceParent>,
+    /// What it is, or why it means nothing.
+    pub(crate) contents: Result<Contents, String>,
+}
+
+/// What a delivery holds.
+#[derive(Debug)]
+pub(crate) enum Contents {
+    /// Results of a lot, or of a match that is played a second time.
+    Report(Report),
+    /// What a trial came to, and the program that was built.
+    Trial(Box<Outcome>, Vec<u8>),
+}
+
 impl WorkerService {
-    /// Begins to store what a worker reports under a lease, whatever that is of. There is a future
-    /// of this for every report, so it holds no more than it needs for its kind.
+    /// Begins to store what a worker delivers. There is a future of this for every report, so it holds
+    /// no more than it needs for its kind.
     pub(crate) fn store(
         self,
-        worker: WorkerId,
-        lease: Lease,
-        mut report: v1::Report,
+        delivery: Delivery,
         check: Option<&LotCheck>,
         came: Instant,
     ) -> Storing {
-        let parent = TraceParent::carried(&report.trace);
-        if let Some(tried) = report.trial.take() {
-            let span = Span::follow("trial stored", parent.as_ref());
-            return Box::pin(async move { self.end_trial(worker, lease, tried, came, span).await });
-        }
-        if lease.shadow().is_some() {
-            return Box::pin(async move { self.end_shadow(worker, lease, report, came).await });
-        }
-        let span = Span::follow("report stored", parent.as_ref());
-        let read = report::read(worker, report, self.service.now())
-            .map_err(|error| format!("its report means nothing: {error}"))
-            .and_then(|report| match check {
-                Some(check) => {
-                    check.check(&report).map(|()| report).map_err(|error| untrue(&error))
-                }
-                None => Ok(report),
-            });
-        let is_checked = check.is_some();
-        Box::pin(async move {
-            match read {
-                Ok(report) => self.end_lot(report, is_checked, came, span).await,
-                Err(reason) => Box::pin(self.malformed(worker, lease, reason, came)).await,
+        let Delivery { worker, lease, trace, contents } = delivery;
+        let report = match contents {
+            Ok(Contents::Report(report)) => report,
+            Ok(Contents::Trial(outcome, program)) => {
+                let span = Span::follow("trial stored", trace.as_ref());
+                return Box::pin(
+                    async move { self.end_trial(*outcome, program, came, span).await },
+                );
             }
-        })
+            Err(error) => {
+                let reason = format!("its report means nothing: {error}");
+                return Box::pin(async move { self.malformed(worker, lease, reason, came).await });
+            }
+        };
+        if lease.shadow().is_some() {
+            return Box::pin(async move { self.end_shadow(report, came).await });
+        }
+        let span = Span::follow("report stored", trace.as_ref());
+        let is_checked = check.is_some();
+        if let Some(Err(error)) = check.map(|check| check.check(&report)) {
+            let reason = untrue(&error);
+            return Box::pin(async move { self.malformed(worker, lease, reason, came).await });
+        }
+        Box::pin(async move { self.end_lot(report, is_checked, came, span).await })
     }
 
     /// Stores what the matches of a lot came to.
@@ -77,7 +94,7 @@ impl WorkerService {
                 Err(error) => return Ok(self.postponed(worker, lease, &error)),
             }
         }
-        let (matches, losses) = (report.results.len(), TimeLosses::of(&report));
+        let (matches, losses) = (report.results.len(), TimeLosses::of(&report.evidence));
         let stored = match self.reporter.report(report).await {
             Ok(queue::Verdict::Malformed) => {
                 return malformed("its report does not tell of its matches".to_owned()).await;
@@ -119,19 +136,12 @@ impl WorkerService {
     /// Stores what a trial came to.
     async fn end_trial(
         &self,
-        worker: WorkerId,
-        lease: Lease,
-        tried: v1::TrialReport,
+        outcome: Outcome,
+        program: Vec<u8>,
         came: Instant,
         mut span: Span,
     ) -> Result<Verdict> {
-        let (outcome, program) = match trial::read(worker, lease, tried) {
-            Ok(read) => read,
-            Err(error) => {
-                let reason = format!("its report means nothing: {error}");
-                return self.malformed(worker, lease, reason, came).await;
-            }
-        };
+        let (worker, lease) = (outcome.worker, outcome.lease);
         // What fails with a trace costs it no more than a turn.
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {

@@ -1,37 +1,24 @@
 //! Reports of shadow matches.
 
-use arbiter_proto::ids::{Lease, WorkerId};
-use arbiter_proto::v1::{self, Verdict};
+use arbiter_proto::v1::Verdict;
 use tokio::time::Instant;
 
 use super::reports::judged;
 use super::{Result, WorkerService};
 use crate::match_audit::shadow;
-use crate::tournament::report;
+use crate::queue::{self, Report};
 
 impl WorkerService {
     /// Compares a second play with the first one.
-    pub(super) async fn end_shadow(
-        &self,
-        worker: WorkerId,
-        lease: Lease,
-        message: v1::Report,
-        came: Instant,
-    ) -> Result<Verdict> {
-        let report = match report::read(worker, message, self.service.now()) {
-            Ok(report) => report,
-            Err(error) => {
-                let reason = format!("its report means nothing: {error}");
-                return self.malformed(worker, lease, reason, came).await;
-            }
-        };
+    pub(super) async fn end_shadow(&self, report: Report, came: Instant) -> Result<Verdict> {
+        let (worker, lease) = (report.worker, report.lease);
         let compared =
             shadow::judge(&self.service.pool, &self.handout, &report, self.service.now()).await;
         let verdict = match compared {
             Ok(verdict) => verdict,
             Err(error) => return Ok(self.postponed(worker, lease, &error)),
         };
-        if verdict == crate::queue::Verdict::Malformed {
+        if verdict == queue::Verdict::Malformed {
             let reason = "its report does not tell of its match".to_owned();
             return self.malformed(worker, lease, reason, came).await;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
-use arbiter_proto::v1::{self, FetchBundleRequest, Hello};
+use arbiter_proto::v1::{FetchBundleRequest, Hello};
 use sqlx::Error;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::queue::{Dispatcher, Failed, Failure, Playing, Reporter};
 use crate::suspension::Suspensions;
 use crate::tournament::handout::Handout;
-use crate::tournament::trial::{self, TrialError};
+use crate::tournament::trial::{self, TrialAssignment, TrialError};
 
 /// The most slots that one worker may have: more is a mistake.
 pub(crate) const MOST_SLOTS: u32 = 4096;
@@ -138,8 +138,8 @@ impl WorkerService {
         lease: Lease,
         version: VersionId,
         lease_ms: i64,
-    ) -> Result<v1::Trial, TrialError> {
-        trial::message(self.service.queue.pool(), lease, version, lease_ms).await
+    ) -> Result<TrialAssignment, TrialError> {
+        trial::assignment(self.service.queue.pool(), lease, version, lease_ms).await
     }
 
     /// Renews leases, and gives those that still hold.

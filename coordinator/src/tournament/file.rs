@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-mod audit;
 mod check;
 mod inline;
 mod official;
@@ -23,7 +22,7 @@ mod read;
 mod source;
 mod submissions;
 
-pub use audit::{Audit, Share};
+pub use crate::queue::{Audit, Share};
 use source::Source;
 pub use submissions::{Moment, Submissions};
 

@@ -8,7 +8,6 @@ use arbiter_games::Seed;
 use arbiter_games::bitwa::Board;
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
-use arbiter_proto::v1;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
@@ -72,18 +71,63 @@ struct Constants {
     trace: Option<TraceParent>,
 }
 
+/// A seat of a match that is handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatAssignment {
+    /// The name of the bot.
+    pub bot: String,
+    /// The digest of its bundle, 32 bytes.
+    pub digest: Vec<u8>,
+    /// The digest of its program, 32 bytes; empty if the bundle is the program.
+    pub program: Vec<u8>,
+    /// What its directory holds besides at the beginning: a compressed tar archive, or nothing.
+    pub files: Vec<u8>,
+}
+
+/// A match that is handed out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchAssignment {
+    /// Its number in its edition.
+    pub number: MatchNumber,
+    /// Its seed.
+    pub seed: Seed,
+    /// Its seats, in order.
+    pub seats: Vec<SeatAssignment>,
+    /// Its parameters, where they differ from those of the lot.
+    pub params: Map<String, Value>,
+}
+
+/// A lot that is handed out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LotAssignment {
+    /// Its lease.
+    pub lease: Lease,
+    /// The game.
+    pub game: String,
+    /// [`arbiter_proto::settings::Settings`] of all its matches, as JSON.
+    pub settings: String,
+    /// Its matches.
+    pub matches: Vec<MatchAssignment>,
+    /// How long the lease lasts from now, in milliseconds.
+    pub lease_ms: i64,
+    /// How long all matches take one after the other, about, in milliseconds.
+    pub expected_ms: i64,
+    /// Where its trace goes on; empty if it has none.
+    pub trace: String,
+}
+
 /// A lot on its way to its worker.
 #[derive(Debug)]
 pub struct HandedOut {
-    /// The message that hands it out.
-    pub lot: v1::Lot,
+    /// What the worker is told.
+    pub lot: LotAssignment,
     /// What its report is checked against.
     pub check: LotCheck,
     /// Held until the message is sent, where it is large.
     pub memory: Option<TakenMemory>,
 }
 
-/// Makes messages of lots. What lots of an edition have in common is read once.
+/// Says what workers are told of lots. What lots of an edition have in common is read once.
 #[derive(Debug)]
 pub struct Handout {
     pool: PgPool,
@@ -102,7 +146,7 @@ impl Handout {
         self.file_memory.for_stream()
     }
 
-    /// Makes the message that hands out a lot, once there is memory for the files that its matches
+    /// What a worker is told of a lot, once there is memory for the files that its matches
     /// begin with. The lease ends `lease_ms` milliseconds from now.
     pub async fn lot(
         &self,
@@ -170,7 +214,7 @@ impl Handout {
         &self,
         edition: EditionId,
         planned: Match,
-    ) -> Result<(String, String, v1::Match), HandoutError> {
+    ) -> Result<(String, String, MatchAssignment), HandoutError> {
         let constants = self.constants(edition).await?;
         // A lot of one match is named after it.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
@@ -239,8 +283,8 @@ impl Constants {
             matches.into_iter().map(|planned| self.one(planned, &mut files).map_err(nonsense));
         let mut span = Span::follow("lot leased", self.trace.as_ref());
         span.set("lot", lot.lease.to_string());
-        let lot = v1::Lot {
-            lease: Some(lot.lease.into()),
+        let lot = LotAssignment {
+            lease: lot.lease,
             game: self.game.clone(),
             settings: self.settings.clone(),
             matches: matches.collect::<Result<_, _>>()?,
@@ -253,10 +297,10 @@ impl Constants {
     }
 
     /// The message about one match; what is missing, if something is.
-    fn one(&self, planned: Match, files: &mut Files) -> Result<v1::Match, String> {
+    fn one(&self, planned: Match, files: &mut Files) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
             let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
-            Ok(v1::Seat { files: files.take(planned.number, number), ..seat(entrant) })
+            Ok(SeatAssignment { files: files.take(planned.number, number), ..seat(entrant) })
         });
         let seats = seats.collect::<Result<_, String>>()?;
         let mut params = match planned.params {
@@ -268,21 +312,16 @@ impl Constants {
             let there = there.ok_or_else(|| format!("board {board}"))?;
             params.insert("board".to_owned(), json!(there));
         }
-        let params = if params.is_empty() { String::new() } else { json!(params).to_string() };
-        Ok(v1::Match {
-            number: planned.number.0,
-            seed: deal_seed(self.seed, planned.deal).0.to_vec(),
-            seats,
-            params,
-        })
+        let seed = deal_seed(self.seed, planned.deal);
+        Ok(MatchAssignment { number: planned.number, seed, seats, params })
     }
 }
 
 /// A bot at a place, without files.
-pub(super) fn seat(named: &Named) -> v1::Seat {
+pub(super) fn seat(named: &Named) -> SeatAssignment {
     let Named { name, digest, program, .. } = named;
     let built = if program == digest { Vec::new() } else { program.clone() };
-    v1::Seat { bot: name.clone(), digest: digest.clone(), files: Vec::new(), program: built }
+    SeatAssignment { bot: name.clone(), digest: digest.clone(), files: Vec::new(), program: built }
 }
 
 /// The seed of the matches with this deal, in an edition with this seed.

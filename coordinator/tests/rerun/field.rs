@@ -8,10 +8,9 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
 use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
-use arbiter_coordinator::tournament::{
-    Design, Handout, Running, TournamentFile, create, edition, report,
-};
+use arbiter_coordinator::tournament::{Design, Handout, Running, TournamentFile, create, edition};
 use arbiter_games::{GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
@@ -156,7 +155,7 @@ impl Field {
             let edition = lot.lease.lot.edition;
             let work = work(self.queue.pool(), *lot).await;
             let memory = self.handout.file_memory();
-            let lot = self.handout.lot(work, 60_000, &memory).await.unwrap().lot;
+            let lot: v1::Lot = self.handout.lot(work, 60_000, &memory).await.unwrap().lot.into();
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };

@@ -22,7 +22,7 @@ async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(|error| panic!("{error}")));
     let work = dispatcher.next().await.unwrap().into_work().unwrap();
-    handout.lot(work, 60_000, &handout.file_memory()).await.unwrap().lot
+    handout.lot(work, 60_000, &handout.file_memory()).await.unwrap().lot.into()
 }
 
 async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {

@@ -9,8 +9,10 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
-use arbiter_coordinator::queue::{Leased, Queue, Terms, Upkeep, Verdict, Work};
-use arbiter_coordinator::tournament::{Handout, TournamentFile, report};
+use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::rpc::codec::report;
+use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Dice, GameName, Params, Seed};
 use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
@@ -105,7 +107,7 @@ impl Troupe {
 
     /// The message that hands out a lot.
     async fn told(&self, work: Work) -> v1::Lot {
-        self.handout.lot(work, 60_000, &self.handout.file_memory()).await.unwrap().lot
+        self.handout.lot(work, 60_000, &self.handout.file_memory()).await.unwrap().lot.into()
     }
 
     /// Reports some of what was played, in any order, and now and then twice.

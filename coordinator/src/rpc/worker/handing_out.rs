@@ -6,7 +6,6 @@ use std::time::Duration;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
-use arbiter_proto::v1;
 use arbiter_proto::v1::CoordinatorMessage;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use super::{End, Session, Tasks, outbound};
 use crate::queue::{Failure, Task, Work};
 use crate::service::WorkerService;
 use crate::tournament::handout::{FileMemory, HandedOut, HandoutError, TakenMemory};
-use crate::tournament::trial::TrialError;
+use crate::tournament::trial::{TrialAssignment, TrialError};
 
 /// How long a worker may take for a message with files: 70 KB a second are enough.
 const TAKING: Duration = Duration::from_secs(60);
@@ -40,7 +39,7 @@ enum What {
 
 /// A message that hands something out.
 enum Made {
-    Trial(v1::Trial),
+    Trial(TrialAssignment),
     Lot(HandedOut),
 }
 
@@ -159,13 +158,13 @@ impl Session {
             Made::Lot(HandedOut { lot, check, memory }) => {
                 tracing::debug!(%lease, "handed out");
                 self.keep_check(lease, check);
-                self.say_large(Answer::Lot(lot), memory).await
+                self.say_large(Answer::Lot(lot.into()), memory).await
             }
             Made::Trial(trial) => {
                 let traced = TraceParent::carried(&trial.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
-                let said = self.say(Answer::Trial(trial)).await;
+                let said = self.say(Answer::Trial(trial.into())).await;
                 self.workers.changes().tell();
                 said
             }

@@ -1,4 +1,4 @@
-//! Which matches are looked at a second time: pure.
+//! Which matches are looked at a second time.
 //!
 //! Whether a match is among the settable share follows from the tournament's secret seed and the
 //! match alone, so that no worker can know it beforehand and anybody can check it once the seed is
@@ -7,11 +7,14 @@
 use std::collections::BTreeSet;
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, WorkerId};
+use sqlx::{Error, PgConnection};
+use time::OffsetDateTime;
 
-use crate::db::match_audits::AuditKind;
+use super::{Audit, Share};
+use crate::db::match_audits::{self, AuditKind, Chosen};
 use crate::db::results::Played;
-use crate::tournament::file::{Audit, Share};
+use crate::db::tournaments;
 
 /// How many results have to be counted together before one of them can be called odd.
 const FEWEST: usize = 20;
@@ -78,6 +81,41 @@ impl Selection {
         }
         self.chosen
     }
+}
+
+/// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
+pub(super) async fn begin(
+    db: &mut PgConnection,
+    edition: EditionId,
+) -> Result<Option<Selection>, Error> {
+    let tournament = match tournaments::of_edition(db, edition).await {
+        // It was dropped.
+        Err(Error::RowNotFound) => return Ok(None),
+        found => found?,
+    };
+    // What cannot be read was written by a later version, whose leader looks after it.
+    let audit = Audit::stored(&tournament.settings).ok();
+    let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
+    Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
+}
+
+/// Has those matches looked at that were chosen, in the transaction that counts them; `reported_by`
+/// says which worker reported a match and when, unless it was taken over.
+pub(super) async fn store(
+    db: &mut PgConnection,
+    edition: EditionId,
+    selection: Selection,
+    reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
+) -> Result<(), Error> {
+    let chosen = selection.end().into_iter().filter_map(|(number, kind)| {
+        let (worker, reported_at) = reported_by(number)?;
+        Some(Chosen { number, kind, worker, reported_at })
+    });
+    let chosen: Vec<_> = chosen.collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    match_audits::add(db, edition, &chosen).await
 }
 
 /// Whether a bot forfeited or answered badly.

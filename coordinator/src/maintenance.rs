@@ -17,7 +17,6 @@ use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Expired, Queue};
 use crate::backoff::Backoff;
 use crate::clock::{self, Clock, Reading};
 use crate::db::bots::StoodDown;
@@ -25,6 +24,7 @@ use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, traces};
 use crate::parts::Parts;
+use crate::queue::{Expired, Queue};
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
@@ -145,7 +145,7 @@ impl Upkeep {
     /// Nothing expires in a lease's time after that, nor in that after the database was away or its
     /// clock was set forward: workers could not renew their leases then.
     pub async fn run_since(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
-        let lease = self.queue.terms.lease.unsigned_abs();
+        let lease = self.queue.terms().lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: away, reading: None };
         let free = Arc::new(Semaphore::new(PARTS));
         let mut parts: Parts<Part, (Round, Option<Error>)> = Parts::new();

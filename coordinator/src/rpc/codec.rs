@@ -1,0 +1,72 @@
+//! Lots, trials and reports between what they are and the messages that carry them.
+
+use arbiter_proto::ids::{Lease, WorkerId};
+use arbiter_proto::trace::TraceParent;
+use arbiter_proto::v1;
+use serde_json::json;
+use time::OffsetDateTime;
+
+use crate::service::{Contents, Delivery};
+use crate::tournament::handout::{LotAssignment, MatchAssignment, SeatAssignment};
+use crate::tournament::trial::TrialAssignment;
+
+pub mod report;
+pub mod trial;
+
+/// What a worker reports under a lease.
+pub(super) fn delivery(
+    worker: WorkerId,
+    lease: Lease,
+    mut report: v1::Report,
+    now: OffsetDateTime,
+) -> Delivery {
+    let trace = TraceParent::carried(&report.trace);
+    let contents = match report.trial.take() {
+        Some(tried) => trial::read(worker, lease, tried)
+            .map(|(outcome, program)| Contents::Trial(Box::new(outcome), program)),
+        None => report::read(worker, report, now).map(Contents::Report),
+    };
+    let contents = contents.map_err(|error| error.to_string());
+    Delivery { worker, lease, trace, contents }
+}
+
+impl From<LotAssignment> for v1::Lot {
+    fn from(lot: LotAssignment) -> Self {
+        let LotAssignment { lease, game, settings, matches, lease_ms, expected_ms, trace } = lot;
+        let matches = matches.into_iter().map(Into::into).collect();
+        Self { lease: Some(lease.into()), game, settings, matches, lease_ms, expected_ms, trace }
+    }
+}
+
+impl From<MatchAssignment> for v1::Match {
+    fn from(assignment: MatchAssignment) -> Self {
+        let MatchAssignment { number, seed, seats, params } = assignment;
+        Self {
+            number: number.0,
+            seed: seed.0.to_vec(),
+            seats: seats.into_iter().map(Into::into).collect(),
+            params: if params.is_empty() { String::new() } else { json!(params).to_string() },
+        }
+    }
+}
+
+impl From<SeatAssignment> for v1::Seat {
+    fn from(SeatAssignment { bot, digest, program, files }: SeatAssignment) -> Self {
+        Self { bot, digest, files, program }
+    }
+}
+
+impl From<TrialAssignment> for v1::Trial {
+    fn from(trial: TrialAssignment) -> Self {
+        Self {
+            lease: Some(trial.lease.into()),
+            game: trial.game,
+            settings: trial.settings,
+            seed: trial.seed.0.to_vec(),
+            subject: Some(trial.subject.into()),
+            opponents: trial.opponents.into_iter().map(Into::into).collect(),
+            lease_ms: trial.lease_ms,
+            trace: trial.trace,
+        }
+    }
+}
