@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The longest file of code, in lines.
 const LONGEST: usize = 600;
@@ -104,6 +105,160 @@ fn nothing_is_left_unfinished() {
             let found = unfinished.iter().find(|word| line.contains(*word));
             let told = path.ends_with("tidy.rs");
             assert!(told || found.is_none(), "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+/// The floors of each crate, the lowest first: a module may name those on lower floors alone.
+const FLOORS: [(&str, &[&str]); 5] = [
+    (
+        "coordinator/src",
+        &[
+            "backoff bucket connections db kept redact reply_times",
+            "access boards clock leader parts standing_down store suspension voiding",
+            "metrics postgres",
+            "queue",
+            "clearing tournament",
+            "maintenance match_audit",
+            "service",
+            "rpc tricks_http web",
+            "coordinator",
+        ],
+    ),
+    (
+        "worker/src",
+        &[
+            "backoff bounded_read connect fault lot spool",
+            "callers",
+            "sandbox",
+            "bot seat",
+            "bundle",
+            "build referee",
+            "record",
+            "library table",
+            "metrics rehearsal trial",
+            "slot",
+            "client",
+        ],
+    ),
+    ("replay/src", &["draw packed transcript", "line", "verify write", "steps", "render"]),
+    (
+        "proto/src",
+        &["codec fault ids level limits metrics protocol trace trial tricks", "convert settings"],
+    ),
+    (
+        "schedule/src",
+        &[
+            "certificate chance config episodes error lineage",
+            "foursomes round_robin",
+            "field plan",
+        ],
+    ),
+];
+
+/// The module of a crate that a file belongs to; none for its root.
+fn module(path: &Path, root: &str) -> Option<String> {
+    let inner = path.strip_prefix(root).ok()?;
+    let first = inner.components().next()?.as_os_str().to_str()?;
+    let name = first.strip_suffix(".rs").unwrap_or(first);
+    (name != "lib" && name != "main").then(|| name.to_owned())
+}
+
+/// The modules of the crate's root that a text names, as `crate::one` or `crate::{one, two}`.
+fn named_modules(text: &str) -> Vec<String> {
+    let name = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let mut found = Vec::new();
+    for (at, path) in code.match_indices("crate::") {
+        let rest = &code[at + path.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            found.push(name(rest));
+            continue;
+        };
+        let (mut depth, mut begins) = (1, true);
+        for (index, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' => begins = depth == 1,
+                _ if begins && !c.is_whitespace() => {
+                    found.push(name(&group[index..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The arrows between the modules of a crate that do not run down, and the modules without a floor.
+fn misplaced(root: &str, floors: &[&str], sources: &[(PathBuf, String)]) -> Vec<String> {
+    let floor =
+        |module: &str| floors.iter().position(|names| names.split(' ').any(|one| one == module));
+    let mut wrong = Vec::new();
+    for (path, text) in sources {
+        let Some(own) = module(path, root) else { continue };
+        let Some(above) = floor(&own) else {
+            wrong.push(format!("{root}: `{own}` has no floor; add it to FLOORS in tests/tidy.rs"));
+            continue;
+        };
+        for named in named_modules(text).into_iter().filter(|named| *named != own) {
+            if floor(&named).is_some_and(|below| below >= above) {
+                wrong.push(format!(
+                    "{}: names `{named}`, which is not below `{own}`",
+                    path.display()
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn no_arrow_runs_up_a_floor() {
+    let sources = sources();
+    for (root, floors) in FLOORS {
+        assert_eq!(misplaced(root, floors, &sources), [""; 0]);
+    }
+}
+
+#[test]
+fn an_arrow_that_runs_up_is_seen() {
+    let floors = ["db", "queue", "rpc web"];
+    let planted = |text: &str| {
+        let file = PathBuf::from("coordinator/src/queue/report.rs");
+        misplaced("coordinator/src", &floors, &[(file, text.to_owned())])
+    };
+    assert!(planted("use crate::db::lots;\nuse crate::queue::Kept;\n").is_empty());
+    for text in ["use crate::web;", "use crate::{\n    db::lots::{self, Lot},\n    rpc::Tls,\n};"] {
+        assert_eq!(planted(text).len(), 1, "{text}");
+    }
+    assert_eq!(planted("let status = crate::rpc::status();").len(), 1);
+    assert!(planted("// crate::rpc is above\n").is_empty());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it asks cargo")]
+fn plans_rules_and_rankings_need_no_runtime_and_no_database() {
+    for crate_name in ["arbiter-games", "arbiter-schedule", "arbiter-ranking"] {
+        let tree = Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none"])
+            .args(["--package", crate_name])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(tree.stdout).unwrap();
+        assert!(tree.starts_with(crate_name), "{tree}");
+        for library in ["tokio", "sqlx", "tonic", "hyper", "axum"] {
+            let named = |line: &str| line.starts_with(&format!("{library} "));
+            assert!(!tree.lines().any(named), "{crate_name} needs {library}");
         }
     }
 }

@@ -16,7 +16,7 @@ use arbiter_coordinator::db::versions;
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{NewLot, Plan, Queue, Terms};
 use arbiter_games::RULES_VERSION;
-use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
+use arbiter_proto::ids::{LotNumber, MatchNumber};
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::worker_message::Say;
@@ -25,6 +25,7 @@ use arbiter_proto::v1::{
     Board, CoordinatorMessage, FetchBundleRequest, GetMeetingsRequest, Hello, Lot, MatchResult,
     Report, Room, SeatResult, WorkerMessage,
 };
+use arbiter_ranking::Entrant;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgPool};
 use tokio::net::TcpListener;

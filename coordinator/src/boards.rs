@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_games::GameName;
-use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::ids::EditionId;
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Contestant, Place};
 use sqlx::{Error, PgPool};
 use tokio::task::{AbortHandle, JoinSet};

@@ -10,8 +10,9 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1;
+use arbiter_ranking::Entrant;
 use arbiter_ranking::collusion::Collusion;
 use serde_json::{Value, json};
 use sqlx::{PgExecutor, PgPool};

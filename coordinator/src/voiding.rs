@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::GameName;
-use arbiter_proto::ids::{EditionId, Entrant, MatchId, TokenId, TournamentId};
+use arbiter_proto::ids::{EditionId, MatchId, TokenId, TournamentId};
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool};
 use time::OffsetDateTime;

@@ -11,7 +11,8 @@ use arbiter_coordinator::db::{
     self, audit, bots, editions, matches, standings, tokens, tournaments, versions, workers,
 };
 use arbiter_games::{GameName, Seed};
-use arbiter_proto::ids::{Entrant, MatchNumber, TokenId};
+use arbiter_proto::ids::{MatchNumber, TokenId};
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{Tally, U256, Whose, rank};
 use serde_json::json;
 use sqlx::Error;

@@ -58,10 +58,6 @@ id! {
     EditionId(i32)
 }
 id! {
-    /// A version's number in its edition, counted from 0, as schedules number their bots.
-    Entrant(i32)
-}
-id! {
     /// A match's number in its edition, counted from 0 in the order of the schedule.
     MatchNumber(i64)
 }

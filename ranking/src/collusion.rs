@@ -32,8 +32,8 @@ mod permutation;
 mod select;
 mod tables;
 
+use crate::Entrant;
 use arbiter_games::Seed;
-use arbiter_proto::ids::Entrant;
 
 use self::permutation::{Budget, Sittings};
 pub use self::tables::{MOST_TABLES, Tables, TooManyTables};

@@ -10,15 +10,16 @@ use std::collections::BTreeMap;
 
 use arbiter_games::blackjack::ANTE;
 use arbiter_games::{Forfeit, GameName};
-use arbiter_proto::ids::Entrant;
 use time::OffsetDateTime;
 
 pub mod collusion;
+mod entrant;
 mod meetings;
 pub mod residual;
 mod spread;
 mod u256;
 
+pub use entrant::Entrant;
 pub use meetings::{Meeting, Meetings, Whose};
 pub use spread::Mean;
 pub use u256::{NoNumber, U256};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use arbiter_proto::ids::Entrant;
+use crate::Entrant;
 
 use super::Outcome;
 

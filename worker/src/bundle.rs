@@ -22,8 +22,7 @@ use thiserror::Error;
 
 use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
-use crate::library;
-use crate::sandbox::Source;
+use crate::sandbox::{Source, empty_directory};
 use archive::{Caps, Content, Data, Item};
 
 pub use left::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
@@ -170,7 +169,7 @@ pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
         if source::top(to).map_err(BundleError::system(to))? == to {
             return Ok(());
         }
-        library::empty(to).map_err(BundleError::system(to))?;
+        empty_directory(to).map_err(BundleError::system(to))?;
     }
     let packed = source::pack_anew(bytes, form, to)?;
     extract::extract(packed.bytes(), to, &CAPS)

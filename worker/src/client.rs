@@ -39,71 +39,30 @@
 //! *The end* may be asked for twice. First no more is taken, and what is under way may end within
 //! the time to drain; then, or at the second request, it is stopped and given back.
 
-pub(crate) mod backoff;
 mod desk;
 mod line;
 mod verdicts;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::Hello;
-use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
 use tracing::info;
 
-use crate::connect::{Access, Bearer, ConnectError};
-use crate::library::{self, Library};
+use crate::callers::Callers;
+pub use crate::callers::LONGEST_MESSAGE;
+use crate::connect::{Access, ConnectError};
+use crate::library::Library;
 use crate::metrics::Metrics;
-use crate::sandbox::{Host, Policy, Refused};
+use crate::sandbox::{Host, Policy, Refused, empty_directory};
 use crate::slot::{Slots, Workshop};
 use crate::spool::{Spool, SpoolError, unusable};
 use desk::Desk;
 use line::Line;
-
-/// The largest message, in bytes: a report with the records of its matches.
-pub const LONGEST_MESSAGE: usize = 512 << 20;
-
-/// Calls a coordinator.
-type Caller = WorkerServiceClient<InterceptedService<Channel, Bearer>>;
-
-/// Calls the coordinators of a database: the same one until it is gone, and then the next.
-#[derive(Clone, Debug)]
-pub(crate) struct Callers {
-    all: Arc<[Caller]>,
-    /// How often one was gone.
-    gone: Arc<AtomicUsize>,
-}
-
-impl Callers {
-    fn new(access: &Access) -> Result<Self, ConnectError> {
-        let caller = |one: Access| {
-            let (channel, bearer) = (one.lazy_channel()?, one.bearer()?);
-            let caller = WorkerServiceClient::with_interceptor(channel, bearer);
-            Ok(caller
-                .max_decoding_message_size(LONGEST_MESSAGE)
-                .max_encoding_message_size(LONGEST_MESSAGE))
-        };
-        let all = access.each().map(caller).collect::<Result<_, ConnectError>>()?;
-        Ok(Self { all, gone: Arc::default() })
-    }
-
-    /// Whoever is called now.
-    pub(crate) fn current(&self) -> Caller {
-        self.all[self.gone.load(Ordering::Relaxed) % self.all.len()].clone()
-    }
-
-    /// It is gone: the next one will be called.
-    fn pass(&self) {
-        self.gone.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 /// What a worker is told.
 #[derive(Clone, Debug)]
@@ -202,7 +161,7 @@ impl Worker {
         let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, looked));
         let library = Arc::new(Library::open(&config.cache, Arc::clone(&host))?);
         let scratch = config.cache.join("matches");
-        library::empty(&scratch).map_err(|error| unusable(&scratch, error))?;
+        empty_directory(&scratch).map_err(|error| unusable(&scratch, error))?;
         info!("{}", host.announcement());
         Ok(Self { config, name, host, spool, library, scratch, metrics })
     }

@@ -4,10 +4,12 @@
 //! The rules are in `arbiter_games`; this crate brings their words to programs and the answers
 //! back. It knows no game by name, except where a protocol's frame depends on it.
 
+mod backoff;
 pub mod bot;
 pub mod bounded_read;
 pub mod build;
 pub mod bundle;
+mod callers;
 pub mod client;
 pub mod connect;
 pub mod fault;

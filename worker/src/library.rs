@@ -21,14 +21,15 @@ use tokio::sync::OnceCell;
 use tonic::{Code, Status};
 use tracing::{info, warn};
 
+use crate::backoff::{self, Backoff};
 use crate::bot::{Bot, Contestant};
 use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
-use crate::client::Callers;
-use crate::client::backoff::{self, Backoff};
-use crate::sandbox::{Host, Source, remove_tree};
+use crate::callers::Callers;
+use crate::fault::Fault;
+use crate::lot::Sitting;
+use crate::sandbox::{Host, Source, empty_directory};
 use crate::seat::Stop;
-use crate::slot::Supplies;
 use crate::spool::{self, SpoolError};
 
 /// What all bots together may take up on disk, in bytes; a sandbox with walls has copies besides.
@@ -80,7 +81,7 @@ impl Library {
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
         let lock = spool::own(directory)?;
         let directory = directory.join("bots");
-        let made = empty(&directory).and_then(|()| fs::canonicalize(&directory));
+        let made = empty_directory(&directory).and_then(|()| fs::canonicalize(&directory));
         let directory = made.map_err(|error| spool::unusable(&directory, error))?;
         Ok(Self { directory, host, shelf: Mutex::default(), room: ROOM, _lock: lock })
     }
@@ -194,10 +195,23 @@ impl Kept {
     }
 }
 
-/// Makes a directory that is there and empty.
-pub(crate) fn empty(directory: &Path) -> io::Result<()> {
-    remove_tree(directory)?;
-    fs::create_dir_all(directory)
+/// What it takes to do a job.
+#[derive(Debug, Default)]
+pub(crate) struct Supplies {
+    /// The contestants by the digests of the bundles that are run.
+    pub(crate) bots: HashMap<blake3::Hash, Contestant>,
+    /// The bundle that is to be tried, in a trial.
+    pub(crate) subject: Vec<u8>,
+}
+
+impl Supplies {
+    /// Who is to take a seat.
+    pub(crate) fn contestant(&self, sitting: &Sitting) -> Result<Contestant, Fault> {
+        let found = self.bots.get(&sitting.program);
+        let found =
+            found.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
+        Ok(found.known_as(sitting.digest))
+    }
 }
 
 /// The bundle with this digest, asked for again and again where that may help.
@@ -268,7 +282,7 @@ fn unpack(
             Err(why) => unfit(why),
         },
         Err(BundleError::Unfit(why)) => {
-            empty(files.path()).map_err(failed)?;
+            empty_directory(files.path()).map_err(failed)?;
             unfit(format!("its bundle cannot be unpacked: {why}"))
         }
         Err(error @ BundleError::System { .. }) => return Err(error.to_string()),

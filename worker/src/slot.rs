@@ -5,7 +5,6 @@
 //! what was played of it counts for nothing, and is played again. A slot in which something of a
 //! match still dies would disturb the matches to come: it says so, and when it is over.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,9 +20,9 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, error, info, info_span, warn};
 
-use crate::bot::Contestant;
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
+use crate::library::Supplies;
 use crate::lot::{Job, Lot, Planned, Sitting, Tryout};
 use crate::metrics::{End, Metrics};
 use crate::sandbox::{Host, Terms, cores_of, dying};
@@ -48,25 +47,6 @@ pub(crate) struct Order {
     pub(crate) supplies: Supplies,
     /// Ends it early.
     pub(crate) stop: Arc<Stop>,
-}
-
-/// What it takes to do a job.
-#[derive(Debug, Default)]
-pub(crate) struct Supplies {
-    /// The contestants by the digests of the bundles that are run.
-    pub(crate) bots: HashMap<blake3::Hash, Contestant>,
-    /// The bundle that is to be tried, in a trial.
-    pub(crate) subject: Vec<u8>,
-}
-
-impl Supplies {
-    /// Who is to take a seat.
-    fn contestant(&self, sitting: &Sitting) -> Result<Contestant, Fault> {
-        let found = self.bots.get(&sitting.program);
-        let found =
-            found.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
-        Ok(found.known_as(sitting.digest))
-    }
 }
 
 /// How a lot or a trial ended.

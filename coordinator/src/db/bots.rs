@@ -1,6 +1,7 @@
 //! Bots: named entrants of an owner in a tournament.
 
-use arbiter_proto::ids::{BotId, EditionId, Entrant, TokenId, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
+use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgExecutor};
 use time::OffsetDateTime;
 

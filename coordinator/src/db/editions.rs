@@ -1,7 +1,8 @@
 //! Editions: complete schedules over fixed versions, and how far they are played.
 
 use arbiter_games::{GameName, RULES_VERSION, UnknownGame, string_enum};
-use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
+use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use time::OffsetDateTime;
 

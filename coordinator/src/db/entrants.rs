@@ -1,6 +1,7 @@
 //! The entrants of an edition by name.
 
-use arbiter_proto::ids::{BotId, EditionId, Entrant, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
+use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgExecutor};
 
 /// Who takes part in an edition: entrant 0 first.

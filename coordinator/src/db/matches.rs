@@ -1,6 +1,7 @@
 //! The plan of an edition: who meets whom. Rows are never changed.
 
-use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_ranking::Entrant;
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use tokio_stream::StreamExt as _;

@@ -5,7 +5,8 @@
 //! merges both tables from the first match of the edition on.
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchId, MatchNumber};
+use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
+use arbiter_ranking::Entrant;
 use serde_json::Value;
 use sqlx::{Error, FromRow, PgExecutor};
 

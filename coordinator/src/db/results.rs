@@ -1,8 +1,9 @@
 //! What matches came to. Rows are only added.
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{EditionId, Entrant, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::level::Level;
+use arbiter_ranking::Entrant;
 use arbiter_ranking::Outcome;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
 use tokio_stream::StreamExt as _;

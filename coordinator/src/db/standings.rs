@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::num::IntErrorKind;
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{BotId, EditionId, Entrant};
+use arbiter_proto::ids::{BotId, EditionId};
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{Contestant, Tally};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};

@@ -219,7 +219,8 @@ fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> 
 #[cfg(test)]
 mod tests {
     use arbiter_games::Seed;
-    use arbiter_proto::ids::{Entrant, MatchNumber};
+    use arbiter_proto::ids::MatchNumber;
+    use arbiter_ranking::Entrant;
 
     use super::*;
     use crate::db::matches::Seats;

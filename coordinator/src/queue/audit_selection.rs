@@ -144,7 +144,7 @@ impl Extreme {
 #[cfg(test)]
 mod tests {
     use arbiter_games::Forfeit;
-    use arbiter_proto::ids::Entrant;
+    use arbiter_ranking::Entrant;
 
     use super::*;
     use crate::db::matches::Seats;

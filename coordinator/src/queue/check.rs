@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::ids::EditionId;
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{Meetings, Tallies, Tally, Whose};
 use sqlx::Error;
 

@@ -1,10 +1,11 @@
 //! Bots: submitted, listed, withdrawn.
 
-use arbiter_proto::ids::{EditionId, Entrant, MatchId, TournamentId};
+use arbiter_proto::ids::{EditionId, MatchId, TournamentId};
 use arbiter_proto::v1::{
     self, Bot, GetBotRequest, GetBotResponse, GetLogRequest, GetLogResponse, ListBotsRequest,
     ListBotsResponse, LogLine, Version, WithdrawBotRequest, WithdrawBotResponse,
 };
+use arbiter_ranking::Entrant;
 use serde_json::json;
 
 use super::submissions::message;

@@ -4,11 +4,12 @@ use crate::access::Role;
 use std::sync::Arc;
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, Entrant, LotId, MatchId, MatchNumber};
+use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchNumber};
 use arbiter_proto::v1::{
     self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
     RecordPiece,
 };
+use arbiter_ranking::Entrant;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 

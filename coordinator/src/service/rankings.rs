@@ -1,12 +1,13 @@
 //! Rankings: asked by everybody.
 
 use arbiter_games::{GameName, UnknownGame};
-use arbiter_proto::ids::{EditionId, Entrant};
+use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
     self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
     GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
     Provisional,
 };
+use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Meetings, Tally, Whose};
 use std::sync::Arc;
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::{Entrant, MatchId};
+use arbiter_proto::ids::MatchId;
 use arbiter_proto::trial::Replies;
 use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyBin};
+use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{Edition, EditionState};

@@ -1,7 +1,8 @@
 //! The matches of an edition as they were planned.
 
-use arbiter_proto::ids::{Entrant, MatchNumber};
+use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1::Board;
+use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::Edition;

@@ -11,7 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use arbiter_proto::ids::{Entrant, MatchNumber, WorkerId};
+use arbiter_proto::ids::{MatchNumber, WorkerId};
+use arbiter_ranking::Entrant;
 
 use crate::db::faults::Attempted;
 

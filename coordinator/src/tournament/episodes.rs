@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 
 use arbiter_games::blackjack::{Episode, TablePlan};
 use arbiter_games::{Params, Score, Seed, Standing, StartError};
-use arbiter_proto::ids::{EditionId, Entrant, LotNumber, MatchNumber};
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use arbiter_ranking::Entrant;
 use arbiter_schedule::ScheduleError;
 use serde_json::{Map, Value};
 use sqlx::{Error, PgPool};

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use arbiter_games::{Params, Seed};
-use arbiter_proto::ids::{Entrant, LotNumber, MatchNumber};
+use arbiter_proto::ids::{LotNumber, MatchNumber};
+use arbiter_ranking::Entrant;
 use arbiter_schedule::{
     Bot, Broken, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
 };

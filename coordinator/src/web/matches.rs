@@ -2,8 +2,9 @@
 //! certificate of their balance.
 
 use crate::service::ErrorKind;
-use arbiter_proto::ids::{EditionId, Entrant, MatchId};
+use arbiter_proto::ids::{EditionId, MatchId};
 use arbiter_proto::v1::{self, Board, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
+use arbiter_ranking::Entrant;
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use super::page;
 use super::session::Session;
 use crate::boards;
 use crate::service::Service;
-use arbiter_proto::ids::Entrant;
+use arbiter_ranking::Entrant;
 
 /// How many bots are shown at once.
 const BOTS: usize = 50;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::matches::{self, Match};
 use arbiter_games::GameName;
-use arbiter_proto::ids::{Entrant, MatchNumber};
+use arbiter_proto::ids::MatchNumber;
+use arbiter_ranking::Entrant;
 
 use crate::field::Change::{self, Submit};
 use crate::field::{Field, Leaves, file};

@@ -23,9 +23,10 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{Leased, NewLot, Order, Plan, Queue, Report, Terms};
 use arbiter_games::{GameName, Seed};
 use arbiter_proto::ids::{
-    EditionId, Entrant, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
+    EditionId, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
 };
 use arbiter_proto::level::Level;
+use arbiter_ranking::Entrant;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};

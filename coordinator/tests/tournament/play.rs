@@ -14,9 +14,10 @@ use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Dice, GameName, Params, Seed};
-use arbiter_proto::ids::{EditionId, Entrant, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
+use arbiter_ranking::Entrant;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arbiter_proto::ids::Entrant;
+use crate::Entrant;
 use thiserror::Error;
 
 use crate::Outcome;

@@ -17,8 +17,9 @@ use arbiter_coordinator::tournament::derivation::{Commitment, EditionSource};
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::score_check::Checker;
 use arbiter_games::{ClockRules, Params, Seed};
-use arbiter_proto::ids::{Entrant, MatchNumber};
+use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1;
+use arbiter_ranking::Entrant;
 use serde::Deserialize;
 use serde_json::Value;
 

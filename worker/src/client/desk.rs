@@ -12,15 +12,16 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{error, info, warn};
 
-use super::backoff::Backoff;
 use super::line::{Event, Line};
 use super::verdicts::Verdicts;
-use super::{Callers, Ending, WorkerConfig, WorkerError};
-use crate::library::Library;
+use super::{Ending, WorkerConfig, WorkerError};
+use crate::backoff::Backoff;
+use crate::callers::Callers;
+use crate::library::{Library, Supplies};
 use crate::lot::{Job, Lot, Tryout};
 use crate::metrics::{Doing, Metrics};
 use crate::seat::{Cord, Stop};
-use crate::slot::{Ended, Order, Said, Slots, Supplies, Workshop};
+use crate::slot::{Ended, Order, Said, Slots, Workshop};
 use crate::spool::Spool;
 
 /// A lease is renewed so often in the time that it holds: two renewals may get lost.

@@ -18,8 +18,8 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
-use super::backoff::{self, Backoff};
-use super::{Caller, Callers};
+use crate::backoff::{self, Backoff};
+use crate::callers::{Caller, Callers};
 use crate::connect;
 use crate::spool::Spool;
 

@@ -10,7 +10,7 @@ use arbiter_proto::v1::{Fate, Verdict};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::spool::Spool;
 

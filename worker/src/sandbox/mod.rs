@@ -80,7 +80,7 @@ pub use keep::LeftOut;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
 pub use placement::{Precedence, cores_of};
 pub use process::{Exit, NoStart, Process, Stdin};
-pub(crate) use removal::remove_tree;
+pub(crate) use removal::{empty_directory, remove_tree};
 pub use report::{Finding, Guarantee, Level, SandboxReport, State};
 pub use scratch::Scratch;
 pub(crate) use scratch::hold;

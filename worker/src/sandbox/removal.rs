@@ -20,6 +20,12 @@ use super::sys;
 /// How long a directory may take. One that still grows after that has a live process in it.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Makes a directory that is there and empty.
+pub(crate) fn empty_directory(directory: &Path) -> io::Result<()> {
+    remove_tree(directory)?;
+    std::fs::create_dir_all(directory)
+}
+
 /// Removes the directory, file or link at `path`; whether there was one.
 ///
 /// # Errors
