@@ -114,7 +114,7 @@ const FLOORS: [(&str, &[&str]); 5] = [
     (
         "coordinator/src",
         &[
-            "backoff bucket connections db kept redact reply_times",
+            "backoff bucket cache connections db redact reply_times",
             "access boards clock leader parts standing_down store suspension voiding",
             "metrics postgres",
             "queue",

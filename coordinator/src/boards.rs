@@ -21,10 +21,10 @@ use arbiter_ranking::{self as ranking, Contestant, Place};
 use sqlx::{Error, PgPool};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::cache::Cache;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::{self, standings};
-use crate::kept::Kept;
 
 /// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
 /// takes to make one, is the oldest that is shown.
@@ -163,9 +163,9 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub struct Boards {
     pool: PgPool,
-    slots: Arc<Mutex<HashMap<EditionId, Arc<Slot>>>>,
+    slots: Cache<EditionId, Slot>,
     /// Of complete editions.
-    ranks: Kept<EditionId, Ranks>,
+    ranks: Cache<EditionId, Ranks>,
     /// They end with the last of the boards.
     keepers: Arc<Mutex<JoinSet<()>>>,
 }
@@ -173,13 +173,14 @@ pub struct Boards {
 impl Boards {
     /// No board kept yet.
     pub fn new(pool: PgPool) -> Self {
-        let ranks = Kept::new(KEPT_RANKS);
-        Self { pool, slots: Arc::default(), ranks, keepers: Arc::default() }
+        let slots = Cache::new(KEPT);
+        let ranks = Cache::new(KEPT_RANKS);
+        Self { pool, slots, ranks, keepers: Arc::default() }
     }
 
     /// The board of an edition.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>, Error> {
-        let slot = self.slot(edition.id);
+        let slot = self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id));
         slot.look();
         let runs = edition.state == EditionState::Running;
         if let Some(board) = slot.board()
@@ -216,7 +217,7 @@ impl Boards {
                     *own = (rank, tied);
                 }
             }
-            found.insert(edition, self.ranks.put(edition, ranks));
+            found.insert(edition, self.ranks.insert(edition, ranks));
         })
         .await?;
         Ok(found)
@@ -233,16 +234,5 @@ impl Boards {
         // Where the database fails, the next who looks is told so.
         let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
         *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
-    }
-
-    fn slot(&self, edition: EditionId) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.len() >= KEPT && !slots.contains_key(&edition) {
-            // Old editions are asked for least.
-            if let Some(oldest) = slots.keys().min().copied() {
-                slots.remove(&oldest);
-            }
-        }
-        Arc::clone(slots.entry(edition).or_insert_with(|| Arc::new(Slot::new(edition))))
     }
 }

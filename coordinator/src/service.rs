@@ -69,11 +69,11 @@ pub(crate) use workers::{Greeted, MOST_SLOTS, suspended};
 
 use crate::access::guard::Guard;
 use crate::boards::Boards;
+use crate::cache::Cache;
 use crate::clearing::Clearing;
 use crate::clock::Clock;
 use crate::db::tournaments::Tournament;
 use crate::db::{audit, tournaments as stored};
-use crate::kept::Kept;
 use crate::leader::Leadership;
 use crate::metrics::{Metrics, Observed, Observer};
 use crate::queue::{Dispatcher, Playing, Queue};
@@ -121,10 +121,10 @@ pub struct Parts {
     lease: time::Duration,
     turns: Turns,
     /// Certificates of editions whose plans are whole.
-    certificates: Kept<EditionId, v1::Certificate>,
+    certificates: Cache<EditionId, v1::Certificate>,
     /// Searches for collusion in editions that are over.
-    collusion: Kept<EditionId, Collusion>,
-    reply_times: Kept<(EditionId, Entrant), ReplyTimes>,
+    collusion: Cache<EditionId, Collusion>,
+    reply_times: Cache<(EditionId, Entrant), ReplyTimes>,
     watched: Watched,
     edition_watches: EditionWatches,
 }
@@ -178,9 +178,9 @@ impl Service {
             suspensions: Suspensions::default(),
             changes: Changes::default(),
             turns: Turns::default(),
-            certificates: Kept::new(CERTIFICATES),
-            collusion: Kept::new(COLLUSIONS),
-            reply_times: Kept::new(REPLY_TIMES),
+            certificates: Cache::new(CERTIFICATES),
+            collusion: Cache::new(COLLUSIONS),
+            reply_times: Cache::new(REPLY_TIMES),
             watched: Watched::default(),
             edition_watches: EditionWatches::default(),
             pool,

@@ -45,7 +45,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
-use crate::kept::Kept;
+use crate::cache::Cache;
 use crate::metrics::{Observer, count_request};
 use crate::service::{Changes, Service};
 pub use live::stream;
@@ -107,7 +107,7 @@ pub async fn serve(
     listener: TcpListener,
 ) -> io::Result<()> {
     let changes = service.changes().clone();
-    let pages = Pages { service, observer, boards: Kept::new(WATCHED) };
+    let pages = Pages { service, observer, boards: Cache::new(WATCHED) };
     serve::serve(listener, routes(pages, tricks), changes).await
 }
 

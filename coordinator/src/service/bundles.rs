@@ -5,8 +5,8 @@
 use sqlx::{Error, PgPool};
 use tokio::sync::{OnceCell, mpsc};
 
+use crate::cache::Cache;
 use crate::db::versions;
-use crate::kept::Kept;
 
 /// Bytes in a piece.
 const PIECE: usize = 256 << 10;
@@ -21,17 +21,17 @@ type Key = (Digest, usize);
 
 /// Pieces that were read lately, or are being read.
 #[derive(Clone, Debug)]
-pub(super) struct BundlePieces(Kept<Key, OnceCell<Vec<u8>>>);
+pub(super) struct BundlePieces(Cache<Key, OnceCell<Vec<u8>>>);
 
 impl Default for BundlePieces {
     fn default() -> Self {
-        Self(Kept::new(KEPT))
+        Self(Cache::new(KEPT))
     }
 }
 
 impl BundlePieces {
     async fn read(&self, pool: &PgPool, digest: Digest, index: usize) -> Result<Vec<u8>, Error> {
-        let piece = self.0.get_or_begin((digest, index), OnceCell::new);
+        let piece = self.0.get_or_insert_with((digest, index), OnceCell::new);
         let read = || versions::bundle_piece(pool, &digest, index * PIECE, PIECE);
         piece.get_or_try_init(read).await.cloned()
     }

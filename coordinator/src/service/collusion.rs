@@ -41,7 +41,7 @@ impl Service {
             let found = self.search(&tournament, &edition, board.game).await?;
             // While an edition is played its results become more.
             if edition.state == EditionState::Complete {
-                self.collusion.put(edition.id, found)
+                self.collusion.insert(edition.id, found)
             } else {
                 Arc::new(found)
             }

@@ -98,7 +98,7 @@ impl Service {
         let counted = self.certify_stored(&tournament, &edition).await?;
         // Plans that are whole are never changed.
         if edition.state != EditionState::Planning && !edition.growing {
-            self.certificates.put(edition.id, counted.clone());
+            self.certificates.insert(edition.id, counted.clone());
         }
         Ok(counted)
     }

@@ -38,7 +38,7 @@ impl Service {
             found
         } else {
             let _turn = self.turn(caller).await?;
-            self.reply_times.put(key, self.read_times(&edition, entrant).await?)
+            self.reply_times.insert(key, self.read_times(&edition, entrant).await?)
         };
         Ok(message(&edition, &found))
     }

@@ -1,7 +1,6 @@
 //! What a worker is told about a lot: everything it takes to play it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::Seed;
@@ -13,6 +12,7 @@ use sqlx::{Error, PgPool};
 
 use super::score_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
+use crate::cache::Cache;
 use crate::db::entrants::{Named, Roster};
 use crate::db::matches::{self, Match};
 use crate::db::{editions, tournaments, traces};
@@ -131,14 +131,14 @@ pub struct HandedOut {
 #[derive(Debug)]
 pub struct Handout {
     pool: PgPool,
-    editions: Mutex<BTreeMap<EditionId, Arc<Constants>>>,
+    editions: Cache<EditionId, Constants>,
     file_memory: FileMemory,
 }
 
 impl Handout {
     /// For the editions of this database.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, editions: Mutex::default(), file_memory: FileMemory::default() }
+        Self { pool, editions: Cache::new(EDITIONS), file_memory: FileMemory::default() }
     }
 
     /// The memory of files that lots are handed out with over one stream.
@@ -175,7 +175,7 @@ impl Handout {
         work: Work,
         lease_ms: i64,
     ) -> Result<Result<HandedOut, HandoutError>, Work> {
-        match self.known_constants(edition_of(work.lot.lease)) {
+        match self.editions.get(edition_of(work.lot.lease), None) {
             Some(constants) if !Files::are_needed(&work) => {
                 Ok(constants.lot(work, lease_ms, Files::default()))
             }
@@ -223,26 +223,11 @@ impl Handout {
         Ok((constants.game.clone(), constants.settings.clone(), told))
     }
 
-    fn editions(&self) -> MutexGuard<'_, BTreeMap<EditionId, Arc<Constants>>> {
-        self.editions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What lots of this edition have in common, if it was read already.
-    fn known_constants(&self, edition: EditionId) -> Option<Arc<Constants>> {
-        self.editions().get(&edition).map(Arc::clone)
-    }
-
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
-        if let Some(constants) = self.known_constants(edition) {
-            return Ok(constants);
+        match self.editions.get(edition, None) {
+            Some(constants) => Ok(constants),
+            None => Ok(self.editions.insert(edition, Constants::read(&self.pool, edition).await?)),
         }
-        let constants = Arc::new(Constants::read(&self.pool, edition).await?);
-        let mut editions = self.editions();
-        editions.insert(edition, Arc::clone(&constants));
-        while editions.len() > EDITIONS {
-            editions.pop_first();
-        }
-        Ok(constants)
     }
 }
 

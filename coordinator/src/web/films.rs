@@ -9,12 +9,15 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use arbiter_games::BotName;
 use arbiter_replay::{Difference, Stderr, Steps};
 use blake3::Hash;
 use maud::PreEscaped;
+
+use crate::cache::Cache;
 
 /// Steps that are kept together. The script asks for as many at a time.
 const PART: usize = 25;
@@ -26,7 +29,7 @@ const KEPT: usize = 64 << 20;
 const EFFORT: i32 = 1;
 
 /// The replays that are kept.
-static SHELF: LazyLock<Mutex<Shelf>> = LazyLock::new(|| Mutex::new(Shelf::new(KEPT)));
+static SHELF: LazyLock<Shelf> = LazyLock::new(|| Shelf::new(KEPT));
 
 /// What a replay tells as a whole.
 #[derive(Debug)]
@@ -64,7 +67,7 @@ pub(super) struct Scenes {
 /// # Errors
 /// The first difference between the record and the rules.
 pub(super) fn scenes(record: &[u8], from: usize, count: usize) -> Result<Scenes, Difference> {
-    Shelf::scenes(&SHELF, record, from, count)
+    SHELF.scenes(record, from, count)
 }
 
 /// Steps that are kept together.
@@ -117,86 +120,71 @@ fn wanted(total: usize, from: usize, end: usize) -> Range<usize> {
 struct Film {
     head: Arc<Head>,
     parts: Parts,
-    /// The number of the look that it was last needed for.
-    looked: u64,
 }
 
 impl Film {
     fn size(&self) -> usize {
         self.head.size() + self.parts.values().map(|part| part.size()).sum::<usize>()
     }
+
+    /// The parts with these steps, if all that there are are kept.
+    fn parts(&self, from: usize, end: usize) -> Option<Vec<&Part>> {
+        let parts = wanted(self.head.total, from, end).map(|number| self.parts.get(&number));
+        parts.map(|part| part.map(AsRef::as_ref)).collect()
+    }
 }
 
 /// Replays that are kept, within a bound.
 #[derive(Debug)]
 struct Shelf {
-    bound: usize,
-    films: HashMap<Hash, Film>,
-    /// Looks so far.
-    looks: u64,
+    films: Cache<Hash, Film>,
     /// Records replayed so far.
-    replayed: u64,
+    replayed: AtomicUsize,
 }
 
 impl Shelf {
+    /// For replays that take so many bytes together.
     fn new(bound: usize) -> Self {
-        Self { bound, films: HashMap::new(), looks: 0, replayed: 0 }
+        Self { films: Cache::weighted(bound, Film::size), replayed: AtomicUsize::new(0) }
     }
 
     /// Some steps of a record, from what is kept if they are there.
-    fn scenes(
-        shelf: &Mutex<Self>,
-        record: &[u8],
-        from: usize,
-        count: usize,
-    ) -> Result<Scenes, Difference> {
-        let open = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let (hash, end) = (blake3::hash(record), from.saturating_add(count));
-        let kept = open().find(hash, from, end);
-        let (head, parts) = if let Some(kept) = kept {
-            kept
-        } else {
-            // Nobody waits for a replay but those who need it.
-            let (head, parts) = drawn(record, from, end)?;
-            open().keep(hash, &head, &parts);
-            let wanted = wanted(head.total, from, end);
-            (head, wanted.filter_map(|number| parts.get(&number).cloned()).collect())
+    fn scenes(&self, record: &[u8], from: usize, count: usize) -> Result<Scenes, Difference> {
+        let hash = blake3::hash(record);
+        let end = from.saturating_add(count);
+        let known = self.films.get(hash, None).filter(|film| film.parts(from, end).is_some());
+        let film = match known {
+            Some(film) => film,
+            None => self.draw(hash, record, from, end)?,
         };
         let mut steps = Vec::new();
-        for part in parts {
+        for part in film.parts(from, end).unwrap_or_default() {
             steps.extend(part.unpack()?);
         }
         let steps = steps.into_iter().skip(from % PART).take(count).collect();
-        Ok(Scenes { head, steps })
+        Ok(Scenes { head: Arc::clone(&film.head), steps })
     }
 
-    /// The parts with these steps, if all that there are are kept.
-    fn find(&mut self, hash: Hash, from: usize, end: usize) -> Option<(Arc<Head>, Vec<Arc<Part>>)> {
-        self.looks += 1;
-        let film = self.films.get_mut(&hash)?;
-        film.looked = self.looks;
-        let parts =
-            wanted(film.head.total, from, end).map(|number| film.parts.get(&number).cloned());
-        Some((Arc::clone(&film.head), parts.collect::<Option<_>>()?))
-    }
-
-    /// Keeps what was drawn, and forgets what there is no room for.
-    fn keep(&mut self, hash: Hash, head: &Arc<Head>, parts: &Parts) {
-        self.replayed += 1;
-        let looked = self.looks;
-        let new = || Film { head: Arc::clone(head), parts: Parts::new(), looked };
-        let film = self.films.entry(hash).or_insert_with(new);
-        film.parts.extend(parts.clone());
-        while self.films.values().map(Film::size).sum::<usize>() > self.bound {
-            let oldest = self.films.iter().min_by_key(|(_, film)| film.looked);
-            let Some(oldest) = oldest.map(|(hash, _)| *hash) else { return };
-            self.films.remove(&oldest);
+    /// Replays a record, and keeps what was drawn beside what was drawn before. Nobody waits for it
+    /// but those who need it.
+    fn draw(
+        &self,
+        hash: Hash,
+        record: &[u8],
+        from: usize,
+        end: usize,
+    ) -> Result<Arc<Film>, Difference> {
+        let mut film = drawn(record, from, end)?;
+        self.replayed.fetch_add(1, Ordering::Relaxed);
+        if let Some(earlier) = self.films.get(hash, None) {
+            film.parts.extend(earlier.parts.clone());
         }
+        Ok(self.films.insert(hash, film))
     }
 }
 
 /// Replays a record, and draws the parts with these steps and those around them.
-fn drawn(record: &[u8], from: usize, end: usize) -> Result<(Arc<Head>, Parts), Difference> {
+fn drawn(record: &[u8], from: usize, end: usize) -> Result<Film, Difference> {
     let begin = from - from % REACH;
     let end = end.checked_next_multiple_of(REACH).unwrap_or(usize::MAX);
     let found = arbiter_replay::steps(arbiter_replay::unpack(record)?, begin..end)?;
@@ -206,7 +194,7 @@ fn drawn(record: &[u8], from: usize, end: usize) -> Result<(Arc<Head>, Parts), D
     let packed = (begin / PART..).zip(steps.chunks(PART).map(Part::pack));
     let parts = packed.map(|(number, part)| Ok((number, Arc::new(part?))));
     let parts = parts.collect::<io::Result<_>>()?;
-    Ok((Arc::new(Head { names, total, chapters, stderr }), parts))
+    Ok(Film { head: Arc::new(Head { names, total, chapters, stderr }), parts })
 }
 
 #[cfg(test)]
@@ -235,8 +223,8 @@ mod tests {
     }
 
     /// What a shelf gives.
-    fn given(shelf: &Mutex<Shelf>, record: &[u8], from: usize, count: usize) -> Vec<String> {
-        let scenes = Shelf::scenes(shelf, record, from, count).unwrap();
+    fn given(shelf: &Shelf, record: &[u8], from: usize, count: usize) -> Vec<String> {
+        let scenes = shelf.scenes(record, from, count).unwrap();
         scenes.steps.into_iter().map(|step| step.0).collect()
     }
 
@@ -245,7 +233,7 @@ mod tests {
         let (record, due) = long("seldom");
         let total = due.len();
         assert!(total > REACH, "{total} steps");
-        let shelf = Mutex::new(Shelf::new(KEPT));
+        let shelf = Shelf::new(KEPT);
         for step in (0..total).step_by(7) {
             assert_eq!(given(&shelf, &record, step, 1), due[step..=step]);
         }
@@ -254,25 +242,24 @@ mod tests {
         }
         assert!(given(&shelf, &record, total, 1).is_empty());
         assert!(given(&shelf, &record, usize::MAX, usize::MAX).is_empty());
-        let replayed = shelf.lock().unwrap().replayed;
-        assert_eq!(usize::try_from(replayed).unwrap(), total.div_ceil(REACH));
+        assert_eq!(shelf.replayed.into_inner(), total.div_ceil(REACH));
     }
 
     #[test]
     fn what_is_kept_has_a_bound_and_the_latest_stay() {
         let matches = ["one", "two", "three"].map(long);
-        let shelf = Mutex::new(Shelf::new(usize::MAX));
-        given(&shelf, &matches[0].0, 0, 1);
-        let room = 2 * shelf.lock().unwrap().films.values().map(Film::size).sum::<usize>();
-        shelf.lock().unwrap().bound = room + room / 4;
+        let wide = Shelf::new(usize::MAX);
+        given(&wide, &matches[0].0, 0, 1);
+        let room = 2 * wide.films.weight();
+        let bound = room + room / 4;
+        let shelf = Shelf::new(bound);
         for (record, due) in matches.iter().chain(&matches).chain(&matches[1..]) {
             assert_eq!(given(&shelf, record, 0, 3), due[..3]);
-            let shelf = shelf.lock().unwrap();
-            assert!(shelf.films.values().map(Film::size).sum::<usize>() <= shelf.bound);
-            assert!(shelf.films.contains_key(&blake3::hash(record)), "the latest stays");
+            assert!(shelf.films.weight() <= bound);
+            assert!(shelf.films.get(blake3::hash(record), None).is_some(), "the latest stays");
         }
-        let narrow = Mutex::new(Shelf::new(0));
+        let narrow = Shelf::new(0);
         assert_eq!(given(&narrow, &matches[0].0, 5, 3), matches[0].1[5..8]);
-        assert!(narrow.lock().unwrap().films.is_empty());
+        assert_eq!(narrow.films.weight(), 0);
     }
 }

@@ -17,7 +17,7 @@ use super::chart::{self, Interval};
 use super::error::WebError;
 use super::session::Session;
 use super::{live, page};
-use crate::kept::Kept;
+use crate::cache::Cache;
 use crate::metrics::Present;
 use crate::service::Service;
 
@@ -74,7 +74,7 @@ fn escape(text: &str) -> String {
 }
 
 /// The markup of leaderboards that are watched: drawn for the first watcher, and the same for all.
-pub(super) type Rendered = Kept<u64, OnceLock<String>>;
+pub(super) type Rendered = Cache<u64, OnceLock<String>>;
 
 /// A page of a leaderboard.
 pub(super) async fn show(
@@ -124,7 +124,7 @@ pub(super) async fn live(
     let boards = service.watch_page(&session.caller, look.request(&tournament)).await?;
     let present = Present::enter(&service.metrics().viewers);
     Ok(live::watched(present, boards, move |told| {
-        let markup = rendered.get_or_begin(told.id, OnceLock::new);
+        let markup = rendered.get_or_insert_with(told.id, OnceLock::new);
         let markup = markup.get_or_init(|| places(&tournament, &told.page).into_string());
         PreEscaped(markup.clone())
     }))
