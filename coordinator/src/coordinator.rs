@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use ipnet::IpNet;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Error, PgPool};
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::access::guard::{Guard, Network};
+use crate::access::guard::Guard;
 use crate::access::open_tokens::OpenTokens;
 use crate::access::{self, Role, Secret};
 use crate::clearing::Clearing;
@@ -55,7 +56,7 @@ pub struct Config {
     /// leader, and now and then for clearing away.
     pub connections: u32,
     /// Who says in `X-Forwarded-For` for whom it speaks, and is believed.
-    pub proxies: Vec<Network>,
+    pub proxies: Vec<IpNet>,
     /// What becomes of records.
     pub records: Records,
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use arbiter_coordinator::access::guard::Network;
+use arbiter_coordinator::access::guard;
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records, StartError};
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
@@ -12,6 +12,7 @@ use arbiter_coordinator::store::{Store, StoreError};
 use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Micros;
 use clap::Args;
+use ipnet::IpNet;
 use tokio::net::TcpListener;
 
 use super::observe::ObserveArgs;
@@ -43,8 +44,8 @@ pub(super) struct CoordinatorArgs {
     leases: LeaseArgs,
     /// Believe this proxy, or network of proxies, when it says in X-Forwarded-For where a request
     /// comes from; may be given several times. Wrong tokens are counted by that.
-    #[arg(long, value_name = "ADDR[/BITS]")]
-    trust_proxy: Vec<Network>,
+    #[arg(long, value_name = "ADDR[/BITS]", value_parser = guard::network)]
+    trust_proxy: Vec<IpNet>,
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]

@@ -10,16 +10,15 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use ipnet::{IpNet, Ipv6Net};
 use thiserror::Error;
 
 use super::Secret;
@@ -39,7 +38,7 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     /// Those whose word is taken for where a request comes from.
-    proxies: Arc<[Network]>,
+    proxies: Arc<[IpNet]>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -95,7 +94,7 @@ impl<S: Sync> FromRequestParts<S> for Origin {
 
 impl Guard {
     /// A guard who believes these proxies.
-    pub fn new(proxies: Vec<Network>) -> Self {
+    pub fn new(proxies: Vec<IpNet>) -> Self {
         Self { proxies: proxies.into(), seen: Arc::default() }
     }
 
@@ -146,7 +145,7 @@ impl Guard {
 
     /// The address that a call is counted for. A whole network of version 6 belongs to one origin.
     pub(crate) fn address(&self, origin: &Origin) -> Option<IpAddr> {
-        let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.has(address));
+        let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
         let mut address = origin.peer?.to_canonical();
         let forwarded = origin.forwarded.as_deref().unwrap_or_default();
         for named in forwarded.rsplit(',').map(str::trim) {
@@ -158,9 +157,7 @@ impl Guard {
             address = named.to_canonical();
         }
         Some(match address {
-            IpAddr::V6(address) => {
-                Ipv6Addr::from_bits(address.to_bits() & Network::mask(128, 64)).into()
-            }
+            IpAddr::V6(address) => Ipv6Net::new_assert(address, 64).network().into(),
             IpAddr::V4(_) => address,
         })
     }
@@ -181,62 +178,15 @@ fn keep<K: Eq + Hash, V>(
     }
 }
 
-/// An address, or all that begin like it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    /// How many bits count.
-    bits: u32,
-}
-
 /// A text that is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is no address; write one such as 10.0.0.7, or a network such as 10.0.0.0/8")]
 pub struct NoNetwork(String);
 
-impl Network {
-    /// So many leading ones of `width` bits.
-    fn mask(width: u32, bits: u32) -> u128 {
-        let all = u128::MAX >> (128 - width);
-        all & !all.checked_shr(bits).unwrap_or(0)
-    }
-
-    fn has(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let differ = own.to_bits() ^ other.to_bits();
-                u128::from(differ) & Self::mask(32, self.bits) == 0
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                (own.to_bits() ^ other.to_bits()) & Self::mask(128, self.bits) == 0
-            }
-            _ => false,
-        }
-    }
-}
-
-impl FromStr for Network {
-    type Err = NoNetwork;
-
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
-        let none = || NoNetwork(text.to_owned());
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse::<u32>().map_err(|_| none())?)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| none())?;
-        let width = if address.is_ipv4() { 32 } else { 128 };
-        match bits.unwrap_or(width) {
-            bits if bits <= width => Ok(Self { address, bits }),
-            _ => Err(none()),
-        }
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
+/// Reads a network, or a single address.
+pub fn network(text: &str) -> Result<IpNet, NoNetwork> {
+    let single = |_| text.parse().map(|address: IpAddr| address.into());
+    text.parse().or_else(single).map_err(|_| NoNetwork(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -290,7 +240,7 @@ mod tests {
 
     #[test]
     fn proxies_are_believed_if_they_are_known() {
-        let known = ["10.0.0.0/8", "fd00::1"].map(|text| text.parse().unwrap());
+        let known = ["10.0.0.0/8", "fd00::1"].map(|text| network(text).unwrap());
         let guard = Guard::new(known.to_vec());
         let origin = |origin: &Origin| guard.address(origin).unwrap().to_string();
         assert_eq!(origin(&through("192.0.2.7", "198.51.100.1")), "192.0.2.7");
@@ -311,7 +261,7 @@ mod tests {
         for line in ["1.1.1.1", "198.51.100.1, 10.9.9.9"] {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
-        let guard = Guard::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let guard = Guard::new(vec![network("10.0.0.0/8").unwrap()]);
         let origin = Origin::new(at("10.1.2.3").peer, &headers);
         assert_eq!(guard.address(&origin).unwrap().to_string(), "198.51.100.1");
     }
@@ -319,11 +269,11 @@ mod tests {
     #[test]
     fn networks_are_read() {
         for good in ["0.0.0.0/0", "10.0.0.0/8", "10.0.0.7/32", "::/0", "fd00::/8"] {
-            assert_eq!(good.parse::<Network>().unwrap().to_string(), good);
+            assert_eq!(network(good).unwrap().to_string(), good);
         }
-        assert_eq!("10.0.0.7".parse::<Network>().unwrap().to_string(), "10.0.0.7/32");
+        assert_eq!(network("10.0.0.7").unwrap().to_string(), "10.0.0.7/32");
         for bad in ["", "localhost", "10.0.0.0/33", "10.0.0.0/x", "::/129"] {
-            assert!(bad.parse::<Network>().is_err(), "{bad}");
+            assert!(network(bad).is_err(), "{bad}");
         }
     }
 }

@@ -37,6 +37,7 @@ use maud::html;
 use super::{Pages, page};
 use describe::Interface;
 pub(super) use problem::Problem;
+pub(super) use question::escape;
 use question::{Question, respond};
 
 /// Where the interface is described.

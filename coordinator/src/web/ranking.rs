@@ -1,7 +1,5 @@
 //! Leaderboards: pages of places, searched, with their intervals, live while an edition runs.
 
-use std::fmt::Write as _;
-
 use arbiter_proto::v1::{
     Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, Place, Tournament,
 };
@@ -13,6 +11,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use time::OffsetDateTime;
 
+use super::api::escape;
 use super::chart::{self, Interval};
 use super::error::WebError;
 use super::session::Session;
@@ -59,18 +58,6 @@ impl Look {
         }
         parts.join("&")
     }
-}
-
-/// A text as part of an address.
-fn escape(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut escaped, byte| {
-        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            write!(escaped, "%{byte:02X}").expect("a string takes every text");
-        }
-        escaped
-    })
 }
 
 /// The markup of leaderboards that are watched: drawn for the first watcher, and the same for all.

@@ -12,6 +12,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{Query, RawPathParams, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -164,15 +165,10 @@ fn read<Q: Question>(path: &RawPathParams, query: Option<&str>) -> Result<Q, Pro
 }
 
 /// A text as part of an address.
-pub(super) fn escape(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut escaped, byte| {
-        if byte.is_ascii_alphanumeric() || b"._-~".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            write!(escaped, "%{byte:02X}").expect("a string takes every text");
-        }
-        escaped
-    })
+pub(in crate::web) fn escape(text: &str) -> PercentEncode<'_> {
+    const RESERVED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-').remove(b'~');
+    utf8_percent_encode(text, RESERVED)
 }
 
 /// The tag of the answer to a question that follows from this. It is a weak one: what is sent may
