@@ -2,50 +2,39 @@
 
 use std::fmt;
 
+use arbiter_games::string_enum;
 pub use arbiter_proto::level::Level;
 use serde::{Deserialize, Serialize};
 
-/// Something that a bot cannot do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Guarantee {
-    /// Read or change a file that is not its own.
-    Files,
-    /// Reach the network, or a socket of another process.
-    Network,
-    /// See, signal or inspect a process that is not its own.
-    Others,
-    /// Gain rights, or use dangerous parts of the kernel.
-    Kernel,
-    /// Start more processes than it may.
-    Processes,
-    /// Use more memory than it may, in however many processes.
-    Memory,
-    /// Fill the disk, by size or by number of files.
-    Disk,
-    /// Hide processor time from its account.
-    Cpu,
-    /// Run while it owes nothing.
-    Freeze,
-    /// Outlive its match.
-    Kill,
+string_enum! {
+    /// Something that a bot cannot do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Guarantee {
+        /// Read or change a file that is not its own.
+        Files = "files",
+        /// Reach the network, or a socket of another process.
+        Network = "network",
+        /// See, signal or inspect a process that is not its own.
+        Others = "others",
+        /// Gain rights, or use dangerous parts of the kernel.
+        Kernel = "kernel",
+        /// Start more processes than it may.
+        Processes = "processes",
+        /// Use more memory than it may, in however many processes.
+        Memory = "memory",
+        /// Fill the disk, by size or by number of files.
+        Disk = "disk",
+        /// Hide processor time from its account.
+        Cpu = "cpu",
+        /// Run while it owes nothing.
+        Freeze = "freeze",
+        /// Outlive its match.
+        Kill = "kill",
+    }
 }
 
 impl Guarantee {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Files,
-        Self::Network,
-        Self::Others,
-        Self::Kernel,
-        Self::Processes,
-        Self::Memory,
-        Self::Disk,
-        Self::Cpu,
-        Self::Freeze,
-        Self::Kill,
-    ];
-
     /// Whether a jail without this one is no jail with walls at all.
     pub(super) fn is_wall(self) -> bool {
         !matches!(self, Self::Memory | Self::Cpu | Self::Freeze)
@@ -84,42 +73,17 @@ impl Guarantee {
     }
 }
 
-impl fmt::Display for Guarantee {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Files => "files",
-            Self::Network => "network",
-            Self::Others => "others",
-            Self::Kernel => "kernel",
-            Self::Processes => "processes",
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            Self::Cpu => "cpu",
-            Self::Freeze => "freeze",
-            Self::Kill => "kill",
-        })
-    }
-}
-
-/// How far a guarantee holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// An attack on it was made and failed.
-    Enforced,
-    /// Something is done for it, and can be evaded.
-    BestEffort,
-    /// Nothing is done for it.
-    None,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Enforced => "enforced",
-            Self::BestEffort => "best effort",
-            Self::None => "none",
-        })
+string_enum! {
+    /// How far a guarantee holds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum State {
+        /// An attack on it was made and failed.
+        Enforced = "enforced",
+        /// Something is done for it, and can be evaded.
+        BestEffort = "best effort",
+        /// Nothing is done for it.
+        None = "none",
     }
 }
 
