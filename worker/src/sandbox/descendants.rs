@@ -29,6 +29,45 @@ fn below(roots: &[libc::pid_t]) -> Vec<libc::pid_t> {
     found
 }
 
+/// Whether every thread in the process groups of these leaders stands. What left its group escapes, and
+/// so does what has lost its parent: nothing but a namespace or a control group knows those.
+pub(super) fn groups_stand(leaders: &[libc::pid_t]) -> bool {
+    leaders.iter().all(|leader| group_stands(*leader, *leader))
+}
+
+/// The same of a process and what descends from it, in the group of `leader`.
+fn group_stands(pid: libc::pid_t, leader: libc::pid_t) -> bool {
+    numbers(&format!("/proc/{pid}/task")).into_iter().all(|thread| {
+        let thread = format!("/proc/{pid}/task/{thread}");
+        // One that is gone stands.
+        let stat = fs::read(format!("{thread}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
+        if group(&stat) != Some(leader) {
+            return true;
+        }
+        // Children are read when their parent stands, which starts no more of them.
+        stands(&stat)
+            && fs::read_to_string(format!("{thread}/children"))
+                .unwrap_or_default()
+                .split_ascii_whitespace()
+                .filter_map(|child| child.parse().ok())
+                .all(|child| group_stands(child, leader))
+    })
+}
+
+/// Whether a thread with this `stat` has stopped or ended, or sleeps where only the kernel wakes it, on
+/// its way to where it stops.
+pub(super) fn stands(stat: &str) -> bool {
+    // Behind its name, which may hold anything.
+    !stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['R', 'S', 'I']))
+}
+
+/// The process group of a thread with this `stat`.
+fn group(stat: &str) -> Option<libc::pid_t> {
+    // Behind its name come its state, its parent and its group.
+    stat.rsplit_once(") ")?.1.split(' ').nth(2)?.parse().ok()
+}
+
 /// The entries of a directory that are numbers.
 fn numbers(directory: &str) -> Vec<libc::pid_t> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();

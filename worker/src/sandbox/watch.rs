@@ -17,6 +17,7 @@ use arbiter_games::Micros;
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
+use super::descendants::stands;
 use super::limits::Bytes;
 use super::sys;
 
@@ -82,15 +83,10 @@ impl Watch {
     pub(super) fn stand(&self) -> bool {
         self.all().into_iter().all(|pid| {
             let threads = self.numbers(&format!("{pid}/task"));
-            threads.into_iter().all(|thread| self.stands(&format!("{pid}/task/{thread}/stat")))
+            // One that is gone stands.
+            let stat = |thread| self.read_file(&format!("{pid}/task/{thread}/stat"));
+            threads.into_iter().all(|thread| stands(&stat(thread).unwrap_or_default()))
         })
-    }
-
-    /// The same of a thread. One that is gone stands.
-    fn stands(&self, stat: &str) -> bool {
-        let text = self.read_file(stat).unwrap_or_default();
-        // Behind its name, which may hold anything.
-        !text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['R', 'S', 'I']))
     }
 
     /// Every process but this one.

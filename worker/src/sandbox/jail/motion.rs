@@ -121,7 +121,14 @@ impl Jail {
         match (&self.cgroup, &self.inside) {
             (Some(cgroup), _) if cgroup.freezes() => Ok(cgroup.stands()),
             (_, Inside::Cell(cell)) => cell.is(&Task::Look),
-            (_, Inside::Yard(..)) => Ok(true),
+            (_, Inside::Yard(children, ..)) => {
+                let stand = descendants::groups_stand(children.live());
+                if !stand {
+                    // One that was on its way out may have woken others.
+                    children.signal(libc::SIGSTOP);
+                }
+                Ok(stand)
+            }
         }
     }
 
