@@ -14,6 +14,8 @@
 //! The version in the path changes when something is taken away or means something else. What is
 //! added does not change it, so programs pass over what they do not know.
 
+#[macro_use]
+mod answer;
 mod bots;
 mod describe;
 mod matches;

@@ -4,9 +4,10 @@
 
 use arbiter_proto::v1;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::answer::all;
 use super::paging::{Limit, Page};
 use super::problem::Problem;
 use super::question::{Asker, Question};
@@ -27,71 +28,45 @@ pub(super) struct ListBots {
     limit: Limit,
 }
 
-/// A bot.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Bot {
-    /// Its name.
-    bot: String,
-    /// Its owner's name; null for a house bot.
-    owner: Option<String>,
-    /// Whether nobody owns it.
-    house: bool,
-    /// Whether it is the asker's own.
-    own: bool,
-    /// Whether it was withdrawn.
-    withdrawn: bool,
-    /// Whether it takes no part because it forfeited too much, until a new version is submitted.
-    stood_down: bool,
-    /// Why: for its owner and for organisers.
-    reason: Option<String>,
-    /// Its newest version that entered.
-    newest: Option<Version>,
-    /// Its newest version, if that has not entered.
-    pending: Option<Version>,
-}
-
-/// A version.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Version {
-    /// Its number, from 1.
-    version: i32,
-    /// BLAKE3 of its bundle.
-    digest: Option<String>,
-    /// When it was submitted.
-    #[schemars(extend("format" = "date-time"))]
-    submitted_at: Option<String>,
-    /// `entered`, `waiting` for its trial, `trying`, `failed`, or `aside` if it could not be tried.
-    state: String,
-    /// Why it failed or could not be tried, in one line: for its owner and organisers.
-    verdict: Option<String>,
-}
-
-impl From<v1::Version> for Version {
-    fn from(found: v1::Version) -> Self {
-        Self {
-            version: found.number,
-            digest: hash(&found.digest),
-            submitted_at: moment(found.submitted_at_us),
-            state: found.state,
-            verdict: said(found.verdict),
-        }
+answer! {
+    /// A bot.
+    #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+    Bot(found: v1::Bot) {
+        /// Its name.
+        bot: String = found.name;
+        /// Its owner's name; null for a house bot.
+        owner: Option<String> = said(found.owner.clone());
+        /// Whether nobody owns it.
+        house: bool = found.owner.is_empty();
+        /// Whether it is the asker's own.
+        own: bool;
+        /// Whether it was withdrawn.
+        withdrawn: bool;
+        /// Whether it takes no part because it forfeited too much, until a new version is submitted.
+        stood_down: bool;
+        /// Why: for its owner and for organisers.
+        reason: Option<String> = said(found.reason);
+        /// Its newest version that entered.
+        newest: Option<Version> = found.newest.map(Version::from);
+        /// Its newest version, if that has not entered.
+        pending: Option<Version> = found.pending.map(Version::from);
     }
 }
 
-impl From<v1::Bot> for Bot {
-    fn from(found: v1::Bot) -> Self {
-        Self {
-            bot: found.name,
-            house: found.owner.is_empty(),
-            owner: said(found.owner),
-            own: found.own,
-            withdrawn: found.withdrawn,
-            stood_down: found.stood_down,
-            reason: said(found.reason),
-            newest: found.newest.map(Version::from),
-            pending: found.pending.map(Version::from),
-        }
+answer! {
+    /// A version.
+    Version(found: v1::Version) {
+        /// Its number, from 1.
+        version: i32 = found.number;
+        /// BLAKE3 of its bundle.
+        digest: Option<String> = hash(&found.digest);
+        /// When it was submitted.
+        #[schemars(extend("format" = "date-time"))]
+        submitted_at: Option<String> = moment(found.submitted_at_us);
+        /// `entered`, `waiting` for its trial, `trying`, `failed`, or `aside` if it could not be tried.
+        state: String;
+        /// Why it failed or could not be tried, in one line: for its owner and organisers.
+        verdict: Option<String> = said(found.verdict);
     }
 }
 
@@ -171,24 +146,25 @@ pub(super) struct GetTrial {
     version: i32,
 }
 
-/// How a trial goes, or went.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Trial {
-    /// The version.
-    version: Option<Version>,
-    /// Whether there is a trial: versions of house bots, and those of tournaments without trials,
-    /// enter at once.
-    tried: bool,
-    /// How many trials come first.
-    ahead: i64,
-    /// What shows why it failed, line by line.
-    evidence: Vec<String>,
-    /// The end of what its build wrote.
-    build_log: String,
-    /// What is not forbidden and not as it should be.
-    warnings: Vec<String>,
-    /// What was measured, by names.
-    figures: Option<Value>,
+answer! {
+    /// How a trial goes, or went.
+    Trial(found: v1::TrialStatus) {
+        /// The version.
+        version: Option<Version> = found.version.map(Version::from);
+        /// Whether there is a trial: versions of house bots, and those of tournaments without trials,
+        /// enter at once.
+        tried: bool;
+        /// How many trials come first.
+        ahead: i64;
+        /// What shows why it failed, line by line.
+        evidence: Vec<String> = found.evidence.lines().map(str::to_owned).collect();
+        /// The end of what its build wrote.
+        build_log: String = found.log;
+        /// What is not forbidden and not as it should be.
+        warnings: Vec<String>;
+        /// What was measured, by names.
+        figures: Option<Value> = serde_json::from_str(&found.figures).ok();
+    }
 }
 
 impl Question for GetTrial {
@@ -201,16 +177,7 @@ impl Question for GetTrial {
     async fn answer(self, asker: &Asker) -> Result<Trial, Problem> {
         let Self { tournament, bot, version: number } = self;
         let asked = v1::GetTrialRequest { tournament, bot, number };
-        let found = asker.service.get_trial(asker.caller(), asked).await?;
-        Ok(Trial {
-            version: found.version.map(Version::from),
-            tried: found.tried,
-            ahead: found.ahead,
-            evidence: found.evidence.lines().map(str::to_owned).collect(),
-            build_log: found.log,
-            warnings: found.warnings,
-            figures: serde_json::from_str(&found.figures).ok(),
-        })
+        Ok(asker.service.get_trial(asker.caller(), asked).await?.into())
     }
 }
 
@@ -231,46 +198,43 @@ pub(super) struct GetLog {
     limit: Limit,
 }
 
-/// What happened to a bot.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Log {
-    /// Its matches, the newest first.
-    items: Vec<LogLine>,
-    /// Why it takes no part any more, if it was stood down.
-    stood_down: Option<String>,
+answer! {
+    /// What happened to a bot.
+    Log(found: v1::GetLogResponse) {
+        /// Its matches, the newest first.
+        items: Vec<LogLine> = all(found.lines);
+        /// Why it takes no part any more, if it was stood down.
+        stood_down: Option<String> = said(found.stood_down);
+    }
 }
 
-/// A match of a bot.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct LogLine {
-    /// The match, as EDITION/NUMBER.
-    r#match: String,
-    /// Where the bot sat, from 1.
-    seat: u32,
-    /// The bots, seat 1 first.
-    seats: Vec<String>,
-    /// Its score, the most important number first; empty while leaderboards are frozen.
-    score: Vec<i64>,
-    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
-    forfeit: Option<String>,
-    /// Why, or what its first bad answer was, if that is known.
-    evidence: Option<Evidence>,
+answer! {
+    /// A match of a bot.
+    LogLine(found: v1::LogLine) {
+        /// The match, as EDITION/NUMBER.
+        r#match: String;
+        /// Where the bot sat, from 1.
+        seat: u32;
+        /// The bots, seat 1 first.
+        seats: Vec<String> = found.bots;
+        /// Its score, the most important number first; empty while leaderboards are frozen.
+        score: Vec<i64>;
+        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+        forfeit: Option<String> = said(found.forfeit);
+        /// Why, or what its first bad answer was, if that is known.
+        evidence: Option<Evidence> = found.evidence.map(Evidence::from);
+    }
 }
 
-/// Why a seat forfeited, or what its first bad answer was.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Evidence {
-    /// In words.
-    detail: String,
-    /// How long the answer took on the wall.
-    wall_us: i64,
-    /// The processor time that it took.
-    cpu_us: i64,
-}
-
-impl From<v1::Evidence> for Evidence {
-    fn from(v1::Evidence { detail, wall_us, cpu_us }: v1::Evidence) -> Self {
-        Self { detail, wall_us, cpu_us }
+answer! {
+    /// Why a seat forfeited, or what its first bad answer was.
+    Evidence(found: v1::Evidence) {
+        /// In words.
+        detail: String;
+        /// How long the answer took on the wall.
+        wall_us: i64;
+        /// The processor time that it took.
+        cpu_us: i64;
     }
 }
 
@@ -283,16 +247,6 @@ impl Question for GetLog {
     async fn answer(self, asker: &Asker) -> Result<Log, Problem> {
         let Self { tournament, bot, forfeits, limit } = self;
         let asked = v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits };
-        let found = asker.service.get_log(asker.caller(), asked).await?;
-        let line = |line: v1::LogLine| LogLine {
-            r#match: line.r#match,
-            seat: line.seat,
-            seats: line.bots,
-            score: line.score,
-            forfeit: said(line.forfeit),
-            evidence: line.evidence.map(Evidence::from),
-        };
-        let items = found.lines.into_iter().map(line).collect();
-        Ok(Log { items, stood_down: said(found.stood_down) })
+        Ok(asker.service.get_log(asker.caller(), asked).await?.into())
     }
 }

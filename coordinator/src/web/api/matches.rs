@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
 
+use super::answer::all;
 use super::bots::Evidence;
 use super::paging::{Limit, Page, following};
 use super::problem::Problem;
@@ -46,78 +47,52 @@ pub(super) struct ListMatches {
     limit: Limit,
 }
 
-/// A match, planned or played.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Match {
-    /// The match, as EDITION/NUMBER.
-    r#match: String,
-    /// The tournament's name.
-    tournament: String,
-    /// `blocked`, `weighing`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
-    /// `cancelled`. In lists `reported`: it was played.
-    state: String,
-    /// Who sits where, seat 1 first.
-    seats: Vec<Seated>,
-    /// Parameters that differ from the tournament's.
-    params: Option<Value>,
-    /// BLAKE3 of what was said, once it is played.
-    transcript: Option<String>,
-    /// How long it took on the wall, once it is played.
-    wall_ms: Option<i32>,
-    /// The level of the sandbox it was played in: A to D.
-    level: Option<String>,
-    /// The match of an earlier edition that it was taken over from, as EDITION/NUMBER.
-    taken_from: Option<String>,
-    /// Who played it: for organisers.
-    worker: Option<String>,
-    /// How many leases ended without results. Not told in lists.
-    faulty: u32,
-    /// Why, the newest first: for organisers.
-    faults: Vec<String>,
+answer! {
+    /// A match, planned or played.
+    Match(found: v1::MatchStatus) {
+        /// The match, as EDITION/NUMBER.
+        r#match: String;
+        /// The tournament's name.
+        tournament: String;
+        /// `blocked`, `weighing`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
+        /// `cancelled`. In lists `reported`: it was played.
+        state: String;
+        /// Who sits where, seat 1 first.
+        seats: Vec<Seated> = all(found.seats);
+        /// Parameters that differ from the tournament's.
+        params: Option<Value> = serde_json::from_str(&found.params).ok();
+        /// BLAKE3 of what was said, once it is played.
+        transcript: Option<String> = hash(&found.transcript);
+        /// How long it took on the wall, once it is played.
+        wall_ms: Option<i32> = (!found.transcript.is_empty()).then_some(found.wall_ms);
+        /// The level of the sandbox it was played in: A to D.
+        level: Option<String> = said(found.level);
+        /// The match of an earlier edition that it was taken over from, as EDITION/NUMBER.
+        taken_from: Option<String> = said(found.taken_from);
+        /// Who played it: for organisers.
+        worker: Option<String> = said(found.worker);
+        /// How many leases ended without results. Not told in lists.
+        faulty: u32;
+        /// Why, the newest first: for organisers.
+        faults: Vec<String>;
+    }
 }
 
-/// A seat of a match.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Seated {
-    /// The bot's name.
-    bot: String,
-    /// The number of its version.
-    version: i32,
-    /// Its score, the most important number first; empty before it is played.
-    score: Vec<i64>,
-    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
-    forfeit: Option<String>,
-    /// Bad answers that were no forfeits.
-    bad_answers: i32,
-    /// Why it forfeited, or what its first bad answer was: for its owner and for organisers.
-    evidence: Option<Evidence>,
-}
-
-impl From<v1::MatchStatus> for Match {
-    fn from(found: v1::MatchStatus) -> Self {
-        let seated = |seat: v1::MatchSeat| Seated {
-            bot: seat.bot,
-            version: seat.version,
-            score: seat.score,
-            forfeit: said(seat.forfeit),
-            bad_answers: seat.bad_answers,
-            evidence: seat.evidence.map(Evidence::from),
-        };
-        let played = !found.transcript.is_empty();
-        Self {
-            r#match: found.r#match,
-            tournament: found.tournament,
-            state: found.state,
-            seats: found.seats.into_iter().map(seated).collect(),
-            params: serde_json::from_str(&found.params).ok(),
-            transcript: hash(&found.transcript),
-            wall_ms: played.then_some(found.wall_ms),
-            level: said(found.level),
-            taken_from: said(found.taken_from),
-            worker: said(found.worker),
-            faulty: found.faulty,
-            faults: found.faults,
-        }
+answer! {
+    /// A seat of a match.
+    Seated(found: v1::MatchSeat) {
+        /// The bot's name.
+        bot: String;
+        /// The number of its version.
+        version: i32;
+        /// Its score, the most important number first; empty before it is played.
+        score: Vec<i64>;
+        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+        forfeit: Option<String> = said(found.forfeit);
+        /// Bad answers that were no forfeits.
+        bad_answers: i32;
+        /// Why it forfeited, or what its first bad answer was: for its owner and for organisers.
+        evidence: Option<Evidence> = found.evidence.map(Evidence::from);
     }
 }
 

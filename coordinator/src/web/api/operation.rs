@@ -58,13 +58,14 @@ pub(super) struct ListAside {
     limit: Limit,
 }
 
-/// A match that was set aside.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Aside {
-    /// The match, as EDITION/NUMBER.
-    r#match: String,
-    /// Why its attempts failed, the newest first: for organisers.
-    reasons: Vec<String>,
+answer! {
+    /// A match that was set aside.
+    Aside(found: v1::Aside) {
+        /// The match, as EDITION/NUMBER.
+        r#match: String;
+        /// Why its attempts failed, the newest first: for organisers.
+        reasons: Vec<String>;
+    }
 }
 
 impl Question for ListAside {
@@ -76,8 +77,7 @@ impl Question for ListAside {
         let Self { tournament, offset, limit } = self;
         let asked = v1::ListAsideRequest { tournament };
         let found = asker.service.list_aside(asker.caller(), asked).await?.aside;
-        let aside = |v1::Aside { r#match, reasons }| Aside { r#match, reasons };
-        Ok(Page::cut(found.into_iter().map(aside), &asker.uri, offset, limit))
+        Ok(Page::cut(found.into_iter().map(Aside::from), &asker.uri, offset, limit))
     }
 }
 
@@ -93,13 +93,14 @@ pub(super) struct GetQueue {
     limit: Limit,
 }
 
-/// An edition that is played.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Playing {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition.
-    edition: Edition,
+answer! {
+    /// An edition that is played.
+    Playing(found: (String, v1::Edition)) {
+        /// The tournament's name.
+        tournament: String = found.0;
+        /// The edition.
+        edition: Edition = found.1.into();
+    }
 }
 
 impl Question for GetQueue {
@@ -109,11 +110,7 @@ impl Question for GetQueue {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Playing>, Problem> {
         let found = asker.service.running_editions(asker.caller()).await?;
-        let playing = |(tournament, edition): (String, _)| Playing {
-            tournament,
-            edition: Edition::from(edition),
-        };
-        Ok(Page::cut(found.into_iter().map(playing), &asker.uri, self.offset, self.limit))
+        Ok(Page::cut(found.into_iter().map(Playing::from), &asker.uri, self.offset, self.limit))
     }
 }
 
@@ -129,20 +126,21 @@ pub(super) struct ListWorkers {
     limit: Limit,
 }
 
-/// A worker.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Worker {
-    /// Its name.
-    worker: String,
-    /// What its sandbox can isolate.
-    sandbox: String,
-    /// Its build.
-    build: String,
-    /// How many matches it can play at the same time; 0 if it is not connected.
-    slots: i32,
-    /// When it was last known to be connected.
-    #[schemars(extend("format" = "date-time"))]
-    seen_at: Option<String>,
+answer! {
+    /// A worker.
+    Worker(found: workers::Worker) {
+        /// Its name.
+        worker: String = found.name;
+        /// What its sandbox can isolate.
+        sandbox: String;
+        /// Its build.
+        build: String;
+        /// How many matches it can play at the same time; 0 if it is not connected.
+        slots: i32;
+        /// When it was last known to be connected.
+        #[schemars(extend("format" = "date-time"))]
+        seen_at: Option<String> = written(found.seen_at);
+    }
 }
 
 impl Question for ListWorkers {
@@ -153,14 +151,7 @@ impl Question for ListWorkers {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Worker>, Problem> {
         let found = asker.service.known_workers(asker.caller()).await?;
-        let worker = |found: workers::Worker| Worker {
-            worker: found.name,
-            sandbox: found.sandbox,
-            build: found.build,
-            slots: found.slots,
-            seen_at: written(found.seen_at),
-        };
-        Ok(Page::cut(found.into_iter().map(worker), &asker.uri, self.offset, self.limit))
+        Ok(Page::cut(found.into_iter().map(Worker::from), &asker.uri, self.offset, self.limit))
     }
 }
 
@@ -176,20 +167,21 @@ pub(super) struct ListAudit {
     limit: Limit,
 }
 
-/// A change.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Change {
-    /// When.
-    #[schemars(extend("format" = "date-time"))]
-    at: Option<String>,
-    /// The identity of the token with which it was done; null if it was the program itself.
-    token: Option<i32>,
-    /// What was done.
-    action: String,
-    /// To what.
-    subject: String,
-    /// What else is worth knowing.
-    detail: Option<Value>,
+answer! {
+    /// A change.
+    Change(found: audit::Change) {
+        /// When.
+        #[schemars(extend("format" = "date-time"))]
+        at: Option<String> = written(found.at);
+        /// The identity of the token with which it was done; null if it was the program itself.
+        token: Option<i32>;
+        /// What was done.
+        action: String;
+        /// To what.
+        subject: String;
+        /// What else is worth knowing.
+        detail: Option<Value>;
+    }
 }
 
 impl Question for ListAudit {
@@ -200,14 +192,7 @@ impl Question for ListAudit {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Change>, Problem> {
         let found = asker.service.latest_changes(asker.caller()).await?;
-        let change = |found: audit::Change| Change {
-            at: written(found.at),
-            token: found.token,
-            action: found.action,
-            subject: found.subject,
-            detail: found.detail,
-        };
-        Ok(Page::cut(found.into_iter().map(change), &asker.uri, self.offset, self.limit))
+        Ok(Page::cut(found.into_iter().map(Change::from), &asker.uri, self.offset, self.limit))
     }
 }
 
@@ -223,17 +208,18 @@ pub(super) struct ListTokens {
     limit: Limit,
 }
 
-/// A token.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Token {
-    /// Its identity.
-    id: i32,
-    /// What it allows: `admin`, `organiser`, `player` or `worker`.
-    role: String,
-    /// Whom or what it is for.
-    name: String,
-    /// Whether it was revoked.
-    revoked: bool,
+answer! {
+    /// A token.
+    Token(found: v1::Token) {
+        /// Its identity.
+        id: i32;
+        /// What it allows: `admin`, `organiser`, `player` or `worker`.
+        role: String;
+        /// Whom or what it is for.
+        name: String;
+        /// Whether it was revoked.
+        revoked: bool;
+    }
 }
 
 impl Question for ListTokens {
@@ -245,13 +231,7 @@ impl Question for ListTokens {
     async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
         let asked = v1::ListTokensRequest {};
         let found = asker.service.list_tokens(asker.caller(), asked).await?.tokens;
-        let token = |found: v1::Token| Token {
-            id: found.id,
-            role: found.role,
-            name: found.name,
-            revoked: found.revoked,
-        };
-        Ok(Page::cut(found.into_iter().map(token), &asker.uri, self.offset, self.limit))
+        Ok(Page::cut(found.into_iter().map(Token::from), &asker.uri, self.offset, self.limit))
     }
 }
 
@@ -267,24 +247,25 @@ pub(super) struct ListTricks {
     limit: Limit,
 }
 
-/// What somebody made of tricks against the house.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct TricksRecord {
-    /// The player's name.
-    player: String,
-    /// The best result of a session.
-    best: i64,
-    /// How many tables that session had.
-    best_tables: i64,
-    /// The sum of the results of all sessions.
-    total: i64,
-    /// Sessions that were finished.
-    sessions: i64,
-    /// Those that brought a victory token.
-    victories: i64,
-    /// When the last one was finished.
-    #[schemars(extend("format" = "date-time"))]
-    last_at: Option<String>,
+answer! {
+    /// What somebody made of tricks against the house.
+    TricksRecord(found: tricks::Record) {
+        /// The player's name.
+        player: String = found.name;
+        /// The best result of a session.
+        best: i64 = found.best.into();
+        /// How many tables that session had.
+        best_tables: i64 = found.best_tables.into();
+        /// The sum of the results of all sessions.
+        total: i64;
+        /// Sessions that were finished.
+        sessions: i64;
+        /// Those that brought a victory token.
+        victories: i64;
+        /// When the last one was finished.
+        #[schemars(extend("format" = "date-time"))]
+        last_at: Option<String> = written(found.last_at);
+    }
 }
 
 impl Question for ListTricks {
@@ -294,15 +275,11 @@ impl Question for ListTricks {
 
     async fn answer(self, asker: &Asker) -> Result<Page<TricksRecord>, Problem> {
         let found = asker.service.tricks_records().await?;
-        let record = |found: tricks::Record| TricksRecord {
-            player: found.name,
-            best: found.best.into(),
-            best_tables: found.best_tables.into(),
-            total: found.total,
-            sessions: found.sessions,
-            victories: found.victories,
-            last_at: written(found.last_at),
-        };
-        Ok(Page::cut(found.into_iter().map(record), &asker.uri, self.offset, self.limit))
+        Ok(Page::cut(
+            found.into_iter().map(TricksRecord::from),
+            &asker.uri,
+            self.offset,
+            self.limit,
+        ))
     }
 }

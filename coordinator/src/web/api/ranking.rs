@@ -56,56 +56,41 @@ pub(super) struct Ranking {
     next: Option<String>,
 }
 
-/// How far an edition is that is being played.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Provisional {
-    /// Its number.
-    edition: i32,
-    /// Matches planned so far.
-    planned: i64,
-    /// Matches in its standings.
-    counted: i64,
+answer! {
+    /// How far an edition is that is being played.
+    Provisional(found: v1::Provisional) {
+        /// Its number.
+        edition: i32;
+        /// Matches planned so far.
+        planned: i64 = found.matches;
+        /// Matches in its standings.
+        counted: i64;
+    }
 }
 
-/// A place in a leaderboard.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Place {
-    /// From 1; equals share it.
-    rank: u32,
-    /// Whether somebody else has it too.
-    tied: bool,
-    /// The bot's name.
-    bot: String,
-    /// The number of the version that played.
-    version: i32,
-    /// Matches.
-    matches: i64,
-    /// Exact sums, the most important first, in decimal digits: they may be too great for a number.
-    score: Vec<String>,
-    /// The mean of the first one over the matches.
-    mean: f64,
-    /// Half the width of its 95 % interval; null after a single match.
-    interval95: Option<f64>,
-    /// Forfeits by kind.
-    forfeits: Forfeits,
-    /// Bad answers that were no forfeits.
-    bad_answers: i64,
-}
-
-impl From<v1::Place> for Place {
-    fn from(found: v1::Place) -> Self {
-        Self {
-            rank: found.rank,
-            tied: found.tied,
-            bot: found.bot,
-            version: found.version,
-            matches: found.matches,
-            score: found.score,
-            mean: found.mean,
-            interval95: found.margin,
-            forfeits: Forfeits::new(&found.forfeits),
-            bad_answers: found.bad_answers,
-        }
+answer! {
+    /// A place in a leaderboard.
+    Place(found: v1::Place) {
+        /// From 1; equals share it.
+        rank: u32;
+        /// Whether somebody else has it too.
+        tied: bool;
+        /// The bot's name.
+        bot: String;
+        /// The number of the version that played.
+        version: i32;
+        /// Matches.
+        matches: i64;
+        /// Exact sums, the most important first, in decimal digits: they may be too great for a number.
+        score: Vec<String>;
+        /// The mean of the first one over the matches.
+        mean: f64;
+        /// Half the width of its 95 % interval; null after a single match.
+        interval95: Option<f64> = found.margin;
+        /// Forfeits by kind.
+        forfeits: Forfeits = Forfeits::new(&found.forfeits);
+        /// Bad answers that were no forfeits.
+        bad_answers: i64;
     }
 }
 
@@ -149,11 +134,7 @@ impl Question for GetRanking {
             counted: found.counted,
             columns: found.columns,
             bots: found.bots,
-            provisional: found.provisional.map(|playing| Provisional {
-                edition: playing.edition,
-                planned: playing.matches,
-                counted: playing.counted,
-            }),
+            provisional: found.provisional.map(Provisional::from),
             items: found.places.into_iter().map(Place::from).collect(),
             next: more.then(|| following(&pinned, "offset", next)),
         })
@@ -249,19 +230,20 @@ pub(super) struct GetMeetings {
     limit: Limit,
 }
 
-/// What a bot made of its matches against another.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Meeting {
-    /// The other's name.
-    against: String,
-    /// Matches at the same table.
-    matches: i64,
-    /// Those with the higher score.
-    won: i64,
-    /// Those with the same score.
-    drawn: i64,
-    /// Those with the lower score.
-    lost: i64,
+answer! {
+    /// What a bot made of its matches against another.
+    Meeting(found: v1::Meeting) {
+        /// The other's name.
+        against: String = found.other;
+        /// Matches at the same table.
+        matches: i64;
+        /// Those with the higher score.
+        won: i64;
+        /// Those with the same score.
+        drawn: i64;
+        /// Those with the lower score.
+        lost: i64;
+    }
 }
 
 impl Question for GetMeetings {
@@ -278,13 +260,6 @@ impl Question for GetMeetings {
         let board = Some(v1::Board { tournament, edition });
         let asked = v1::GetMeetingsRequest { board, bot };
         let found = asker.service.get_meetings(asker.caller(), asked).await?.meetings;
-        let meeting = |v1::Meeting { other, matches, won, drawn, lost }| Meeting {
-            against: other,
-            matches,
-            won,
-            drawn,
-            lost,
-        };
-        Ok(Page::cut(found.into_iter().map(meeting), &asker.uri, offset, limit))
+        Ok(Page::cut(found.into_iter().map(Meeting::from), &asker.uri, offset, limit))
     }
 }

@@ -4,9 +4,10 @@
 
 use arbiter_proto::v1;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::answer::all;
 use super::paging::{Limit, Page};
 use super::problem::Problem;
 use super::question::{Asker, Question};
@@ -26,144 +27,94 @@ pub(super) struct ListTournaments {
     limit: Limit,
 }
 
-/// A tournament.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Tournament {
-    /// Its name.
-    tournament: String,
-    /// Its game.
-    game: String,
-    /// `open`, `closed` or `cancelled`.
-    state: String,
-    /// BLAKE3 of its seed, published when it was made.
-    seed_hash: Option<String>,
-    /// Its seed; null until the tournament is over.
-    seed: Option<String>,
-    /// The public beacon that it names; null if its organiser alone chose the seed.
-    beacon: Option<Beacon>,
-    /// When it was made.
-    #[schemars(extend("format" = "date-time"))]
-    created_at: Option<String>,
-    /// Why no edition could be opened when the last one was due; null if it could.
-    trouble: Option<String>,
-    /// When the next edition is opened because something changed; null if none is due.
-    #[schemars(extend("format" = "date-time"))]
-    due_at: Option<String>,
-    /// The tournament file, its seed left out.
-    settings: Map<String, Value>,
-    /// In a list the edition that runs, if one does; elsewhere the newest one.
-    newest: Option<Edition>,
-    /// The number of the edition whose leaderboard is the official one. Not told in lists.
-    official: Option<i32>,
-}
-
-/// A public beacon: a value that others publish after entry has closed, and that the seed of the last
-/// editions is keyed with.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Beacon {
-    /// Where and when it is published.
-    name: String,
-    /// Its value; null until it is given.
-    value: Option<String>,
-    /// When it was given; null until then.
-    #[schemars(extend("format" = "date-time"))]
-    given_at: Option<String>,
-    /// The number of the first edition that is played with it; null until it is given.
-    first_edition: Option<i32>,
-}
-
-impl From<v1::Beacon> for Beacon {
-    fn from(found: v1::Beacon) -> Self {
-        let given = !found.value.is_empty();
-        Self {
-            name: found.name,
-            given_at: given.then(|| moment(found.given_at_us)).flatten(),
-            first_edition: given.then_some(found.first_edition),
-            value: said(found.value),
-        }
+answer! {
+    /// A tournament.
+    Tournament(found: v1::Tournament) {
+        /// Its name.
+        tournament: String = found.name;
+        /// Its game.
+        game: String;
+        /// `open`, `closed` or `cancelled`.
+        state: String;
+        /// BLAKE3 of its seed, published when it was made.
+        seed_hash: Option<String> = hash(&found.seed_hash);
+        /// Its seed; null until the tournament is over.
+        seed: Option<String> = hash(&found.seed);
+        /// The public beacon that it names; null if its organiser alone chose the seed.
+        beacon: Option<Beacon> = found.beacon.map(Beacon::from);
+        /// When it was made.
+        #[schemars(extend("format" = "date-time"))]
+        created_at: Option<String> = moment(found.created_at_us);
+        /// Why no edition could be opened when the last one was due; null if it could.
+        trouble: Option<String> = said(found.trouble);
+        /// When the next edition is opened because something changed; null if none is due.
+        #[schemars(extend("format" = "date-time"))]
+        due_at: Option<String> = (found.due_us > 0).then(|| moment(found.due_us)).flatten();
+        /// The tournament file, its seed left out.
+        settings: Map<String, Value> = serde_json::from_str(&found.settings).unwrap_or_default();
+        /// In a list the edition that runs, if one does; elsewhere the newest one.
+        newest: Option<Edition> = found.editions.first().cloned().map(Edition::from);
+        /// The number of the edition whose leaderboard is the official one. Not told in lists.
+        official: Option<i32> = found.editions.iter().find(|edition| edition.official).map(|edition| edition.number);
     }
 }
 
-/// An edition: one complete schedule over fixed versions.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Edition {
-    /// Its identity, as in the names of matches.
-    id: i32,
-    /// Its number in the tournament, from 1.
-    edition: i32,
-    /// `planning`, `running`, `complete` or `cancelled`.
-    state: String,
-    /// Whether its leaderboard is the official one.
-    official: bool,
-    /// Matches planned so far.
-    matches: i64,
-    /// Whether results may bring more.
-    growing: bool,
-    /// Matches in its standings.
-    counted: i64,
-    /// Its lots and their matches by state: of the newest edition, and of those that run.
-    lots: Vec<Lots>,
-    /// How its plan came to be, where plans grow.
-    plan: Option<String>,
-    /// When it will be complete as things stand; null if it does not run, or nobody plays.
-    #[schemars(extend("format" = "date-time"))]
-    eta: Option<String>,
-    /// Matches in a second, as they were played of late.
-    rate: Option<f64>,
-    /// How many matches the connected workers can play at the same time, while it runs.
-    slots: u32,
-}
-
-/// How many lots are in a state.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Lots {
-    /// The state.
-    state: String,
-    /// Lots in it.
-    lots: i64,
-    /// Matches in these.
-    matches: i64,
-}
-
-impl From<v1::Edition> for Edition {
-    fn from(found: v1::Edition) -> Self {
-        let lots = found.lots.into_iter();
-        Self {
-            id: found.id,
-            edition: found.number,
-            state: found.state,
-            official: found.official,
-            matches: found.matches,
-            growing: found.growing,
-            counted: found.counted,
-            lots: lots
-                .map(|v1::LotCount { state, lots, matches }| Lots { state, lots, matches })
-                .collect(),
-            plan: said(found.plan),
-            eta: found.eta_us.and_then(moment),
-            rate: found.rate,
-            slots: found.slots,
-        }
+answer! {
+    /// A public beacon: a value that others publish after entry has closed, and that the seed of the last
+    /// editions is keyed with.
+    Beacon(found: v1::Beacon) {
+        /// Where and when it is published.
+        name: String;
+        /// Its value; null until it is given.
+        value: Option<String> = said(found.value.clone());
+        /// When it was given; null until then.
+        #[schemars(extend("format" = "date-time"))]
+        given_at: Option<String> = said(found.value.clone()).and_then(|_| moment(found.given_at_us));
+        /// The number of the first edition that is played with it; null until it is given.
+        first_edition: Option<i32> = said(found.value).map(|_| found.first_edition);
     }
 }
 
-impl From<v1::Tournament> for Tournament {
-    fn from(found: v1::Tournament) -> Self {
-        let official = found.editions.iter().find(|edition| edition.official);
-        Self {
-            official: official.map(|edition| edition.number),
-            tournament: found.name,
-            game: found.game,
-            state: found.state,
-            seed_hash: hash(&found.seed_hash),
-            seed: hash(&found.seed),
-            beacon: found.beacon.map(Beacon::from),
-            created_at: moment(found.created_at_us),
-            trouble: said(found.trouble),
-            due_at: (found.due_us > 0).then(|| moment(found.due_us)).flatten(),
-            settings: serde_json::from_str(&found.settings).unwrap_or_default(),
-            newest: found.editions.into_iter().next().map(Edition::from),
-        }
+answer! {
+    /// An edition: one complete schedule over fixed versions.
+    Edition(found: v1::Edition) {
+        /// Its identity, as in the names of matches.
+        id: i32;
+        /// Its number in the tournament, from 1.
+        edition: i32 = found.number;
+        /// `planning`, `running`, `complete` or `cancelled`.
+        state: String;
+        /// Whether its leaderboard is the official one.
+        official: bool;
+        /// Matches planned so far.
+        matches: i64;
+        /// Whether results may bring more.
+        growing: bool;
+        /// Matches in its standings.
+        counted: i64;
+        /// Its lots and their matches by state: of the newest edition, and of those that run.
+        lots: Vec<Lots> = all(found.lots);
+        /// How its plan came to be, where plans grow.
+        plan: Option<String> = said(found.plan);
+        /// When it will be complete as things stand; null if it does not run, or nobody plays.
+        #[schemars(extend("format" = "date-time"))]
+        eta: Option<String> = found.eta_us.and_then(moment);
+        /// Matches in a second, as they were played of late.
+        rate: Option<f64>;
+        /// How many matches the connected workers can play at the same time, while it runs.
+        slots: u32;
+    }
+}
+
+answer! {
+    /// How many lots are in a state.
+    Lots(found: v1::LotCount) {
+        /// The state.
+        state: String;
+        /// Lots in it.
+        lots: i64;
+        /// Matches in these.
+        matches: i64;
     }
 }
 
@@ -272,79 +223,55 @@ pub(super) struct GetCertificate {
     fresh: bool,
 }
 
-/// What the matches of an edition come to, counted one by one.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Certificate {
-    /// The edition's number; null for the next one.
-    edition: Option<i32>,
-    /// How its plan came to be, where plans grow.
-    plan: Option<String>,
-    /// Bots.
-    bots: u32,
-    /// Seats of a match.
-    seats: u32,
-    /// Matches.
-    matches: u64,
-    /// How often pairs meet, rising, without those of one owner where these are kept apart.
-    meetings: Vec<Pairs>,
-    /// Pairs of one owner, where these are kept apart.
-    kin_pairs: Option<u64>,
-    /// How often these meet, all together.
-    kin_meetings: u64,
-    /// The fewest matches of a bot.
-    fewest_matches: u32,
-    /// The most matches of a bot.
-    most_matches: u32,
-    /// The fewest times that a bot is in some seat.
-    fewest_in_seat: u32,
-    /// The most times that a bot is in some seat.
-    most_in_seat: u32,
-    /// How many times more a bot is in one seat than in another, at most.
-    seat_spread: u32,
-    /// How many times more one of a pair is first than the other, at most, in matches of two.
-    side_spread: Option<u32>,
-    /// The public beacon of the tournament; null if its organiser alone chose the seed.
-    beacon: Option<Beacon>,
-    /// Why meetings and seats were not counted; then their numbers are 0 and nothing is proved.
-    not_counted: Option<String>,
-    /// Whether all is as promised.
-    proved: bool,
-    /// The first promise that is broken.
-    broken: Option<String>,
+answer! {
+    /// What the matches of an edition come to, counted one by one.
+    Certificate(found: v1::Certificate) {
+        /// The edition's number; null for the next one.
+        edition: Option<i32> = (found.edition > 0).then_some(found.edition);
+        /// How its plan came to be, where plans grow.
+        plan: Option<String> = said(found.plan);
+        /// Bots.
+        bots: u32;
+        /// Seats of a match.
+        seats: u32;
+        /// Matches.
+        matches: u64;
+        /// How often pairs meet, rising, without those of one owner where these are kept apart.
+        meetings: Vec<Pairs> = all(found.meetings);
+        /// Pairs of one owner, where these are kept apart.
+        kin_pairs: Option<u64>;
+        /// How often these meet, all together.
+        kin_meetings: u64;
+        /// The fewest matches of a bot.
+        fewest_matches: u32;
+        /// The most matches of a bot.
+        most_matches: u32;
+        /// The fewest times that a bot is in some seat.
+        fewest_in_seat: u32;
+        /// The most times that a bot is in some seat.
+        most_in_seat: u32;
+        /// How many times more a bot is in one seat than in another, at most.
+        seat_spread: u32;
+        /// How many times more one of a pair is first than the other, at most, in matches of two.
+        side_spread: Option<u32>;
+        /// The public beacon of the tournament; null if its organiser alone chose the seed.
+        beacon: Option<Beacon> = found.beacon.map(Beacon::from);
+        /// Why meetings and seats were not counted; then their numbers are 0 and nothing is proved.
+        not_counted: Option<String> = said(found.not_counted.clone());
+        /// Whether all is as promised.
+        proved: bool = found.broken.is_empty() && found.not_counted.is_empty();
+        /// The first promise that is broken.
+        broken: Option<String> = said(found.broken);
+    }
 }
 
-/// How many pairs meet so often.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Pairs {
-    /// How often.
-    times: u32,
-    /// How many pairs.
-    pairs: u64,
-}
-
-impl From<v1::Certificate> for Certificate {
-    fn from(found: v1::Certificate) -> Self {
-        let pairs = |v1::PairCount { times, pairs }| Pairs { times, pairs };
-        Self {
-            edition: (found.edition > 0).then_some(found.edition),
-            plan: said(found.plan),
-            bots: found.bots,
-            seats: found.seats,
-            matches: found.matches,
-            meetings: found.meetings.into_iter().map(pairs).collect(),
-            kin_pairs: found.kin_pairs,
-            kin_meetings: found.kin_meetings,
-            fewest_matches: found.fewest_matches,
-            most_matches: found.most_matches,
-            fewest_in_seat: found.fewest_in_seat,
-            most_in_seat: found.most_in_seat,
-            seat_spread: found.seat_spread,
-            side_spread: found.side_spread,
-            beacon: found.beacon.map(Beacon::from),
-            proved: found.broken.is_empty() && found.not_counted.is_empty(),
-            not_counted: said(found.not_counted),
-            broken: said(found.broken),
-        }
+answer! {
+    /// How many pairs meet so often.
+    Pairs(found: v1::PairCount) {
+        /// How often.
+        times: u32;
+        /// How many pairs.
+        pairs: u64;
     }
 }
 
@@ -383,28 +310,29 @@ pub(super) struct GetEstimate {
     fresh: bool,
 }
 
-/// What an edition would come to.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Estimate {
-    /// Bots that are entered.
-    bots: u32,
-    /// Matches; at most so many where they follow from results.
-    matches: i64,
-    /// Of these, matches that were not played by the same programs before: at most so many.
-    to_play: i64,
-    /// How long a match takes.
-    match_ms: f64,
-    /// Whether that was measured in this tournament, rather than expected.
-    measured: bool,
-    /// How many matches the connected workers can play at the same time.
-    slots: u32,
-    /// When it would be complete; null if no worker is connected.
-    #[schemars(extend("format" = "date-time"))]
-    eta: Option<String>,
-    /// What the database would grow by, in bytes.
-    bytes: i64,
-    /// How its plan comes to be, where plans grow.
-    plan: Option<String>,
+answer! {
+    /// What an edition would come to.
+    Estimate(found: v1::EditionEstimate) {
+        /// Bots that are entered.
+        bots: u32;
+        /// Matches; at most so many where they follow from results.
+        matches: i64;
+        /// Of these, matches that were not played by the same programs before: at most so many.
+        to_play: i64;
+        /// How long a match takes.
+        match_ms: f64;
+        /// Whether that was measured in this tournament, rather than expected.
+        measured: bool;
+        /// How many matches the connected workers can play at the same time.
+        slots: u32;
+        /// When it would be complete; null if no worker is connected.
+        #[schemars(extend("format" = "date-time"))]
+        eta: Option<String> = found.eta_us.and_then(moment);
+        /// What the database would grow by, in bytes.
+        bytes: i64;
+        /// How its plan comes to be, where plans grow.
+        plan: Option<String> = said(found.plan);
+    }
 }
 
 impl Question for GetEstimate {
@@ -416,18 +344,7 @@ impl Question for GetEstimate {
     async fn answer(self, asker: &Asker) -> Result<Estimate, Problem> {
         let Self { tournament, fresh } = self;
         let asked = v1::EstimateEditionRequest { tournament, fresh };
-        let found = asker.service.estimate_edition(asker.caller(), asked).await?;
-        Ok(Estimate {
-            bots: found.bots,
-            matches: found.matches,
-            to_play: found.to_play,
-            match_ms: found.match_ms,
-            measured: found.measured,
-            slots: found.slots,
-            eta: found.eta_us.and_then(moment),
-            bytes: found.bytes,
-            plan: said(found.plan),
-        })
+        Ok(asker.service.estimate_edition(asker.caller(), asked).await?.into())
     }
 }
 
@@ -443,21 +360,22 @@ pub(super) struct GetCheck {
     edition: Option<i32>,
 }
 
-/// Whether standings are what the reports say.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Check {
-    /// The number of the edition that was checked.
-    edition: i32,
-    /// Matches that were added up.
-    matches: i64,
-    /// One line for each bot whose sums differ; none if all is well.
-    differences: Vec<String>,
-    /// Matches that were derived again from the published seed; 0 until the tournament is over.
-    derived: i64,
-    /// Why no match was derived again.
-    not_derived: Option<String>,
-    /// One line for each place where the stored plan differs from that; none if all is well.
-    seed_differences: Vec<String>,
+answer! {
+    /// Whether standings are what the reports say.
+    Check(found: v1::CheckEditionResponse) {
+        /// The number of the edition that was checked.
+        edition: i32;
+        /// Matches that were added up.
+        matches: i64;
+        /// One line for each bot whose sums differ; none if all is well.
+        differences: Vec<String>;
+        /// Matches that were derived again from the published seed; 0 until the tournament is over.
+        derived: i64;
+        /// Why no match was derived again.
+        not_derived: Option<String> = said(found.not_derived);
+        /// One line for each place where the stored plan differs from that; none if all is well.
+        seed_differences: Vec<String>;
+    }
 }
 
 impl Question for GetCheck {
@@ -468,14 +386,6 @@ impl Question for GetCheck {
     async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
         let Self { tournament, edition } = self;
         let asked = v1::CheckEditionRequest { tournament, edition, records: false };
-        let found = asker.service.check_edition(asker.caller(), asked).await?;
-        Ok(Check {
-            edition: found.edition,
-            matches: found.matches,
-            differences: found.differences,
-            derived: found.derived,
-            not_derived: said(found.not_derived),
-            seed_differences: found.seed_differences,
-        })
+        Ok(asker.service.check_edition(asker.caller(), asked).await?.into())
     }
 }
