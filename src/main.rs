@@ -1,14 +1,9 @@
-//! `arbiter`: runs official tournaments of game-playing programs.
-
-mod cli;
-mod observe;
-mod play;
-mod trying;
-mod up;
+//! `arbiter` with the games that come with it.
 
 use std::process::ExitCode;
 
+use arbiter_games::Games;
+
 fn main() -> ExitCode {
-    arbiter_worker::sandbox::enter_if_asked();
-    cli::run()
+    arbiter::run(&Games::built_in())
 }

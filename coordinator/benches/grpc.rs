@@ -16,7 +16,7 @@ use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_coordinator::tournament::file::{Audit, Share};
-use arbiter_games::Seed;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::Fate;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
@@ -212,7 +212,7 @@ impl Bench<'_> {
         println!("an empty call meanwhile:       {empty}");
         server.stop().await;
         // What is left of it is not to be played with what is measured next.
-        let queue = Queue::new(self.pool.clone(), Terms::USUAL);
+        let queue = Queue::new(self.pool.clone(), Games::built_in(), Terms::USUAL);
         assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
     }
 }

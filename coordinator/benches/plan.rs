@@ -9,6 +9,7 @@ use arbiter_coordinator::db::{self, bots, versions};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
+use arbiter_games::Games;
 use sqlx::{AssertSqlSafe, PgPool};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
@@ -66,7 +67,10 @@ struct Planned {
 }
 
 async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
-    let file = TournamentFile::parse(&format!("name = \"cup-{number}\"\nseed = \"bench\"\n{file}"));
+    let file = TournamentFile::parse(
+        &Games::built_in(),
+        &format!("name = \"cup-{number}\"\nseed = \"bench\"\n{file}"),
+    );
     let file = file.expect("it is a tournament file");
     let tournament = create::create(pool, &file, NOW).await.expect("it is made");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("it is stored");
@@ -78,7 +82,7 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
         submitted.await.expect("a version");
     }
     transaction.commit().await.expect("they are stored");
-    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
     let before = forget_most_memory("self");
     let begin = Instant::now();
     let edition = edition::open(&queue, tournament.id, Running::Refuse, NOW).await;

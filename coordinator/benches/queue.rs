@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_games::Games;
 use arbiter_proto::ids::WorkerId;
 use sqlx::PgPool;
 use time::Duration;
@@ -41,7 +42,7 @@ struct Bench {
 fn main() {
     support::run(async |_, pool| {
         let worker = support::worker(&pool).await;
-        let queue = Queue::new(pool.clone(), Terms::USUAL);
+        let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
         Bench { pool, queue, worker }.run().await;
     });
 }

@@ -15,6 +15,7 @@ use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Dispatcher, Leased, Queue, Report, Reporter, Task, Terms};
 use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_games::Games;
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::PgPool;
@@ -61,8 +62,8 @@ fn main() {
 }
 
 async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
-    let queue = Queue::new(pool.clone(), Terms::USUAL);
-    let file = TournamentFile::parse(case.file).expect("a tournament file");
+    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let file = TournamentFile::parse(&Games::built_in(), case.file).expect("a tournament file");
     let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
     for bot in 0..BOTS {
         submit(pool, tournament, bot, 1).await;

@@ -14,7 +14,7 @@ use arbiter_coordinator::db::{self, dropped, editions};
 use arbiter_coordinator::queue::{Queue, Terms};
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
-use arbiter_games::GameName;
+use arbiter_games::{Games, gomoku};
 use sqlx::{AssertSqlSafe, PgPool};
 
 use support::measure::{median, speed};
@@ -54,7 +54,7 @@ fn main() {
                 sqlx::raw_sql(FLAT).execute(&pool).await.expect("they are made flat");
             }
             for _ in 0..tournaments {
-                let file = TournamentFile::official(&name(), GameName::Gomoku);
+                let file = TournamentFile::official(&name(), &gomoku::game());
                 create::create(&pool, &file, NOW).await.expect("a tournament");
             }
             databases.push((kind, pool));
@@ -87,7 +87,7 @@ async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
 /// The speed of an edition from the first lease until everything is counted, in matches a second.
 async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
     let worker = support::worker(pool).await;
-    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
     let edition = running(pool, &name(), BOTS, matches, per_lot).await;
     let begin = Instant::now();
     play(&queue, worker, edition, matches).await;

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use arbiter_games::GameName;
+use arbiter_games::{Game, Games};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Contestant, Place};
@@ -43,7 +43,7 @@ pub type Ranks = Vec<(usize, bool)>;
 #[derive(Debug)]
 pub struct Board {
     /// The game.
-    pub game: GameName,
+    pub game: Game,
     /// How many matches are in it.
     pub counted: i64,
     /// The places, the best first.
@@ -62,7 +62,12 @@ impl Board {
 
     /// Ranks an edition as its standings are now. Who takes part is taken from an earlier board of
     /// it, where there is one.
-    async fn read(pool: &PgPool, id: EditionId, earlier: Option<&Self>) -> Result<Self, Error> {
+    async fn read(
+        pool: &PgPool,
+        games: &Games,
+        id: EditionId,
+        earlier: Option<&Self>,
+    ) -> Result<Self, Error> {
         // Count and standings fit together.
         let mut transaction = db::snapshot(pool).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
@@ -73,15 +78,15 @@ impl Board {
                 let tally = tallies.remove(&entrant).unwrap_or_default();
                 Contestant { entrant, submitted_at, tally }
             });
-            (earlier.game, Arc::clone(&earlier.roster), now.collect())
+            (earlier.game.clone(), Arc::clone(&earlier.roster), now.collect())
         } else {
-            let game = editions::game(&mut *transaction, id).await?;
+            let game = editions::game(&mut *transaction, games, id).await?;
             let roster = Roster::of(&mut *transaction, id).await?;
             let contestants = standings::contestants(&mut transaction, id).await?;
             (game, Arc::new(roster), contestants)
         };
         transaction.commit().await?;
-        let places = ranking::rank(game, contestants);
+        let places = ranking::rank(&game, contestants);
         let number = |(position, place): (usize, &Place)| (place.contestant.entrant, position);
         let positions = places.iter().enumerate().map(number).collect();
         Ok(Self { game, counted, places, roster, positions })
@@ -92,6 +97,7 @@ impl Board {
 #[derive(Debug)]
 struct Slot {
     edition: EditionId,
+    games: Games,
     board: Mutex<Option<Arc<Board>>>,
     /// Held while a board is made, so that it is made once for all who wait for it.
     making: tokio::sync::Mutex<()>,
@@ -102,9 +108,10 @@ struct Slot {
 }
 
 impl Slot {
-    fn new(edition: EditionId) -> Self {
+    fn new(edition: EditionId, games: Games) -> Self {
         Self {
             edition,
+            games,
             board: Mutex::default(),
             making: tokio::sync::Mutex::default(),
             looked: Mutex::new(Instant::now()),
@@ -139,7 +146,8 @@ impl Slot {
         if let Some(board) = earlier.as_ref().filter(|board| board.counted >= counted) {
             return Ok(Arc::clone(board));
         }
-        let board = Arc::new(Board::read(pool, self.edition, earlier.as_deref()).await?);
+        let board =
+            Arc::new(Board::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
         let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some(Arc::clone(&board));
         Ok(board)
@@ -163,6 +171,7 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub struct Boards {
     pool: PgPool,
+    games: Games,
     slots: Cache<EditionId, Slot>,
     /// Of complete editions.
     ranks: Cache<EditionId, Ranks>,
@@ -171,16 +180,17 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// No board kept yet.
-    pub fn new(pool: PgPool) -> Self {
+    /// No board kept yet; all are of these games.
+    pub fn new(pool: PgPool, games: Games) -> Self {
         let slots = Cache::new(KEPT);
         let ranks = Cache::new(KEPT_RANKS);
-        Self { pool, slots, ranks, keepers: Arc::default() }
+        Self { pool, games, slots, ranks, keepers: Arc::default() }
     }
 
     /// The board of an edition.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>, Error> {
-        let slot = self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id));
+        let slot =
+            self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id, self.games.clone()));
         slot.look();
         let runs = edition.state == EditionState::Running;
         if let Some(board) = slot.board()
@@ -198,7 +208,7 @@ impl Boards {
     /// Who had which rank in these complete editions: a bot may have been in hundreds.
     pub async fn ranks(
         &self,
-        game: GameName,
+        game: &Game,
         editions: &[EditionId],
     ) -> Result<HashMap<EditionId, Arc<Ranks>>, Error> {
         let kept = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));

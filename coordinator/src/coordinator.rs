@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbiter_games::Games;
 use axum::Router;
 use ipnet::IpNet;
 use sqlx::migrate::MigrateError;
@@ -48,6 +49,8 @@ const LAST_REPORTS: Duration = Duration::from_secs(10);
 /// How a coordinator is run.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The games that are played.
+    pub games: Games,
     /// How connections are encrypted, if they are.
     pub tls: Option<Tls>,
     /// The rules of leasing.
@@ -130,7 +133,7 @@ impl Coordinator {
         let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
         let work = db::connect(options, work).await.map_err(unreachable)?;
         let clock = db::patiently(|| Clock::of(&work)).await.map_err(unreachable)?;
-        let queue = Queue::new(work.clone(), config.terms);
+        let queue = Queue::new(work.clone(), config.games.clone(), config.terms);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, collector) = Reporter::new(queue.clone());
         let store = config.records.store.clone();
@@ -150,7 +153,7 @@ impl Coordinator {
             lease: config.terms.lease,
         };
         let service = Service::new(parts);
-        let handout = Arc::new(Handout::new(work));
+        let handout = Arc::new(Handout::new(work, config.games.clone()));
         let workers = WorkerService::new(service, handout, reporter);
         let (web, tricks_mode) = (None, Mode::default());
         let leadership = Leadership::default();

@@ -25,7 +25,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::RULES_VERSION;
+use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{MatchId, WorkerId};
 use arbiter_ranking::residual;
 use sqlx::{Error, PgPool};
@@ -225,7 +225,7 @@ impl Auditor {
             return Ok((AuditState::Absent, None));
         };
         let planned = planned(&self.pool, &self.handout, id).await?;
-        Ok(match compare(record, planned, reported).await {
+        Ok(match compare(self.handout.games().clone(), record, planned, reported).await {
             Finding::Agreed => (AuditState::Agreed, None),
             Finding::Disagreed(reason) => (AuditState::Disagreed, Some(reason)),
             Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
@@ -252,12 +252,17 @@ async fn planned(pool: &PgPool, handout: &Handout, id: MatchId) -> Result<Planne
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
     let (game, settings, told) = handout.one(id.edition, planned).await?;
-    Planned::of(&game, &settings, told).map_err(AuditError::Nonsense)
+    Planned::of(handout.games(), &game, &settings, told).map_err(AuditError::Nonsense)
 }
 
 /// Recounts on a thread that may take its time.
-async fn compare(record: Vec<u8>, planned: Planned, reported: PlayedMatch) -> Finding {
-    let work = move || recount::recount(&record, &planned, &reported);
+async fn compare(
+    games: Games,
+    record: Vec<u8>,
+    planned: Planned,
+    reported: PlayedMatch,
+) -> Finding {
+    let work = move || recount::recount(&games, &record, &planned, &reported);
     let found = tokio::task::spawn_blocking(work).await;
     // Only rules that meet what they never should can panic.
     found.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))

@@ -26,6 +26,7 @@
 
 use std::sync::Arc;
 
+use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
 use arbiter_ranking::Tallies;
@@ -52,7 +53,6 @@ pub(crate) use keep::FORGOTTEN;
 pub use keep::{KeepError, Kept};
 pub use playing::Playing;
 pub(crate) use playing::WorkerStream;
-pub(crate) use report::MOST_SEATS;
 pub use report::{MOST_FILES, Report};
 pub use reporter::{Collector, ReportError, Reporter};
 
@@ -166,14 +166,15 @@ impl Counted {
 #[derive(Clone, Debug)]
 pub struct Queue {
     pool: PgPool,
+    games: Games,
     terms: Terms,
     metrics: Arc<Metrics>,
 }
 
 impl Queue {
-    /// The queue of this database, under these terms.
-    pub fn new(pool: PgPool, terms: Terms) -> Self {
-        Self { pool, terms, metrics: Arc::new(Metrics::new()) }
+    /// The queue of this database, of matches of these games, under these terms.
+    pub fn new(pool: PgPool, games: Games, terms: Terms) -> Self {
+        Self { pool, games, terms, metrics: Arc::new(Metrics::new()) }
     }
 
     /// The rules of leasing.
@@ -184,6 +185,11 @@ impl Queue {
     /// The database.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// The games that are played.
+    pub fn games(&self) -> &Games {
+        &self.games
     }
 
     /// What happens here, counted.
@@ -415,7 +421,7 @@ impl Queue {
     ) -> Result<Counted, Error> {
         let counted = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let counted = count(&mut transaction, edition, which).await?;
+            let counted = count(&mut transaction, &self.games, edition, which).await?;
             transaction.commit().await?;
             Ok(counted)
         });
@@ -465,16 +471,21 @@ pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Res
 }
 
 /// Counts some lots, in a transaction of the caller's.
-async fn count(db: &mut PgConnection, edition: EditionId, which: Which) -> Result<Counted, Error> {
+async fn count(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: EditionId,
+    which: Which,
+) -> Result<Counted, Error> {
     let mut counted = lots::count(&mut *db, edition, which).await?;
     let lots = counted.len();
     if lots == 0 {
         return Ok(Counted { lots, matches: 0 });
     }
-    let game = editions::game(&mut *db, edition).await?;
+    let game = editions::game(&mut *db, games, edition).await?;
     counted.sort_unstable_by_key(|lot| lot.first);
     let (firsts, pasts) = joined(&counted);
-    let mut tallies = Tallies::new(game);
+    let mut tallies = Tallies::new(&game);
     let mut selection = audit_selection::begin(&mut *db, edition).await?;
     let see = |played: &Played| {
         tallies.add(&played.outcome());

@@ -7,7 +7,7 @@
 
 use std::io::{self, BufRead as _, Read as _};
 
-use arbiter_proto::protocol::Protocol;
+use arbiter_games::Protocol;
 use arbiter_proto::trial::Replies;
 use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;

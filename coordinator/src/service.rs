@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use arbiter_games::Games;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
@@ -173,7 +174,7 @@ impl Service {
         let ServiceConfig { pool, queue, dispatcher, store, clearing, guard, clock, lease } =
             config;
         Self(Arc::new(Parts {
-            boards: Boards::new(pool.clone()),
+            boards: Boards::new(pool.clone(), queue.games().clone()),
             playing: Playing::default(),
             suspensions: Suspensions::default(),
             changes: Changes::default(),
@@ -229,6 +230,11 @@ impl Service {
         background.spawn(async move { clearing.run().await });
         background.spawn(async move { clock.follow(&of_clock).await });
         background.spawn(async move { suspensions.run(&of_suspensions).await });
+    }
+
+    /// The games that are known here.
+    pub(crate) fn games(&self) -> &Games {
+        self.queue.games()
     }
 
     /// Announces changes.

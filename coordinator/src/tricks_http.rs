@@ -4,7 +4,7 @@
 //!
 //! `POST /tricks.php` is the game as its source has it: a request with a token begins a session of
 //! some tables, requests with a token and cards go on with it, and each answer tells what has
-//! happened since. [`arbiter_proto::tricks`] reads the requests, `session` plays, and between two
+//! happened since. [`arbiter_proto::tricks_http`] reads the requests, `session` plays, and between two
 //! requests a session is a row of the database: any coordinator can answer the next one, and a
 //! restart is not noticed. A request is answered after what it did is stored. What it did is stored
 //! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::TokenId;
-use arbiter_proto::tricks::{Format, LONGEST_BODY, PATH, Request as Wish};
+use arbiter_proto::tricks_http::{Format, LONGEST_BODY, PATH, Request as Wish};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;

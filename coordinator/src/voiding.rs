@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use arbiter_games::GameName;
+use arbiter_games::{Game, Games};
 use arbiter_proto::ids::{EditionId, MatchId, TokenId, TournamentId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
@@ -51,7 +51,7 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The game.
-    pub game: GameName,
+    pub game: Game,
     /// Matches of the edition that rest on void ones.
     pub missing: usize,
     /// Its bots, the best first.
@@ -113,6 +113,7 @@ pub async fn apply(
 /// If there is no such edition, or the database fails.
 pub async fn preview(
     pool: &PgPool,
+    games: &Games,
     edition: EditionId,
     matches: &[MatchId],
 ) -> Result<Preview, Error> {
@@ -122,9 +123,9 @@ pub async fn preview(
     let void: HashSet<_> = matches.iter().copied().collect();
     let taken = voids::taken_over(&mut *db, edition).await?;
     let origin: HashMap<_, _> = taken.into_iter().collect();
-    let game = editions::game(&mut *db, edition).await?;
-    let mut all = Tallies::new(game);
-    let mut without = Tallies::new(game);
+    let game = editions::game(&mut *db, games, edition).await?;
+    let mut all = Tallies::new(&game);
+    let mut without = Tallies::new(&game);
     let mut missing = 0;
     let add = |played: &Played| {
         let here = MatchId { edition, number: played.number };
@@ -143,7 +144,7 @@ pub async fn preview(
         for contestant in &mut contestants {
             contestant.tally = tallies.get(&contestant.entrant).cloned().unwrap_or_default();
         }
-        ranking::rank(game, contestants)
+        ranking::rank(&game, contestants)
     };
     let places = moved(&roster, rank(all.by_entrant()), rank(without.by_entrant()));
     Ok(Preview { game, missing, places })

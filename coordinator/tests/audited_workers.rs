@@ -17,7 +17,7 @@ use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
 use support::times::set_time;
@@ -174,7 +174,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
 async fn workers_are_compared_when_nothing_is_played_or_some_time_later() {
     let database = Database::new().await;
     let complete = database.running(4, 1).await;
-    let other = database.tournament("other", GameName::Gomoku).await;
+    let other = database.tournament("other", gomoku::game()).await;
     let played = editions::create(&database.pool, other, 1, false, START).await.unwrap();
     let begin = "UPDATE editions SET state = 'running' WHERE id = $1";
     sqlx::query(begin).bind(played.0).execute(&database.pool).await.unwrap();

@@ -10,7 +10,7 @@ use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
     self, audit, bots, editions, matches, standings, tokens, tournaments, versions, workers,
 };
-use arbiter_games::{GameName, Seed};
+use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{Tally, U256, Whose, rank};
@@ -34,8 +34,8 @@ fn refusal<T: std::fmt::Debug>(refused: Result<T, Error>) -> String {
 async fn tournaments_are_found_and_end_once() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let id = database.tournament("spring-cup", GameName::Wojna).await;
-    let other = database.tournament("autumn-cup", GameName::Bitwa).await;
+    let id = database.tournament("spring-cup", wojna::game()).await;
+    let other = database.tournament("autumn-cup", bitwa::game()).await;
     let found = tournaments::find(pool, "spring-cup").await.unwrap().unwrap();
     assert_eq!((found.id, found.game.as_str()), (id, "wojna"));
     assert_eq!((found.seed, found.state), (Seed::of_text("spring-cup"), TournamentState::Open));
@@ -56,7 +56,7 @@ async fn tournaments_are_found_and_end_once() {
 async fn bots_submit_versions_and_withdraw() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let cup = database.tournament("cup", gomoku::game()).await;
     let first = database.versions(cup, 3).await;
     let bot = bots::find(pool, cup, "bot-1").await.unwrap().unwrap();
     assert_eq!((bot.owner, bot.withdrawn_at), (None, None));
@@ -193,7 +193,7 @@ async fn workers_keep_their_identity_and_changes_are_written_down() {
 async fn the_last_complete_edition_is_official() {
     let database = Database::new().await;
     let (pool, queue) = (&database.pool, database.queue());
-    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let cup = database.tournament("cup", gomoku::game()).await;
     let entered = database.versions(cup, 5).await;
     assert_eq!(editions::official(pool, cup).await.unwrap(), None);
     let worker = database.worker("w").await;
@@ -267,7 +267,7 @@ async fn standings_hold_great_sums() {
     let sums: Vec<_> = contestants.iter().map(|contestant| contestant.tally.clone()).collect();
     assert_eq!(sums, [Tally::default(), twice]);
     assert_eq!(contestants[1].submitted_at - contestants[0].submitted_at, Duration::SECOND);
-    let places = rank(GameName::Tricks, contestants);
+    let places = rank(&tricks::game(), contestants);
     assert_eq!(places[0].contestant.entrant, Entrant(1));
     // A wrong sum is found.
     assert_eq!(database.queue().check(edition).await.unwrap()[0].computed, None);
@@ -316,7 +316,7 @@ async fn names_and_games_that_make_no_sense_are_refused() {
     assert_eq!(create("a b", "gomoku", json!({})).await, "tournaments_name_check");
     assert_eq!(create("cup", "chess", json!({})).await, "tournaments_game_check");
     assert_eq!(create("cup", "gomoku", json!([])).await, "tournaments_settings_check");
-    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let cup = database.tournament("cup", gomoku::game()).await;
     assert_eq!(create("cup", "gomoku", json!({})).await, "tournaments_name_key");
     let bot =
         async |name: &str| refusal(bots::create(&database.pool, cup, None, name, START).await);
@@ -487,7 +487,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
     queue.count(edition).await.unwrap();
     let mut connection = pool.acquire().await.unwrap();
     let contestants = standings::contestants(&mut connection, edition).await.unwrap();
-    let places = rank(GameName::Gomoku, contestants);
+    let places = rank(&gomoku::game(), contestants);
     let order: Vec<_> = places.iter().map(|place| place.contestant.entrant.0).collect();
     assert_eq!((order[0], order[4]), (0, 1));
     assert_eq!(places[0].contestant.tally.score, [i128::MAX]);

@@ -11,7 +11,7 @@ use arbiter_coordinator::db::held::{self, What};
 use arbiter_coordinator::db::offers::{self, Offers};
 use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Queue};
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use support::{Database, START, duels, plan, report};
@@ -130,7 +130,7 @@ async fn editions_take_turns() {
     let database = Database::new().await;
     let queue = database.queue();
     let first = database.running(8, 1).await;
-    let league = database.tournament("league", GameName::Gomoku).await;
+    let league = database.tournament("league", gomoku::game()).await;
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
     assert_eq!(versions::newest(&database.pool, cup).await.unwrap().len(), 5);
     let entered = database.versions(league, 5).await;
@@ -138,7 +138,7 @@ async fn editions_take_turns() {
     editions::enter(&database.pool, second, &entered).await.unwrap();
     queue.plan(second, plan(8, 1)).await.unwrap();
     queue.start(second).await.unwrap();
-    let done = database.tournament("done", GameName::Gomoku).await;
+    let done = database.tournament("done", gomoku::game()).await;
     let nothing_left = editions::create(&database.pool, done, 1, false, START).await.unwrap();
     queue.start(nothing_left).await.unwrap();
     let (dispatcher, _running) = dispatcher(&queue);

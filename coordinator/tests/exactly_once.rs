@@ -16,7 +16,7 @@ use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Verdict};
-use arbiter_games::{Dice, Seed};
+use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use support::times::AtTime as _;
@@ -128,7 +128,8 @@ impl Chaos {
 
 /// Lets workers loose on an edition, and returns how many matches were accepted from them.
 async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: &str) -> i64 {
-    let (queue, time) = (Queue::new(database.pool.clone(), PATIENT), Time::default());
+    let (queue, time) =
+        (Queue::new(database.pool.clone(), Games::built_in(), PATIENT), Time::default());
     let mut tasks = JoinSet::new();
     for number in 0..workers {
         let chaos = Chaos {
@@ -177,7 +178,7 @@ const MISCOUNTED: &str = "
 
 /// Plays what is left without further ado, and looks at everything.
 async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i64) {
-    let queue = Queue::new(database.pool.clone(), PATIENT);
+    let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
     let worker = database.worker("last").await;
     let mut now = START + Duration::WEEK;
     while !queue.complete(edition, now).await.unwrap() {

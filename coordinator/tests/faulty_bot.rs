@@ -16,6 +16,7 @@ use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
 use arbiter_coordinator::standing_down::blame::followed;
 use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
@@ -58,7 +59,7 @@ impl Cup {
             "name = \"cup\"\ngame = \"gomoku\"\nseed = \"cup\"\nstate = \"none\"\n{rules}\n\
              [submissions]\npreflight = false\nwindow = \"1s\"\n"
         );
-        let file = TournamentFile::parse(&text).unwrap();
+        let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
         let tournament = create::create(&database.pool, &file, START).await.unwrap();
         database.versions(tournament.id, bots).await;
         let queue = database.queue();

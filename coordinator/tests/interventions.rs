@@ -13,7 +13,7 @@ use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
 use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
 use arbiter_coordinator::voiding::{self, VoidError};
-use arbiter_games::Forfeit;
+use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
 use support::times::{AtTime, set_time};
 use support::{Database, START, report};
@@ -25,7 +25,7 @@ async fn made(database: &Database, rules: &str, bots: i32) -> (Tournament, Vec<V
         "name = \"cup\"\ngame = \"gomoku\"\nseed = \"cup\"\nstate = \"none\"\n\
          [submissions]\npreflight = false\n{rules}"
     );
-    let file = TournamentFile::parse(&text).unwrap();
+    let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
     let tournament = create::create(&database.pool, &file, START).await.unwrap();
     let versions = database.versions(tournament.id, bots).await;
     (tournament, versions)
@@ -230,14 +230,15 @@ async fn the_preview_is_the_board_without_void_matches() {
     round(&database, || START).await;
     let all: Vec<_> =
         (0..6).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
-    let nothing = voiding::preview(&database.pool, edition, &[]).await.unwrap();
+    let games = Games::built_in();
+    let nothing = voiding::preview(&database.pool, &games, edition, &[]).await.unwrap();
     assert_eq!((nothing.missing, nothing.places.len()), (0, 3));
     assert!(nothing.places.iter().all(|place| place.now == place.without));
-    let everything = voiding::preview(&database.pool, edition, &all).await.unwrap();
+    let everything = voiding::preview(&database.pool, &games, edition, &all).await.unwrap();
     assert_eq!(everything.missing, 6);
     assert!(everything.places.iter().all(|place| place.without.1.iter().all(|sum| *sum == 0)));
     // The matches that the loser forfeited give the others their points.
-    let one = voiding::preview(&database.pool, edition, &all[..1]).await.unwrap();
+    let one = voiding::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
     let points = |places: &[voiding::Moved], without: bool| -> i128 {
         places
             .iter()

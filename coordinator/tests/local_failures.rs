@@ -24,7 +24,7 @@ use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
 use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
@@ -62,7 +62,7 @@ async fn cure(database: &Database) {
 
 /// A running edition of a tournament of this name.
 async fn running(database: &Database, name: &str) -> EditionId {
-    let tournament = database.tournament(name, GameName::Gomoku).await;
+    let tournament = database.tournament(name, gomoku::game()).await;
     let versions = database.versions(tournament, 5).await;
     let edition = editions::create(&database.pool, tournament, 1, false, START).await.unwrap();
     editions::enter(&database.pool, edition, &versions).await.unwrap();
@@ -324,7 +324,7 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
 #[tokio::test]
 async fn a_new_leader_ends_what_a_stopped_one_was_opening() {
     let database = Database::new().await;
-    let cup = database.tournament("cup", GameName::Gomoku).await;
+    let cup = database.tournament("cup", gomoku::game()).await;
     // It has locked the tournament, computes in the server for as long as it likes, and is stopped.
     let mut stopped = database.pool.begin().await.unwrap();
     db::begin_opening(&mut *stopped).await.unwrap();

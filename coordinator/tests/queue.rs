@@ -13,6 +13,7 @@ use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
     Verdict,
 };
+use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
 use support::times::{AtTime, set_time};
@@ -547,6 +548,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
             .connect_with((*database.pool.connect_options()).clone())
             .await
             .unwrap(),
+        Games::built_in(),
         arbiter_coordinator::queue::Terms::USUAL,
     );
     let before = scans().await;

@@ -11,7 +11,7 @@ use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::dropped;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{editions, files, results};
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, PgPool};
 use support::times::AtTime as _;
@@ -42,7 +42,7 @@ async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> 
 
 /// A tournament of five bots with an edition that is complete.
 async fn tournament(database: &Database, name: &str, files: &[u8]) -> (TournamentId, EditionId) {
-    let id = database.tournament(name, GameName::Gomoku).await;
+    let id = database.tournament(name, gomoku::game()).await;
     database.versions(id, 5).await;
     (id, played(database, id, files).await)
 }
@@ -185,7 +185,7 @@ async fn tournaments_without_a_shelf_are_cleared_row_by_row() {
     let database = Database::new().await;
     let pool = &database.pool;
     for number in 0..32 {
-        database.tournament(&format!("cup-{number}"), GameName::Gomoku).await;
+        database.tournament(&format!("cup-{number}"), gomoku::game()).await;
     }
     let (late, edition) = tournament(&database, "late", b"notes").await;
     let (later, other) = tournament(&database, "later", b"notes").await;
@@ -224,7 +224,7 @@ async fn statements_look_into_one_shelf() {
     let database = Database::new().await;
     let pool = &database.pool;
     for number in 0..8 {
-        database.tournament(&format!("cup-{number}"), GameName::Gomoku).await;
+        database.tournament(&format!("cup-{number}"), gomoku::game()).await;
     }
     let (_, edition) = tournament(&database, "cup", b"notes").await;
     for statement in [

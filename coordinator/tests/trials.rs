@@ -12,7 +12,7 @@ use arbiter_coordinator::db::offers;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bots, listed, tournaments, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
 use serde_json::json;
@@ -31,7 +31,7 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let database = Database::new().await;
-        let cup = database.tournament("cup", GameName::Gomoku).await;
+        let cup = database.tournament("cup", gomoku::game()).await;
         let made = access::create(&database.pool, Role::Player, "ada", START).await;
         let owner = made.unwrap().0;
         bots::create(&database.pool, cup, Some(owner), "mine", START).await.unwrap();

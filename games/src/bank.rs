@@ -1,7 +1,7 @@
 //! A bank of time for many answers.
 
 use crate::clock::Micros;
-use crate::game::Allowance;
+use crate::match_state::Allowance;
 
 /// What is left of a bot's time. It may fall below zero by as much as the margin of the clock
 /// rules, so that the margin is granted once a bank and not once an answer.

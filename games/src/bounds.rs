@@ -11,9 +11,9 @@ use core::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use crate::game::Forfeit;
-use crate::params::{GameName, Params};
-use crate::{bitwa, blackjack, gomoku, tricks, wojna};
+use crate::info::{Game, Text};
+use crate::match_state::Forfeit;
+use crate::params::Params;
 
 /// The values that a component of a score, or its sum, can have: all from the least to the most.
 pub type Range = RangeInclusive<i64>;
@@ -60,7 +60,7 @@ pub enum Impossible {
     #[error("no match of {game} with {seats} seats ends with {forfeits} forfeits")]
     Seats {
         /// The game.
-        game: GameName,
+        game: Game,
         /// How many seats the result has.
         seats: usize,
         /// How many of them forfeited.
@@ -78,7 +78,7 @@ pub enum Impossible {
     #[error("{what} of seat {seat} cannot be {value}: from {least} to {most} are possible")]
     Seat {
         /// What the number counts.
-        what: &'static str,
+        what: Text,
         /// The seat, from 1.
         seat: usize,
         /// The number.
@@ -92,7 +92,7 @@ pub enum Impossible {
     #[error("{what} of all seats cannot add up to {value}: from {least} to {most} are possible")]
     Sum {
         /// What the numbers count.
-        what: &'static str,
+        what: Text,
         /// Their sum.
         value: i128,
         /// The least possible.
@@ -117,13 +117,7 @@ impl Params {
         if !self.seats().contains(&forfeited.len()) {
             return None;
         }
-        match self {
-            Self::Wojna(params) => wojna::bounds(params, forfeited),
-            Self::Bitwa(params) => Some(bitwa::bounds(params)),
-            Self::Tricks(params) => tricks::bounds(params, forfeited),
-            Self::Blackjack(params) => blackjack::bounds(params, forfeited),
-            Self::Gomoku(_) => gomoku::bounds(forfeited),
-        }
+        self.rules().bounds(forfeited)
     }
 
     /// Looks whether a match can have ended so, as far as scores show it.
@@ -135,7 +129,7 @@ impl Params {
         let forfeited = if forfeited.is_empty() { vec![false; ended.seats] } else { forfeited };
         let bounds = self.bounds(&forfeited).filter(|_| forfeited.len() == ended.seats);
         let bounds = bounds.ok_or_else(|| Impossible::Seats {
-            game: self.game(),
+            game: self.game().clone(),
             seats: ended.seats,
             forfeits: forfeited.iter().filter(|forfeited| **forfeited).count(),
         })?;
@@ -147,7 +141,7 @@ impl Params {
     /// # Errors
     /// [`Impossible`] if it cannot.
     pub fn check_within(&self, bounds: &Bounds, ended: &MatchScores<'_>) -> Result<(), Impossible> {
-        let columns = self.game().score_columns();
+        let columns = &self.game().columns;
         let (found, due) = (ended.scores.len(), columns.len() * bounds.seats.len());
         if found != due {
             return Err(Impossible::Numbers { found, due });
@@ -157,41 +151,30 @@ impl Params {
             for ((what, value), range) in columns.iter().zip(score).zip(ranges) {
                 within(what, seat, *value, range)?;
             }
-            if !self.agrees(score) {
+            if !self.rules().agrees(score) {
                 return Err(Impossible::Contradiction { seat, score: score.to_vec() });
             }
         }
         for ((seat, bad), most) in (1..).zip(ended.bad_answers).zip(&bounds.bad_answers) {
-            within("bad answers", seat, (*bad).into(), &(0..=i64::from(*most)))?;
+            within(&Text::Borrowed("bad answers"), seat, (*bad).into(), &(0..=i64::from(*most)))?;
         }
         for (index, (what, range)) in columns.iter().zip(&bounds.sums).enumerate() {
             let parts = ended.scores.iter().skip(index).step_by(columns.len());
             let value = parts.copied().map(i128::from).sum();
             let (least, most) = (*range.start(), *range.end());
             if !(i128::from(least)..=i128::from(most)).contains(&value) {
-                return Err(Impossible::Sum { what, value, least, most });
+                return Err(Impossible::Sum { what: what.clone(), value, least, most });
             }
         }
         Ok(())
     }
-
-    /// Whether the components of a score agree with each other.
-    fn agrees(&self, score: &[i64]) -> bool {
-        match (self, score) {
-            (Self::Bitwa(_), [result, units, strength]) => {
-                *result == (*units, *strength).cmp(&(0, 0)) as i64
-            }
-            (Self::Tricks(params), [points, tricks]) => tricks::agrees(params, *points, *tricks),
-            _ => true,
-        }
-    }
 }
 
 /// Looks whether a number of a seat is one of those possible.
-fn within(what: &'static str, seat: usize, value: i64, range: &Range) -> Result<(), Impossible> {
+fn within(what: &Text, seat: usize, value: i64, range: &Range) -> Result<(), Impossible> {
     if range.contains(&value) {
         return Ok(());
     }
     let (least, most) = (*range.start(), *range.end());
-    Err(Impossible::Seat { what, seat, value, least, most })
+    Err(Impossible::Seat { what: what.clone(), seat, value, least, most })
 }

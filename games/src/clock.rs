@@ -13,7 +13,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::game::Allowance;
+use crate::match_state::Allowance;
 
 /// A span of time in microseconds; a bank's may be negative. As text a number with a unit:
 /// `500ms`, `15min`, `2s`, `250us`, `1h`.

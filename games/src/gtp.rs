@@ -4,7 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::game::Illegal;
+use crate::match_state::Illegal;
+
+/// The last command of a match.
+pub(crate) const FAREWELL: &str = "quit";
 
 /// An answer: `= text`, `=text` or a list after `=`, or `?` with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use arbiter_games::{BotName, GameName, Micros, Owes, Params, Seed, Step};
+use arbiter_games::{BotName, Game, Micros, Owes, Params, Seed, Step, bitwa, tricks, wojna};
 use serde_json::json;
 
 /// What a game makes of this answer to its first request for a move.
@@ -24,7 +24,7 @@ fn verdict(params: &Params, answer: &str) -> Result<(), String> {
 }
 
 /// The answers in the rows of this verdict in a bot's page.
-fn answers(game: GameName, verdict: &str) -> Vec<String> {
+fn answers(game: &Game, verdict: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/bots/{game}.md"));
     let page = std::fs::read_to_string(path).unwrap();
     let end = format!("| {verdict} |");
@@ -36,12 +36,12 @@ fn answers(game: GameName, verdict: &str) -> Vec<String> {
 #[test]
 fn answers_are_read_as_the_pages_say() {
     for (game, params) in [
-        (GameName::Wojna, json!({})),
-        (GameName::Bitwa, json!({"board": "przyklad"})),
-        (GameName::Tricks, json!({"tables": 2})),
+        (wojna::game(), json!({})),
+        (bitwa::game(), json!({"board": "przyklad"})),
+        (tricks::game(), json!({"tables": 2})),
     ] {
-        let params = Params::read(game, params).unwrap();
-        let [taken, forfeits] = ["taken", "forfeits"].map(|verdict| answers(game, verdict));
+        let params = Params::read(&game, params).unwrap();
+        let [taken, forfeits] = ["taken", "forfeits"].map(|verdict| answers(&game, verdict));
         assert!(taken.len() >= 3 && forfeits.len() >= 3, "{game}: {taken:?} {forfeits:?}");
         for answer in taken {
             assert_eq!(verdict(&params, &answer), Ok(()), "{game}: {answer}");

@@ -7,7 +7,7 @@ mod dialogue;
 use std::cell::Cell;
 
 use arbiter_games::bitwa::{Board, Division, Match, Params, official_boards, shipped_boards};
-use arbiter_games::{Forfeit, Game, GameName, Micros, Owes, Say, Seed, Step};
+use arbiter_games::{Forfeit, MatchState, Micros, Owes, Rules, Say, Seed, Step, bitwa};
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn good(say: &Say) -> Reply {
 
 /// Plays `game`; the commands that start with `command` (with its seat in front, as in
 /// `1> gen_move`) get `reply`, the others a good answer.
-fn but(game: &mut dyn Game, command: &str, reply: Result<&str, Forfeit>) -> Played {
+fn but(game: &mut dyn MatchState, command: &str, reply: Result<&str, Forfeit>) -> Played {
     play(game, |say| {
         let line = format!("{}> {}", say.seat, say.text);
         if line.starts_with(command) {
@@ -459,7 +459,7 @@ fn errors_of_boards_name_the_row_and_the_cause() {
 fn official_parameters() {
     let official = Params::default();
     assert_eq!(official, params("{}"));
-    let json = serde_json::to_string(&official).unwrap();
+    let json = serde_json::to_string(&official.values()).unwrap();
     assert_eq!(json, r#"{"board":"pole","bank":"3min"}"#);
     assert_eq!(params(&json), official);
 }
@@ -479,7 +479,7 @@ fn parameters_round_trip() {
         ),
     ] {
         let read = params(&json);
-        assert_eq!(serde_json::to_string(&read).unwrap(), due);
+        assert_eq!(serde_json::to_string(&read.values()).unwrap(), due);
         assert_eq!(params(due), read);
     }
 }
@@ -507,12 +507,13 @@ fn meaningless_parameters_are_refused() {
 
 #[test]
 fn every_parameter_is_described() {
-    let all = serde_json::to_value(params(r#"{"rounds": 1}"#)).unwrap();
+    let all = serde_json::to_value(params(r#"{"rounds": 1}"#).values()).unwrap();
     let known: Vec<_> = all.as_object().unwrap().keys().map(String::as_str).collect();
-    let described = GameName::Bitwa.parameters().iter().map(|(name, _)| *name);
-    assert_eq!(described.collect::<Vec<_>>(), known);
+    let game = bitwa::game();
+    let described = game.param_keys();
+    assert_eq!(described, known);
     for (name, _) in shipped_boards() {
-        assert!(GameName::Bitwa.parameters()[0].1.contains(name), "{name} is not described");
+        assert!(game.params[0].help.contains(name), "{name} is not described");
     }
 }
 
@@ -548,7 +549,7 @@ proptest! {
         let json = format!(r#"{{"board": "przyklad", "rounds": {rounds}}}"#);
         let once = || {
             let players = [String::from("alpha"), String::from("beta")];
-            let mut game = arbiter_games::Params::Bitwa(params(&json))
+            let mut game = arbiter_games::Params::new(&bitwa::game(), params(&json))
                 .start(&players.map(|name| name.parse().unwrap()), Seed([7; 32]))
                 .unwrap();
             let mut next = replies.iter().cycle();
@@ -574,7 +575,7 @@ proptest! {
 
 #[test]
 fn a_match_takes_two_bots() {
-    let params = arbiter_games::Params::official(GameName::Bitwa);
+    let params = arbiter_games::Params::official(&bitwa::game());
     assert!(params.start(&names(2), Seed([0; 32])).is_ok());
     assert!(params.start(&names(3), Seed([0; 32])).is_err());
 }

@@ -6,11 +6,10 @@ mod dialogue;
 
 use std::path::Path;
 
-use arbiter_games::blackjack::{
-    Action, Card, Episode, Face, Match, PARAMETERS, Params, Shoe, Situation, Table, score,
-};
+use arbiter_games::blackjack::{Action, Card, Face, Match, Params, Shoe, Situation, Table, score};
 use arbiter_games::{
-    Allowance, Forfeit, Game as _, GameName, Micros, Owes, Params as AnyParams, Seat, Seed, Step,
+    Allowance, Forfeit, MatchState as _, Micros, Owes, Params as AnyParams, Rules, Seat, Seed,
+    Step, blackjack,
 };
 
 const SEED: Seed = Seed([7; 32]);
@@ -248,11 +247,12 @@ fn hands_are_scored() {
 #[test]
 fn the_defaults_are_official() {
     let expected = r#"{"rounds":1,"hands":5,"chips":200,"bad_answers":0,"move_limit":"2s"}"#;
-    assert_eq!(serde_json::to_string(&Params::default()).unwrap(), expected);
+    assert_eq!(serde_json::to_string(&Params::default().values()).unwrap(), expected);
     assert_eq!(params("{}"), Params::default());
-    let value = serde_json::to_value(Params::default()).unwrap();
+    let value = serde_json::to_value(Params::default().values()).unwrap();
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    let documented: Vec<_> = PARAMETERS.iter().map(|(key, _)| *key).collect();
+    let game = blackjack::game();
+    let documented = game.param_keys();
     assert_eq!(keys, documented);
 }
 
@@ -267,7 +267,7 @@ fn parameters_round_trip() {
         ("1000000000000000000", "1000000000000000000"),
     ] {
         let read = params(&format!(r#"{{"chips": {given}, "bad_answers": {given}}}"#));
-        let text = serde_json::to_string(&read).unwrap();
+        let text = serde_json::to_string(&read.values()).unwrap();
         assert!(text.contains(&format!(r#""chips":{written},"bad_answers":{written}"#)), "{text}");
         assert_eq!(params(&text), read);
     }
@@ -325,7 +325,8 @@ fn a_table_fits_its_parameters() {
 
 #[test]
 fn an_episode_fits_its_parameters() {
-    let new = |json: &str| Episode::new(5, &params(json), SEED).map(drop);
+    let new =
+        |json: &str| AnyParams::new(&blackjack::game(), params(json)).episode(5, SEED).map(drop);
     assert_eq!(new(r#"{"chips": 1000000000000, "rounds": 1000}"#), Ok(()));
     for (json, reason) in [
         (r#"{"chips": [1, 2]}"#, "chips = 1,2: in an episode it is one number for all bots"),
@@ -338,8 +339,8 @@ fn an_episode_fits_its_parameters() {
 
 #[test]
 fn the_game_is_found_by_its_name() {
-    let official = AnyParams::official(GameName::Blackjack);
-    assert_eq!(official, AnyParams::Blackjack(Params::default()));
+    let official = AnyParams::official(&blackjack::game());
+    assert_eq!(official, AnyParams::new(&blackjack::game(), Params::default()));
     assert_eq!(official.seats(), 1..=4);
     for seats in 1..=4 {
         assert!(official.start(&dialogue::names(seats), SEED).is_ok());

@@ -7,10 +7,11 @@ mod dialogue;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arbiter_games::blackjack::{
-    ANTE, Card, Episode, Match, Params, Player, Shoe, Table, TablePlan, score,
+use arbiter_games::blackjack::{ANTE, Card, Match, Params, Player, Shoe, Table, score};
+use arbiter_games::{
+    Carried, Episode, Forfeit, MatchState as _, Micros, Note, Params as AnyParams, Score, Seed,
+    Standing, Step, TablePlan, Value, blackjack,
 };
-use arbiter_games::{Forfeit, Game as _, Micros, Note, Score, Seed, Standing, Step};
 use dialogue::Reply;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -369,9 +370,14 @@ fn per_seat(plan: &TablePlan, key: &str) -> Vec<i64> {
     serde_json::from_value(params[key].clone()).unwrap()
 }
 
+/// What each bot has of something.
+fn carried(episode: &Episode, what: impl Fn(&Carried) -> i64) -> Vec<i64> {
+    episode.bots().iter().map(what).collect()
+}
+
 fn episode(bots: usize, rounds: u32, seed: Seed) -> Episode {
     let params = serde_json::json!({"rounds": rounds, "hands": 3, "move_limit": "7ms"});
-    Episode::new(bots, &serde_json::from_value(params).unwrap(), seed).unwrap()
+    AnyParams::read(&blackjack::game(), params).unwrap().episode(bots, seed).unwrap()
 }
 
 proptest! {
@@ -407,9 +413,10 @@ proptest! {
                 let of = |all: &[i64]| plan.bots.iter().map(|bot| all[*bot]).collect::<Vec<_>>();
                 prop_assert_eq!(per_seat(&plan, "chips"), of(&chips));
                 prop_assert_eq!(per_seat(&plan, "bad_answers"), of(&bad));
-                prop_assert_eq!(plan.params.move_limit, Micros::from_millis(7));
-                prop_assert_eq!(u32::from(plan.params.hands), 3);
-                prop_assert_eq!(u32::from(plan.params.rounds), 1);
+                let values = plan.params.values();
+                prop_assert_eq!(values.get("move_limit"), Some(&Value::from("7ms")));
+                prop_assert_eq!(values.get("hands"), Some(&Value::from(3_u32)));
+                prop_assert_eq!(plan.params.rounds(), Some(1));
                 let standings = standings(&plan, &mut outcomes);
                 for (bot, standing) in plan.bots.iter().zip(&standings) {
                     chips[*bot] = standing.score.0[0];
@@ -418,8 +425,8 @@ proptest! {
                 }
                 episode.finish(plan.table, &standings);
             }
-            prop_assert_eq!(episode.chips(), &chips[..]);
-            prop_assert_eq!(episode.bad_answers(), &bad[..]);
+            prop_assert_eq!(carried(&episode, |bot| bot.score), &chips[..]);
+            prop_assert_eq!(carried(&episode, |bot| bot.bad_answers), &bad[..]);
         }
         prop_assert!(episode.tables().is_empty());
         let mut broke_in_time = (0..bots).filter(|bot| rounds_played[*bot] < rounds);
@@ -440,7 +447,7 @@ proptest! {
                 episode.finish(plan.table, &standings(&plan, &mut outcomes));
                 plans.push(plan);
             }
-            (plans, episode.chips().to_vec())
+            (plans, carried(&episode, |bot| bot.score))
         };
         prop_assert_eq!(played(), played());
     }
@@ -455,7 +462,9 @@ fn an_episode_is_played_to_its_end() {
     let mut house = 0;
     while let Some(plan) = episode.tables().first().cloned() {
         let key = format!("{}/{}", plan.round, plan.table);
-        let mut game = Match::start(&plan.params, plan.bots.len(), seed.derive(&key)).unwrap();
+        let json = serde_json::to_value(&plan.params).unwrap();
+        let params: Params = serde_json::from_value(json).unwrap();
+        let mut game = Match::start(&params, plan.bots.len(), seed.derive(&key)).unwrap();
         let played = dialogue::play(&mut game, |say| {
             let score: u32 = say.text.split(' ').next().unwrap().parse().unwrap();
             (Ok(if score < 17 { "H" } else { "S" }.to_owned()), Micros::ZERO)
@@ -464,9 +473,9 @@ fn an_episode_is_played_to_its_end() {
         meetings.entry(plan.round).or_default().extend(&plan.bots);
         episode.finish(plan.table, &played.standings);
     }
-    let chips: i64 = episode.chips().iter().sum();
+    let chips: i64 = episode.bots().iter().map(|bot| bot.score).sum();
     assert_eq!(chips + house, 10 * 200);
-    assert!(episode.chips().iter().any(|chips| *chips < ANTE), "some go broke in 30 rounds");
+    assert!(episode.bots().iter().any(|bot| bot.score < ANTE), "some go broke in 30 rounds");
     let sizes: Vec<_> = meetings.values().map(Vec::len).collect();
     assert!(sizes.is_sorted_by(|former, latter| former >= latter), "nobody comes back");
     assert_ne!(meetings[&1], meetings[&2], "the bots are shuffled before each round");

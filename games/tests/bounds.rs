@@ -3,19 +3,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use arbiter_games::wojna::{Fate, points};
 use arbiter_games::{
-    BotName, Dice, Forfeit, GameName, Impossible, MatchScores, Micros, Owes, Params, Say, Score,
-    Seed, Standing, Step, View, gomoku, tricks,
+    BotName, Dice, Forfeit, Game, Games, Impossible, MatchScores, MatchView, Micros, Owes, Params,
+    Say, Score, Seed, Standing, Step, bitwa, blackjack, gomoku, tricks, wojna,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn params(game: GameName, json: Value) -> Params {
-    Params::read(game, json).unwrap()
+fn params(game: Game, json: Value) -> Params {
+    Params::read(&game, json).unwrap()
 }
 
 /// Three stones, three free squares, or one of several words, as the prompt asks.
@@ -45,26 +46,28 @@ fn tricks_answer(game: &tricks::Match, dice: &mut Dice) -> String {
 }
 
 /// An answer that is legal most of the time.
-fn answer(view: View<'_>, say: &Say, dice: &mut Dice) -> String {
-    match view {
-        View::Wojna(_) | View::Bitwa(_) if say.owes == Owes::Ack => "=".to_owned(),
-        View::Wojna(_) => {
-            let moves = ["= raise 1", "= check", "= check", "= pass", "= pass", "= pass"];
-            moves[dice.index(moves.len())].to_owned()
-        }
-        View::Bitwa(game) => {
-            let x = dice.index(game.board().columns());
-            let y = dice.index(game.board().rows());
-            format!("= {} {x} {y} 1 -1 {}", dice.below(2), dice.below(2))
-        }
-        View::Tricks(game) => tricks_answer(game, dice),
-        View::Blackjack(_) => match dice.below(6) {
+fn answer(view: &dyn MatchView, say: &Say, dice: &mut Dice) -> String {
+    let state: &dyn Any = view;
+    if say.owes == Owes::Ack {
+        "=".to_owned()
+    } else if state.is::<wojna::Match>() {
+        let moves = ["= raise 1", "= check", "= check", "= pass", "= pass", "= pass"];
+        moves[dice.index(moves.len())].to_owned()
+    } else if let Some(game) = state.downcast_ref::<bitwa::Match>() {
+        let x = dice.index(game.board().columns());
+        let y = dice.index(game.board().rows());
+        format!("= {} {x} {y} 1 -1 {}", dice.below(2), dice.below(2))
+    } else if let Some(game) = state.downcast_ref() {
+        tricks_answer(game, dice)
+    } else if let Some(game) = state.downcast_ref() {
+        gomoku_answer(game, say, dice)
+    } else {
+        match dice.below(6) {
             0 => "H".to_owned(),
             1 => "D".to_owned(),
             2 | 3 => format!("B {}", 1_u64 << dice.below(59)),
             _ => "S".to_owned(),
-        },
-        View::Gomoku(game) => gomoku_answer(game, say, dice),
+        }
     }
 }
 
@@ -116,20 +119,20 @@ const BOARDS: [&str; 4] =
 fn matches() -> impl Strategy<Value = (Params, usize)> {
     let wojna = (2..=4_usize, 1..4_u32).prop_map(|(seats, deals)| {
         let json = json!({"seats": seats, "deals": deals, "deck": "1-5*4"});
-        (params(GameName::Wojna, json), seats)
+        (params(wojna::game(), json), seats)
     });
     let boards = prop::sample::select(&BOARDS[..]);
-    let bitwa = boards.prop_map(|board| (params(GameName::Bitwa, json!({"board": board})), 2));
+    let bitwa = boards.prop_map(|board| (params(bitwa::game(), json!({"board": board})), 2));
     let tricks =
-        (1..4_u32).prop_map(|pairs| (params(GameName::Tricks, json!({"tables": 2 * pairs})), 2));
+        (1..4_u32).prop_map(|pairs| (params(tricks::game(), json!({"tables": 2 * pairs})), 2));
     let chips = prop_oneof![0..40_i64, 200..5000_i64, Just(1_000_000_000_000_000_000_i64)];
     let chips = prop::collection::vec((chips, 0..17_i64), 1..=4);
     let blackjack = (chips, 1..8_u32).prop_map(|(seats, hands)| {
         let (chips, before): (Vec<_>, Vec<_>) = seats.into_iter().unzip();
         let json = json!({"chips": chips, "bad_answers": before, "hands": hands});
-        (params(GameName::Blackjack, json), chips.len())
+        (params(blackjack::game(), json), chips.len())
     });
-    let gomoku = Just((Params::official(GameName::Gomoku), 2));
+    let gomoku = Just((Params::official(&gomoku::game()), 2));
     prop_oneof![wojna, bitwa, tricks, blackjack, gomoku]
 }
 
@@ -184,7 +187,7 @@ fn earlier(forfeited: &[bool]) -> Vec<Vec<bool>> {
 #[test]
 fn bounds_of_wojna_are_what_deals_can_bring() {
     for seats in 2..=4 {
-        let params = params(GameName::Wojna, json!({"seats": seats, "deals": 2, "deck": "1-9"}));
+        let params = params(wojna::game(), json!({"seats": seats, "deals": 2, "deck": "1-9"}));
         for forfeited in earlier(&vec![true; seats]) {
             let bounds = params.bounds(&forfeited);
             if forfeited.iter().all(|forfeited| *forfeited) {
@@ -233,7 +236,7 @@ fn bounds_of_blackjack_are_what_stakes_can_bring() {
         for hands in 1..4_u32 {
             for (before, stake) in [(0, i64::MAX), (15, 10)] {
                 let json = json!({"chips": [chips], "bad_answers": [before], "hands": hands});
-                let bounds = params(GameName::Blackjack, json).bounds(&[false]).unwrap();
+                let bounds = params(blackjack::game(), json).bounds(&[false]).unwrap();
                 let range = extremes(reachable(chips, hands, stake).into_iter());
                 assert_eq!(bounds.seats, [[range.clone()]], "{chips} chips, {hands} hands");
                 assert_eq!(bounds.sums, [range]);
@@ -242,7 +245,7 @@ fn bounds_of_blackjack_are_what_stakes_can_bring() {
             }
         }
     }
-    let bounds = |json| params(GameName::Blackjack, json).bounds(&[false]).unwrap().seats;
+    let bounds = |json| params(blackjack::game(), json).bounds(&[false]).unwrap().seats;
     let trillion = 1_000_000_000_000_i64;
     let rich = bounds(json!({"chips": [trillion * 3], "hands": 2}));
     assert_eq!(rich, [[trillion..=trillion * 5]]);
@@ -263,7 +266,7 @@ fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<Standing> {
 /// Every pair of points and tricks is possible exactly if tables can bring it.
 #[test]
 fn bounds_of_tricks_are_what_tables_can_bring() {
-    let params = params(GameName::Tricks, json!({"tables": 4}));
+    let params = params(tricks::game(), json!({"tables": 4}));
     let mut possible = BTreeSet::from([(0, 0)]);
     for _ in 0..4 {
         let more = |(points, tricks): &(i64, i64)| {
@@ -287,7 +290,7 @@ fn impossible_results_are_refused_with_a_reason() {
         check(params, &standings(scores, forfeits)).unwrap_err().to_string()
     };
     let clock = Some(Forfeit::Clock);
-    let gomoku = Params::official(GameName::Gomoku);
+    let gomoku = Params::official(&gomoku::game());
     let million: &[&[i64]] = &[&[1_000_000], &[0]];
     assert_eq!(
         refusal(&gomoku, million, &[]),
@@ -314,20 +317,20 @@ fn impossible_results_are_refused_with_a_reason() {
         "the scores of all seats have 3 numbers, not 2"
     );
     for extreme in [i64::MIN, i64::MAX] {
-        for game in GameName::ALL {
+        for game in Games::built_in().iter() {
             let params = Params::official(game);
-            let score = vec![extreme; game.score_columns().len()];
+            let score = vec![extreme; game.columns.len()];
             let seats = vec![&score[..]; *params.seats().end()];
             assert!(check(&params, &standings(&seats, &[])).is_err(), "{game}");
         }
     }
-    let bitwa = params(GameName::Bitwa, json!({"board": "3 1 9 5 A.a"}));
+    let bitwa = params(bitwa::game(), json!({"board": "3 1 9 5 A.a"}));
     assert_eq!(check(&bitwa, &standings(&[&[1, 1, 5], &[-1, -1, -5]], &[])), Ok(()));
     assert_eq!(
         refusal(&bitwa, &[&[-1, 1, 5], &[1, -1, -5]], &[]),
         "the score of seat 1 contradicts itself: [-1, 1, 5]"
     );
-    let blackjack = Params::official(GameName::Blackjack);
+    let blackjack = Params::official(&blackjack::game());
     let forfeited = refusal(&blackjack, &[&[200], &[200]], &[clock]);
     assert_eq!(forfeited, "no match of blackjack with 2 seats ends with 1 forfeits");
     let mut rude = standings(&[&[200]], &[]);

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use arbiter_games::gomoku::{Board, Colour, Match, Overline, Params, ROW, SIDE, SQUARES, Square};
-use arbiter_games::{Forfeit, Game, GameName, Illegal, Micros, Owes, Say, Seat, Seed, Step};
+use arbiter_games::{
+    Forfeit, Illegal, MatchState, Micros, Owes, Rules, Say, Seat, Seed, Step, gomoku,
+};
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
 
@@ -49,7 +51,7 @@ fn at_once(answer: impl Into<String>) -> Reply {
 }
 
 /// Plays the answers in turn, then gives up by a crash.
-fn played(game: &mut dyn Game, answers: &[&str]) -> Played {
+fn played(game: &mut dyn MatchState, answers: &[&str]) -> Played {
     let mut answers = answers.iter();
     play(game, |_| answers.next().map_or((Err(Forfeit::Gone), Micros::ZERO), |next| at_once(*next)))
 }
@@ -282,11 +284,12 @@ fn the_launch_arguments_are_the_opponent_and_a_shared_seed() {
 fn parameters() {
     let official = Params::default();
     let json = r#"{"overline":"wins","first_number":0,"move_limit":"500ms"}"#;
-    assert_eq!(serde_json::to_string(&official).unwrap(), json);
+    assert_eq!(serde_json::to_string(&official.values()).unwrap(), json);
     assert_eq!(params("{}").unwrap(), official);
     let json = r#"{"overline":"ignored","first_number":1,"move_limit":"2s"}"#;
-    assert_eq!(serde_json::to_string(&params(json).unwrap()).unwrap(), json);
-    let keys: Vec<_> = GameName::Gomoku.parameters().iter().map(|(key, _)| *key).collect();
+    assert_eq!(serde_json::to_string(&params(json).unwrap().values()).unwrap(), json);
+    let game = gomoku::game();
+    let keys = game.param_keys();
     assert_eq!(keys, ["overline", "first_number", "move_limit"]);
     for (json, complaint) in [
         (r#"{"overlines": "wins"}"#, "unknown field `overlines`"),

@@ -1,11 +1,11 @@
 //! Parameters as organisers and players write them: a value that is refused is answered with its
 //! key, with what the key accepts, and with an example that is accepted.
 
-use arbiter_games::{GameName, Params};
+use arbiter_games::{Game, Games, ParamInfo, ParamKind, Params, gomoku, wojna};
 use serde_json::{Value, json};
 
 /// Reads the parameters of a game with this one.
-fn read(game: GameName, key: &str, value: Value) -> Result<Params, String> {
+fn read(game: &Game, key: &str, value: Value) -> Result<Params, String> {
     let value = Value::Object([(key.to_owned(), value)].into_iter().collect());
     Params::read(game, value).map_err(|error| error.to_string())
 }
@@ -19,8 +19,8 @@ fn example(message: &str) -> Option<&str> {
 #[test]
 fn every_refusal_names_the_key_and_gives_an_example() {
     let mut refusals = 0;
-    for game in GameName::ALL {
-        for (key, _) in game.parameters() {
+    for game in Games::built_in().iter() {
+        for key in game.param_keys() {
             for value in [
                 json!(5),
                 json!(-7),
@@ -55,25 +55,57 @@ fn every_refusal_names_the_key_and_gives_an_example() {
 fn a_number_in_the_place_of_a_text_is_told_how_to_write_it() {
     for (game, key, due) in [
         (
-            GameName::Wojna,
+            wojna::game(),
             "deck",
             "deck cannot be 5: write a text of cards v or ranges a-b, with *n for n of each, \
              separated by commas, as in 1-13*8",
         ),
         (
-            GameName::Wojna,
+            wojna::game(),
             "clock",
             "clock cannot be 5: write a text T/M/t/m, T ms for the first M moves and t ms for each \
              m moves more, as in 30000/1000/3000/100",
         ),
         (
-            GameName::Gomoku,
+            gomoku::game(),
             "move_limit",
             "move_limit cannot be 5: write a whole number and a unit, as in 500ms",
         ),
     ] {
-        assert_eq!(read(game, key, json!(5)).unwrap_err(), due);
+        assert_eq!(read(&game, key, json!(5)).unwrap_err(), due);
     }
     let deals = "deals cannot be `abc`: write a whole number from 1 to 10000, as in 40";
-    assert_eq!(read(GameName::Wojna, "deals", json!("abc")).unwrap_err(), deals);
+    assert_eq!(read(&wojna::game(), "deals", json!("abc")).unwrap_err(), deals);
+}
+
+/// What the descriptor says of a parameter is what its game reads.
+#[test]
+fn descriptors_agree_with_what_is_read() {
+    for game in Games::built_in().iter() {
+        let official = Params::official(game).values();
+        assert!(official.iter().all(|(key, _)| game.param_keys().contains(&key)), "{game}");
+        for ParamInfo { key, kind, default, help } in &game.params {
+            assert!(!help.is_empty(), "{game} {key}");
+            assert_eq!(official.get(key), default.as_ref(), "{game} {key}");
+            let reads = |value: Value| read(game, key, value).is_ok();
+            match kind {
+                ParamKind::Integer(bounds) | ParamKind::PerSeat(bounds) => {
+                    let (least, most) = (*bounds.start(), *bounds.end());
+                    assert!(reads(json!(least)) && reads(json!(most)), "{game} {key}");
+                    assert!(!reads(json!(least - 1)) && !reads(json!(most + 1)), "{game} {key}");
+                }
+                ParamKind::Choice(choices) => {
+                    assert!(choices.iter().all(|choice| reads(json!(choice))), "{game} {key}");
+                    assert!(!reads(json!("another")), "{game} {key}");
+                }
+                ParamKind::Duration => assert!(reads(json!("3s")) && !reads(json!(3)), "{key}"),
+                ParamKind::Text => assert!(!reads(json!(true)), "{game} {key}"),
+                ParamKind::Boolean => assert!(reads(json!(true)) && !reads(json!(1)), "{key}"),
+                ParamKind::Number(bounds) => assert!(reads(json!(*bounds.start())), "{key}"),
+            }
+        }
+        for (key, _) in game.trial.iter() {
+            assert!(game.param_keys().contains(&key.as_ref()), "{game} {key}");
+        }
+    }
 }

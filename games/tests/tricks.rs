@@ -8,8 +8,8 @@ use arbiter_games::tricks::{
     Card, DECK, Deal, Dealer, HAND, Match, Params, Player, Suit, TRICKS, Table,
 };
 use arbiter_games::{
-    Allowance, Forfeit, Game as _, GameName, MIXED_TURNS_RULES_VERSION, Micros, Owes,
-    Params as GameParams, RULES_VERSION, Say, Seed, Step, TurnPolicy,
+    Allowance, Forfeit, MIXED_TURNS_RULES_VERSION, MatchState as _, Micros, Owes,
+    Params as GameParams, RULES_VERSION, Rules, Say, Seed, Step, TurnPolicy, gomoku, tricks,
 };
 use dialogue::{follow, golden, names, scores};
 
@@ -219,7 +219,7 @@ fn two_of_the_same_turns_are_asked_alike() {
 
 #[test]
 fn the_version_of_the_rules_tells_how_bots_are_asked() {
-    let params = GameParams::official(GameName::Tricks);
+    let params = GameParams::official(&tricks::game());
     let (names, seed) = (names(2), Seed::of_text("version"));
     let first_seat = |rules, turns: [TurnPolicy; 2]| {
         let mut game = params.start_by(rules, &names, &turns, seed).map_err(|e| e.to_string())?;
@@ -238,7 +238,7 @@ fn the_version_of_the_rules_tells_how_bots_are_asked() {
         let error = first_seat(MIXED_TURNS_RULES_VERSION, alike).unwrap_err();
         assert_eq!(error, "rules version 2; this program knows 1");
     }
-    let gomoku = GameParams::official(GameName::Gomoku);
+    let gomoku = GameParams::official(&gomoku::game());
     assert_eq!(gomoku.rules_version(&mixed), RULES_VERSION);
 }
 
@@ -379,15 +379,16 @@ fn a_finished_table_is_safe_from_a_forfeit() {
 fn parameters_round_trip() {
     let official: Params = serde_json::from_str("{}").unwrap();
     assert_eq!(official, Params::default());
-    let json = serde_json::to_string(&official).unwrap();
+    let json = serde_json::to_string(&official.values()).unwrap();
     assert_eq!(json, r#"{"tables":100,"move_limit":"2s"}"#);
     for json in [json.as_str(), r#"{"tables":2,"move_limit":"50ms"}"#, r#"{"tables":200}"#] {
         let params: Params = serde_json::from_str(json).unwrap();
-        let again = serde_json::to_string(&params).unwrap();
+        let again = serde_json::to_string(&params.values()).unwrap();
         assert_eq!(serde_json::from_str::<Params>(&again).unwrap(), params);
     }
-    let keys: Vec<_> = GameName::Tricks.parameters().iter().map(|(key, _)| *key).collect();
-    let value = serde_json::to_value(official).unwrap();
+    let game = tricks::game();
+    let keys = game.param_keys();
+    let value = serde_json::to_value(official.values()).unwrap();
     assert_eq!(keys, value.as_object().unwrap().keys().collect::<Vec<_>>());
 }
 
@@ -414,7 +415,7 @@ fn parameters_that_mean_nothing_are_refused() {
 
 #[test]
 fn a_match_is_for_two() {
-    let params = GameParams::official(GameName::Tricks);
+    let params = GameParams::official(&tricks::game());
     assert!(params.start(&names(2), Seed::of_text("two")).is_ok());
     for count in [1, 3] {
         assert!(params.start(&names(count), Seed::of_text("two")).is_err());

@@ -8,7 +8,7 @@ mod dialogue;
 use std::collections::BTreeSet;
 
 use arbiter_games::tricks::{Card, DECK, HAND, Match, Params, Player, Suit, TRICKS, Table};
-use arbiter_games::{Forfeit, Game as _, Micros, Owes, Seed, Standing, Step};
+use arbiter_games::{Forfeit, MatchState as _, Micros, Owes, Seed, Standing, Step};
 use dialogue::{Reply, scores};
 use proptest::collection::vec;
 use proptest::prelude::*;

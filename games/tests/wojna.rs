@@ -5,7 +5,7 @@
 mod dialogue;
 
 use arbiter_games::wojna::{Card, Match, Params};
-use arbiter_games::{Allowance, Forfeit, Game as _, Micros, Owes, Say, Seed};
+use arbiter_games::{Allowance, Forfeit, MatchState as _, Micros, Owes, Rules, Say, Seed, wojna};
 use dialogue::{Played, Reply, golden, play, scores};
 use serde_json::json;
 
@@ -366,11 +366,12 @@ fn smaller_tables_have_the_upper_places() {
 fn the_defaults_are_official_and_round_trip() {
     let official =
         json!({"deals": 40, "deck": "1-13*8", "clock": "30000/1000/3000/100", "seats": 4});
-    assert_eq!(serde_json::to_value(Params::default()).unwrap(), official);
+    assert_eq!(serde_json::to_value(Params::default().values()).unwrap(), official);
     assert_eq!(params(json!({})), Params::default());
     assert_eq!(params(official), Params::default());
     assert_eq!(Params::default().seats(), 4..=4);
-    let keys: Vec<_> = arbiter_games::wojna::PARAMETERS.iter().map(|(key, _)| *key).collect();
+    let game = wojna::game();
+    let keys = game.param_keys();
     assert_eq!(keys, ["deals", "deck", "clock", "seats"]);
 }
 

@@ -10,11 +10,10 @@ pub mod ids;
 pub mod level;
 pub mod limits;
 mod metrics;
-pub mod protocol;
 pub mod settings;
 pub mod trace;
 pub mod trial;
-pub mod tricks;
+pub mod tricks_http;
 
 /// The first version of the protocol, as generated.
 pub mod v1 {

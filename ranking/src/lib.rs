@@ -1,6 +1,6 @@
 //! Rankings: sums over matches, put into order. Pure: no database, no clock.
 //!
-//! Every tie-break of the five games is a sum over matches of small integers, compared from the
+//! Every tie-break of a game is a sum over matches of small integers, compared from the
 //! left; a ranking is therefore a [`Tally`] for each entrant and a sort. Adding results one by one
 //! as they come, in any order, gives the same as adding all of them at the end. Sums are exact;
 //! only means and their intervals, which decide nothing, are floating-point numbers.
@@ -8,8 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use arbiter_games::blackjack::ANTE;
-use arbiter_games::{Forfeit, GameName};
+use arbiter_games::{Forfeit, Game};
 use time::OffsetDateTime;
 
 pub mod collusion;
@@ -23,13 +22,6 @@ pub use entrant::Entrant;
 pub use meetings::{Meeting, Meetings, Whose};
 pub use spread::Mean;
 pub use u256::{NoNumber, U256};
-
-/// What the components of a ranking are called, the most important first: those of the game's
-/// score, and for blackjack the episodes that left a bot broke, counted downwards.
-pub fn columns(game: GameName) -> Vec<&'static str> {
-    let broke = (game == GameName::Blackjack).then_some("solvent");
-    game.score_columns().iter().copied().chain(broke).collect()
-}
 
 /// What one match came to.
 #[derive(Clone, Copy, Debug)]
@@ -54,15 +46,16 @@ impl<'a> Outcome<'a> {
         self.seats.iter().copied().zip(self.scores.chunks_exact(components.max(1)))
     }
 
-    /// What a seat's score adds to the ranking of `game`.
-    fn adds(&self, game: GameName, seat: usize, score: &[i64]) -> Vec<i128> {
+    /// What a seat's score adds to the ranking of `game`: its components, and in games with
+    /// episodes those that a bot did not play to the end, counted downwards.
+    fn adds(&self, game: &Game, seat: usize, score: &[i64]) -> Vec<i128> {
         let mut parts: Vec<i128> = score.iter().copied().map(i128::from).collect();
         if let (Some(carried), Some(first)) = (self.carried.get(seat), parts.first_mut()) {
             *first -= i128::from(*carried);
         }
-        if game == GameName::Blackjack {
-            // Whoever is broke drops out of the episode, so this is once an episode at most.
-            parts.push(if score.first() < Some(&ANTE) { -1 } else { 0 });
+        if let Some(episodes) = &game.episodes {
+            // The bot drops out of the episode, so this is once an episode at most.
+            parts.push(if score.first() < Some(&episodes.least) { -1 } else { 0 });
         }
         parts
     }
@@ -128,15 +121,15 @@ fn add_parts(sum: &mut Vec<i128>, parts: &[i128]) {
 /// Sums over the matches of every entrant of a game.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tallies {
-    game: GameName,
+    game: Game,
     by_entrant: BTreeMap<Entrant, Tally>,
     matches: i64,
 }
 
 impl Tallies {
     /// No matches yet.
-    pub fn new(game: GameName) -> Self {
-        Self { game, by_entrant: BTreeMap::new(), matches: 0 }
+    pub fn new(game: &Game) -> Self {
+        Self { game: game.clone(), by_entrant: BTreeMap::new(), matches: 0 }
     }
 
     /// Adds a match.
@@ -145,7 +138,7 @@ impl Tallies {
         for (seat, (entrant, score)) in outcome.scored().enumerate() {
             let forfeit = outcome.forfeits.get(seat).copied().flatten();
             let bad_answers = outcome.bad_answers.get(seat).copied().unwrap_or(0);
-            let parts = outcome.adds(self.game, seat, score);
+            let parts = outcome.adds(&self.game, seat, score);
             self.by_entrant.entry(entrant).or_default().add(&parts, forfeit, bad_answers);
         }
     }
@@ -183,22 +176,9 @@ pub struct Place {
     pub contestant: Contestant,
 }
 
-/// Whether of two bots with equal sums the one submitted earlier ranks higher: so say the rules of
-/// gomoku and blackjack.
-fn earlier_is_better(game: GameName) -> bool {
-    matches!(game, GameName::Gomoku | GameName::Blackjack)
-}
-
-/// Whether means over matches are compared rather than sums: where tables of four were added as bots
-/// came and went, or there is a budget of matches, not everybody has equally many. Where everybody
-/// does, it makes no difference.
-fn means_count(game: GameName) -> bool {
-    game == GameName::Wojna
-}
-
 /// Whether `a` ranks higher (less), lower, or the same.
-fn compare(game: GameName, a: &Contestant, b: &Contestant) -> Ordering {
-    let sums = if means_count(game) {
+fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
+    let sums = if game.ranking.by_mean {
         // Both means times both numbers of matches: exact.
         let times = |score: &[i128], matches: i64| -> Vec<i128> {
             let matches = i128::from(matches.max(1));
@@ -210,7 +190,7 @@ fn compare(game: GameName, a: &Contestant, b: &Contestant) -> Ordering {
         compare_parts(&b.tally.score, &a.tally.score)
     };
     let earlier = || a.submitted_at.cmp(&b.submitted_at);
-    if earlier_is_better(game) { sums.then_with(earlier) } else { sums }
+    if game.ranking.earlier_wins { sums.then_with(earlier) } else { sums }
 }
 
 /// Compares component by component; what is missing is 0, as for an entrant without matches.
@@ -221,7 +201,7 @@ fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
 }
 
 /// Ranks contestants by the rules of `game`, the best first; equals by their numbers.
-pub fn rank(game: GameName, mut contestants: Vec<Contestant>) -> Vec<Place> {
+pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<Place> {
     contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
     let same = |a: usize, b: usize| {
         let pair = contestants.get(a).zip(contestants.get(b));

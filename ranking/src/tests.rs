@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use arbiter_games::{bitwa, blackjack, gomoku, tricks, wojna};
+
 use super::*;
 
 /// Two for a win, one for a draw: the scores of a match between two.
@@ -24,7 +26,7 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
 }
 
 /// Rank, whether it is shared, and entrant, of each place.
-fn order(game: GameName, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
+fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
     let places = rank(game, contestants(sums));
     places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect()
 }
@@ -33,7 +35,7 @@ fn order(game: GameName, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
 fn ties_are_ties_where_the_rules_break_none() {
     let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
     let shared = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
-    assert_eq!(order(GameName::Wojna, &sums), shared);
+    assert_eq!(order(&wojna::game(), &sums), shared);
 }
 
 /// At tables of four some may have more matches than others.
@@ -43,39 +45,39 @@ fn means_rank_where_not_everybody_has_equally_many_matches() {
     for (contestant, matches) in several.iter_mut().zip([4, 3, 1]) {
         contestant.tally.matches = matches;
     }
-    let order = |game| -> Vec<_> {
-        let places = rank(game, several.clone());
+    let order = |game: Game| -> Vec<_> {
+        let places = rank(&game, several.clone());
         places.iter().map(|place| place.contestant.entrant.0).collect()
     };
-    assert_eq!(order(GameName::Wojna), [1, 0, 2], "11 a match is more than 10");
-    assert_eq!(order(GameName::Bitwa), [0, 1, 2]);
+    assert_eq!(order(wojna::game()), [1, 0, 2], "11 a match is more than 10");
+    assert_eq!(order(bitwa::game()), [0, 1, 2]);
 }
 
 #[test]
 fn the_earlier_submission_wins_where_the_rules_say_so() {
     let sums: [&[i128]; 3] = [&[2], &[7], &[7]];
     let broken = [(1, false, 1), (2, false, 2), (3, false, 0)];
-    assert_eq!(order(GameName::Gomoku, &sums), broken);
+    assert_eq!(order(&gomoku::game(), &sums), broken);
     // Submitted at the same moment, they remain equal.
     let mut together = contestants(&sums);
     together[2].submitted_at = together[1].submitted_at;
-    assert!(rank(GameName::Gomoku, together)[..2].iter().all(|place| place.tied));
+    assert!(rank(&gomoku::game(), together)[..2].iter().all(|place| place.tied));
 }
 
 #[test]
 fn later_components_break_ties() {
     let bitwa: [&[i128]; 4] = [&[3, 5, 9], &[3, 6, -4], &[4, -9, 0], &[3, 6, -3]];
     let expected = [(1, false, 2), (2, false, 3), (3, false, 1), (4, false, 0)];
-    assert_eq!(order(GameName::Bitwa, &bitwa), expected);
+    assert_eq!(order(&bitwa::game(), &bitwa), expected);
     let tricks: [&[i128]; 2] = [&[1, -2], &[1, 2]];
-    assert_eq!(order(GameName::Tricks, &tricks), [(1, false, 1), (2, false, 0)]);
+    assert_eq!(order(&tricks::game(), &tricks), [(1, false, 1), (2, false, 0)]);
 }
 
 #[test]
 fn whoever_has_not_played_has_nothing() {
     let sums: [&[i128]; 3] = [&[-1, 5], &[], &[0, 0]];
     let expected = [(1, true, 1), (1, true, 2), (3, false, 0)];
-    assert_eq!(order(GameName::Tricks, &sums), expected);
+    assert_eq!(order(&tricks::game(), &sums), expected);
 }
 
 /// Final chips count once, however many rounds carried them, and so does being broke.
@@ -84,20 +86,20 @@ fn chips_are_counted_at_the_end_of_the_episode() {
     let seats = [Entrant(0), Entrant(1)];
     let none =
         Outcome { seats: &seats, scores: &[], carried: &[], forfeits: &[], bad_answers: &[] };
-    let mut tallies = Tallies::new(GameName::Blackjack);
+    let mut tallies = Tallies::new(&blackjack::game());
     tallies.add(&Outcome { scores: &[250, 190], ..none });
     tallies.add(&Outcome { scores: &[300, 9], carried: &[250, 190], ..none });
     tallies.add(&Outcome { seats: &seats[..1], scores: &[280], carried: &[300], ..none });
     let scores: Vec<_> = tallies.by_entrant().values().map(|tally| tally.score.clone()).collect();
     assert_eq!(scores, [vec![280, 0], vec![9, -1]]);
-    assert_eq!(columns(GameName::Blackjack), ["chips", "solvent"]);
+    assert_eq!(blackjack::game().ranking_columns(), ["chips", "solvent"]);
 }
 
 #[test]
 fn forfeits_are_counted_by_kind() {
     let seats = [Entrant(0), Entrant(1)];
     let forfeits = [None, Some(Forfeit::Illegal)];
-    let mut tallies = Tallies::new(GameName::Gomoku);
+    let mut tallies = Tallies::new(&gomoku::game());
     let bad_answers = [2, 0];
     let played = Outcome {
         seats: &seats,
@@ -147,7 +149,7 @@ fn at_a_table_of_four_each_meets_each() {
 fn great_scores_have_the_right_interval() {
     const GREAT: i64 = 2_000_000_000_000_000_000;
     let margin = |unit: i64| {
-        let mut tallies = Tallies::new(GameName::Gomoku);
+        let mut tallies = Tallies::new(&gomoku::game());
         for number in 0..300 {
             let score = [1, -1, 0][number % 3] * unit;
             tallies.add(&outcome(&duel([0, 1], [score, -score])));
@@ -163,7 +165,7 @@ fn sums_of_a_hundred_million_great_matches_are_exact() {
     const GREAT: i64 = 2_000_000_000_000_000_000;
     let carried = [-GREAT, GREAT];
     let played = duel([0, 1], [GREAT, -GREAT]);
-    let mut tallies = Tallies::new(GameName::Gomoku);
+    let mut tallies = Tallies::new(&gomoku::game());
     tallies.add(&Outcome { carried: &carried, ..outcome(&played) });
     let mut tally = tallies.by_entrant()[&Entrant(0)].clone();
     // 2²⁷ of them, by doubling.
@@ -184,7 +186,7 @@ fn sums_of_a_hundred_million_great_matches_are_exact() {
     for contestant in &mut several {
         contestant.tally.matches = matches;
     }
-    let places = rank(GameName::Wojna, several);
+    let places = rank(&wojna::game(), several);
     let order: Vec<_> = places.iter().map(|place| place.contestant.entrant.0).collect();
     assert_eq!(order, [0, 2, 1]);
 }
@@ -202,11 +204,11 @@ proptest! {
         pieces in prop::collection::vec(0..7usize, 60),
         order in any::<prop::sample::Index>(),
     ) {
-        let mut whole = Tallies::new(GameName::Tricks);
+        let mut whole = Tallies::new(&tricks::game());
         for played in &matches {
             whole.add(&outcome(played));
         }
-        let mut parts: Vec<_> = (0..7).map(|_| Tallies::new(GameName::Tricks)).collect();
+        let mut parts: Vec<_> = (0..7).map(|_| Tallies::new(&tricks::game())).collect();
         let start = if matches.is_empty() { 0 } else { order.index(matches.len()) };
         for (index, played) in matches.iter().enumerate().cycle().skip(start).take(matches.len()) {
             parts[pieces[index]].add(&outcome(played));
@@ -223,7 +225,7 @@ proptest! {
     fn ranks_count_those_who_are_better(sums in prop::collection::vec((0..4i128, 0..3i128), 1..30)) {
         let sums: Vec<_> = sums.into_iter().map(|(a, b)| vec![a, b]).collect();
         let sums: Vec<_> = sums.iter().map(Vec::as_slice).collect();
-        for place in rank(GameName::Tricks, contestants(&sums)) {
+        for place in rank(&tricks::game(), contestants(&sums)) {
             let own = &place.contestant.tally.score;
             let better = sums.iter().filter(|sum| **sum > own.as_slice()).count();
             let equal = sums.iter().filter(|sum| **sum == own.as_slice()).count();

@@ -1,18 +1,14 @@
-//! What a match looks like, drawn from the state of its rules.
+//! What a match looks like, drawn from the data that its game gives.
 //!
 //! Boards are SVG, tables of cards are HTML; both say in words what they show, and take their
 //! colours from variables of the page's style sheet, [`crate::STYLE`].
 
-mod bitwa;
-mod blackjack;
-mod gomoku;
-mod tricks;
-mod wojna;
+use arbiter_games::picture::{
+    self, BoardPicture, Cell, Item, Part, Row, Shape, ShapeKind, TablePicture,
+};
+use maud::{Markup, PreEscaped, html};
 
-use arbiter_games::{BotName, Seat, View};
-use maud::{Markup, html};
-
-/// A table at a moment.
+/// A table at a moment, drawn.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// What is going on, in a sentence.
@@ -21,75 +17,96 @@ pub struct Picture {
     pub markup: Markup,
 }
 
-/// What a picture shows, as far as it takes to tell two of a match apart.
-pub type Key = [u64; 6];
-
-/// Draws a match between bots of these names, seat 1 first, with everything that is hidden from
-/// somebody.
-pub fn draw(view: View<'_>, names: &[BotName]) -> Picture {
-    draw_for(view, names, None)
+/// Draws a picture.
+pub fn draw(picture: &picture::Picture) -> Picture {
+    let picture::Picture { caption, parts } = picture;
+    let markup = html! {
+        @for part in parts {
+            @match part {
+                Part::Board(shown) => (board(shown, caption)),
+                Part::Table(shown) => (table(shown)),
+                Part::Line { class, items } => p class=(class) { (self::items(items)) },
+            }
+        }
+    };
+    Picture { caption: caption.clone(), markup }
 }
 
-/// Draws a match as the player of a seat may see it: the cards of others lie face down. What is
-/// hidden is not in the picture at all.
-pub fn draw_for(view: View<'_>, names: &[BotName], eyes: Option<Seat>) -> Picture {
-    match view {
-        View::Wojna(game) => wojna::draw(game, names, eyes),
-        View::Bitwa(game) => bitwa::draw(game, names),
-        View::Tricks(game) => tricks::draw(game, names, eyes),
-        View::Blackjack(game) => blackjack::draw(game, names),
-        View::Gomoku(game) => gomoku::draw(game, names),
-    }
-}
-
-/// What a picture of this state shows.
-pub fn key(view: View<'_>) -> Key {
-    match view {
-        View::Wojna(game) => wojna::key(game),
-        View::Bitwa(game) => bitwa::key(game),
-        View::Tricks(game) => tricks::key(game),
-        View::Blackjack(game) => blackjack::key(game),
-        View::Gomoku(game) => gomoku::key(game),
-    }
-}
-
-/// The part of the match that this state belongs to, in games that have parts.
-pub(crate) fn chapter(view: View<'_>) -> Option<String> {
-    match view {
-        View::Wojna(game) => Some(format!("Deal {}", game.number().max(1))),
-        View::Bitwa(game) => Some(format!("Round {}", game.round())),
-        View::Blackjack(game) => Some(format!("Hand {}", game.dealt().max(1))),
-        View::Tricks(_) | View::Gomoku(_) => None,
-    }
-}
-
-/// Whether the player of `eyes`, or somebody who sees everything, may see what `seat` holds.
-fn sees(eyes: Option<Seat>, seat: Seat) -> bool {
-    eyes.is_none_or(|eyes| eyes == seat)
-}
-
-/// The name of the bot at a seat.
-fn name(names: &[BotName], seat: Seat) -> &str {
-    names.get(seat.index()).map_or("?", BotName::as_str)
-}
-
-/// A number for a [`Key`].
-fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-/// The seats that pass a test, as bits of a number.
-fn bits(seats: usize, test: impl Fn(Seat) -> bool) -> u64 {
-    Seat::all(seats).fold(0, |bits, seat| 2 * bits + u64::from(test(seat)))
-}
-
-/// A card that lies open, or face down if it has no text.
-fn card(text: &str, class: &str) -> Markup {
+fn board(board: &BoardPicture, caption: &str) -> Markup {
+    let BoardPicture { class, view, description, shapes } = board;
     html! {
-        @if text.is_empty() {
-            span.card.down title="face down" { "▒" }
+        svg class=(class) viewBox=(view) role="img" aria-label=(caption) {
+            title { (caption) }
+            desc { (description) }
+            @for drawn in shapes { (shape(drawn)) }
+        }
+    }
+}
+
+/// The element of a shape. Its name and those of its attributes are words of this program.
+fn shape(shape: &Shape) -> Markup {
+    let Shape { kind, class, place, text, shapes } = shape;
+    let tag = match kind {
+        ShapeKind::Rectangle => "rect",
+        ShapeKind::Circle => "circle",
+        ShapeKind::Line => "line",
+        ShapeKind::Path => "path",
+        ShapeKind::Text => "text",
+        ShapeKind::Group => "g",
+    };
+    let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
+    let place = place.iter().map(|(name, value)| (*name, value));
+    html! {
+        (PreEscaped("<")) (tag)
+        @for (name, value) in class.into_iter().chain(place) {
+            " " (name) (PreEscaped("=\"")) (value) (PreEscaped("\""))
+        }
+        (PreEscaped(">")) (text)
+        @for inner in shapes { (self::shape(inner)) }
+        (PreEscaped("</")) (tag) (PreEscaped(">"))
+    }
+}
+
+fn table(table: &TablePicture) -> Markup {
+    let TablePicture { class, head, rows, foot } = table;
+    html! {
+        table class=(class) {
+            thead { tr { @for Cell { class, items, .. } in head { th class=[class] { (self::items(items)) } } } }
+            tbody {
+                @for Row { class, cells } in rows {
+                    tr class=[class] { @for shown in cells { (cell(shown)) } }
+                }
+            }
+            @if !foot.is_empty() { tfoot { tr { @for shown in foot { (cell(shown)) } } } }
+        }
+    }
+}
+
+fn cell(cell: &Cell) -> Markup {
+    let Cell { class, columns, is_head, items } = cell;
+    let columns = Some(columns).filter(|columns| **columns > 1);
+    html! {
+        @if *is_head {
+            th class=[class] colspan=[columns] scope="row" { (self::items(items)) }
         } @else {
-            span class={ "card " (class) } { (text) }
+            td class=[class] colspan=[columns] { (self::items(items)) }
+        }
+    }
+}
+
+fn items(items: &[Item]) -> Markup {
+    html! {
+        @for item in items {
+            @match item {
+                Item::Text(text) => (text),
+                Item::Small(text) => small { (text) },
+                Item::Sign { class, title, text } => span class=(class) title=[title] { (text) },
+                Item::Card { class, text } => span class={ "card " (class) } { (text) },
+                Item::FaceDown => span.card.down title="face down" { "▒" },
+                Item::Meter { most, value, label } => {
+                    meter min="0" max=(most) value=(value) aria-label=(label) {}
+                }
+            }
         }
     }
 }

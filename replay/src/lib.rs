@@ -17,7 +17,7 @@ mod transcript;
 mod verify;
 mod write;
 
-pub use draw::{Key, Picture, draw, draw_for, key};
+pub use draw::{Picture, draw};
 pub use line::{Header, Line, Over, RECORD_VERSION, SeatLine};
 pub use packed::{LARGEST_RECORD, LONGEST_LINE, WINDOW, unpack};
 pub use render::STYLE;

@@ -1,13 +1,13 @@
 //! The lines of a record.
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, GameName, Micros, Note, Params, Score, Seat, Seed, Spent,
-    Standing,
+    BotName, ClockRules, Forfeit, Game, Games, Micros, Note, Params, Protocol, Score, Seat, Seed,
+    Spent, Standing,
 };
 use arbiter_proto::level::Level;
-use arbiter_proto::protocol::Protocol;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::transcript::TranscriptHash;
@@ -21,7 +21,7 @@ pub struct Header {
     /// The version of the record format.
     pub record: u32,
     /// The game.
-    pub game: GameName,
+    pub game: Game,
     /// The version of the rules.
     pub rules: String,
     /// The game's parameters.
@@ -53,7 +53,7 @@ pub struct SeatLine {
 #[serde(deny_unknown_fields)]
 struct RawHeader {
     record: u32,
-    game: GameName,
+    game: String,
     rules: String,
     params: serde_json::Value,
     seed: Seed,
@@ -62,11 +62,16 @@ struct RawHeader {
     seats: Vec<SeatLine>,
 }
 
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = RawHeader::deserialize(deserializer)?;
-        let params = Params::read(raw.game, raw.params).map_err(serde::de::Error::custom)?;
-        let RawHeader { record, game, rules, seed, clock, sandbox, seats, .. } = raw;
+impl Header {
+    /// Reads a header of a match of one of these games.
+    ///
+    /// # Errors
+    /// If it is none, or its game or a parameter is unknown.
+    pub fn parse(games: &Games, text: &str) -> serde_json::Result<Self> {
+        let raw: RawHeader = serde_json::from_str(text)?;
+        let RawHeader { record, game, rules, params, seed, clock, sandbox, seats } = raw;
+        let game = games.find(&game).map_err(serde_json::Error::custom)?;
+        let params = Params::read(&game, params)?;
         Ok(Self { record, game, rules, params, seed, clock, sandbox, seats })
     }
 }

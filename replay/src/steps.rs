@@ -8,11 +8,12 @@
 use std::io::BufRead;
 use std::ops::Range;
 
+use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, Game, Micros, Owes, Say, Seat, Spent, Standing,
+    Allowance, BotName, ClockKind, Games, MatchState, Micros, Owes, Say, Seat, Spent, Standing,
 };
 
-use crate::draw::{self, Key, Picture};
+use crate::draw::{Picture, draw};
 use crate::line::Header;
 use crate::verify::{Difference, Follower, Scene, Verified, follow};
 
@@ -77,9 +78,13 @@ pub struct Clock {
 ///
 /// # Errors
 /// The first difference between the record and the rules.
-pub fn steps(record: impl BufRead, wanted: Range<usize>) -> Result<Steps, Difference> {
+pub fn steps(
+    games: &Games,
+    record: impl BufRead,
+    wanted: Range<usize>,
+) -> Result<Steps, Difference> {
     let mut film = Film { wanted, ..Film::default() };
-    let verified = follow(record, &mut film)?;
+    let verified = follow(games, record, &mut film)?;
     let Film { total, drawn, chapters, stderr, .. } = film;
     Ok(Steps { verified, total, drawn, chapters, stderr })
 }
@@ -111,11 +116,11 @@ struct Deed {
 
 impl Film {
     /// Adds a step.
-    fn add(&mut self, time: Micros, deed: Deed, game: &dyn Game) {
-        let (index, view) = (self.total, game.view());
+    fn add(&mut self, time: Micros, deed: Deed, game: &dyn MatchState) {
+        let index = self.total;
         self.total += 1;
-        self.shown = Some(draw::key(view));
-        if let Some(chapter) = draw::chapter(view)
+        self.shown = Some(game.view().picture_key());
+        if let Some(chapter) = game.view().chapter()
             && self.chapters.last().is_none_or(|(last, _)| *last != chapter)
         {
             self.chapters.push((chapter, index));
@@ -124,7 +129,7 @@ impl Film {
             return;
         }
         let Deed { seat, said, forfeit, standings } = deed;
-        let picture = draw::draw(view, &self.names);
+        let picture = draw(&game.view().picture(&self.names, None));
         let clocks = self.clocks.clone();
         self.drawn.push(Step { index, time, seat, said, forfeit, picture, clocks, standings });
     }
@@ -142,7 +147,7 @@ impl Film {
 }
 
 impl Follower for Film {
-    fn begin(&mut self, header: &Header, game: &dyn Game) {
+    fn begin(&mut self, header: &Header, game: &dyn MatchState) {
         self.names = header.seats.iter().map(|seat| seat.bot.clone()).collect();
         self.cpu = header.clock.kind == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); self.names.len()];
@@ -150,10 +155,10 @@ impl Follower for Film {
         self.add(Micros::ZERO, Deed::default(), game);
     }
 
-    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn Game) {
+    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn MatchState) {
         let deed = match scene {
             Scene::Told(_) | Scene::Dismissed(_) => return,
-            Scene::Due if self.shown == Some(draw::key(game.view())) => return,
+            Scene::Due if self.shown == Some(game.view().picture_key()) => return,
             Scene::Due => Deed::default(),
             Scene::Replied { say, reply, spent, cost, illegal } => {
                 self.charge(say, spent, cost);

@@ -7,9 +7,10 @@
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    ClockRules, Forfeit, Game, Micros, Owes, Say, Seat, Spent, Standing, Step, View,
+    ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, Spent, Standing,
+    Step,
 };
-use arbiter_proto::protocol::Protocol;
+use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use thiserror::Error;
 
 use crate::line::{Header, Line, Over, RECORD_VERSION};
@@ -96,35 +97,40 @@ pub enum Scene<'a> {
 /// Follows a match as it is replayed.
 pub trait Follower {
     /// The match begins.
-    fn begin(&mut self, header: &Header, game: &dyn Game);
+    fn begin(&mut self, header: &Header, game: &dyn MatchState);
 
     /// Something happened, so long after the match began.
-    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn Game);
+    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn MatchState);
 }
 
 /// Nobody.
 impl Follower for () {
-    fn begin(&mut self, _: &Header, _: &dyn Game) {}
-    fn follow(&mut self, _: Micros, _: Scene<'_>, _: &dyn Game) {}
+    fn begin(&mut self, _: &Header, _: &dyn MatchState) {}
+    fn follow(&mut self, _: Micros, _: Scene<'_>, _: &dyn MatchState) {}
 }
 
-/// Replays a record, and gives its result.
+/// Replays a record of a match of one of these games, and gives its result.
 ///
 /// # Errors
 /// The first difference.
-pub fn verify(record: impl BufRead) -> Result<Verified, Difference> {
-    follow(record, &mut ())
+pub fn verify(games: &Games, record: impl BufRead) -> Result<Verified, Difference> {
+    follow(games, record, &mut ())
 }
 
-/// Replays a record before the eyes of `follower`, and gives its result.
+/// Replays a record of a match of one of these games, which `follower` follows, and gives its
+/// result.
 ///
 /// # Errors
 /// The first difference; what the follower has seen until then is right.
-pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Verified, Difference> {
+pub fn follow(
+    games: &Games,
+    record: impl BufRead,
+    follower: &mut impl Follower,
+) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
-    let header = header(&mut lines)?;
-    if !header.seats.iter().all(|seat| seat.protocol.is_spoken_at(header.params.game())) {
-        return Err(lines.difference("http is spoken at tricks alone"));
+    let header = header(games, &mut lines)?;
+    if !header.seats.iter().all(|seat| header.game.speaks(seat.protocol)) {
+        return Err(lines.difference(NO_OTHER_GAME));
     }
     let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
     let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
@@ -150,9 +156,9 @@ pub fn follow(record: impl BufRead, follower: &mut impl Follower) -> Result<Veri
 }
 
 /// Reads the first line, and checks that this program knows how to replay it.
-fn header<R: BufRead>(lines: &mut Lines<R>) -> Result<Header, Difference> {
+fn header<R: BufRead>(games: &Games, lines: &mut Lines<R>) -> Result<Header, Difference> {
     let text = lines.next_text()?;
-    let header: Header = serde_json::from_str(&text)
+    let header = Header::parse(games, &text)
         .map_err(|error| lines.difference(format!("not a record's first line: {error}")))?;
     if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
         return Err(lines.difference("not written the way a record's first line is"));
@@ -237,12 +243,12 @@ struct Replay<'a, R, F> {
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
-    /// The program of gomoku that is gone, and what only records of earlier versions say to it.
+    /// The program that is gone, and what only records of earlier versions say to it.
     exit_to_gone: Option<(Seat, String)>,
 }
 
 impl<R: BufRead, F: Follower> Replay<'_, R, F> {
-    fn play(&mut self, game: &mut dyn Game) -> Result<Vec<Standing>, Difference> {
+    fn play(&mut self, game: &mut dyn MatchState) -> Result<Vec<Standing>, Difference> {
         loop {
             let step = game.step();
             let scene = match &step {
@@ -267,8 +273,8 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         }
     }
 
-    /// Passes over the end of a game of gomoku as it was said to a program that was gone: earlier
-    /// versions did so, and nothing followed from it.
+    /// Passes over the end of a game as it was said to a program that was gone: earlier versions did
+    /// so ([`MatchState::told_to_gone`]), and nothing followed from it.
     fn skip_exit_to_gone(&mut self) -> Result<(), Difference> {
         let Some((gone, exit)) = &self.exit_to_gone else { return Ok(()) };
         match Line::parse(self.lines.peek()?) {
@@ -283,7 +289,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     }
 
     /// Finds what the rules say in the record, and tells them the answer found there.
-    fn say(&mut self, game: &mut dyn Game, say: &Say) -> Result<(), Difference> {
+    fn say(&mut self, game: &mut dyn MatchState, say: &Say) -> Result<(), Difference> {
         self.skip_exit_to_gone()?;
         match self.lines.next()? {
             Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
@@ -318,7 +324,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
 
     fn replied(
         &mut self,
-        game: &mut dyn Game,
+        game: &mut dyn MatchState,
         say: &Say,
         reply: &[u8],
         spent: Spent,
@@ -351,7 +357,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
 
     fn forfeited(
         &mut self,
-        game: &mut dyn Game,
+        game: &mut dyn MatchState,
         say: &Say,
         (forfeit, detail): (Forfeit, &str),
         spent: Spent,
@@ -366,8 +372,8 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         if let Err(illegal) = game.heard(Err(forfeit), cost) {
             return Err(self.lines.difference(illegal.to_string()));
         }
-        if let (Forfeit::Gone, View::Gomoku(gomoku)) = (forfeit, game.view()) {
-            self.exit_to_gone = gomoku.exit().map(|exit| (say.seat, exit));
+        if forfeit == Forfeit::Gone {
+            self.exit_to_gone = game.told_to_gone().map(|exit| (say.seat, exit));
         }
         let scene = Scene::Forfeited { say, forfeit, spent, cost, detail };
         self.follower.follow(self.time, scene, game);
@@ -402,7 +408,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     /// Checks what follows the match: standard error, and the last line.
     fn finish(
         mut self,
-        game: &dyn Game,
+        game: &dyn MatchState,
         standings: &[Standing],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {

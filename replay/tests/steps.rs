@@ -4,14 +4,14 @@
 
 mod support;
 
-use arbiter_games::{Forfeit, GameName, Micros, Params, Score, Seat, Seed, Standing};
+use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, Seed, Standing, gomoku};
 use arbiter_replay::{Header, Line, Step, Steps, Transcript, Writer, steps, verify};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, answer, names, params, play, transcript};
 
 /// Every step of a record.
 fn all(record: &[u8]) -> Steps {
-    steps(record, 0..usize::MAX).unwrap()
+    steps(&Games::built_in(), record, 0..usize::MAX).unwrap()
 }
 
 /// A step as text.
@@ -27,23 +27,21 @@ fn scores(html: &str) -> Vec<Score> {
 }
 
 /// Parameters that make short matches.
-fn short(game: GameName) -> Params {
-    params(
-        game,
-        match game {
-            GameName::Wojna => r#"{"deals":2,"deck":"1-5*4"}"#,
-            GameName::Bitwa => r#"{"board":"przyklad","rounds":12}"#,
-            GameName::Tricks => r#"{"tables":4}"#,
-            GameName::Blackjack | GameName::Gomoku => "{}",
-        },
-    )
+fn short(game: &Game) -> Params {
+    let json = match game.as_str() {
+        "wojna" => r#"{"deals":2,"deck":"1-5*4"}"#,
+        "bitwa" => r#"{"board":"przyklad","rounds":12}"#,
+        "tricks" => r#"{"tables":4}"#,
+        _ => "{}",
+    };
+    params(game, json)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn the_last_step_shows_the_result_of_the_record(number in any::<u64>()) {
-        for game in GameName::ALL {
+        for game in Games::built_in().iter() {
             let seed = Seed::of_text(&format!("{game} {number}"));
             let mut dice = seed.dice(77);
             let params = short(game);
@@ -68,15 +66,15 @@ proptest! {
 
 #[test]
 fn a_few_steps_are_those_of_the_whole() {
-    for game in GameName::ALL {
-        let seed = Seed::of_text(game.word());
+    for game in Games::built_in().iter() {
+        let seed = Seed::of_text(game.as_str());
         let mut dice = seed.dice(1);
         let params = short(game);
         let names = names(*params.seats().end());
         let (record, _) = play(&params, seed, &names, |say, view| answer(&mut dice, say, view));
         let whole = all(&record);
         let middle = whole.total / 2;
-        let part = steps(&record[..], middle..middle + 3).unwrap();
+        let part = steps(&Games::built_in(), &record[..], middle..middle + 3).unwrap();
         assert_eq!((part.total, &part.chapters), (whole.total, &whole.chapters));
         let due = whole.drawn.iter().skip(middle).take(3);
         assert_eq!(part.drawn.len(), due.len());
@@ -88,12 +86,15 @@ fn a_few_steps_are_those_of_the_whole() {
 
 #[test]
 fn an_edited_record_has_no_steps() {
+    let games = Games::built_in();
     let (record, _) = transcript("gomoku-example.txt", "");
     let text = String::from_utf8(record).unwrap();
     let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
     assert_ne!(edited, text);
-    let (one, other) =
-        (steps(edited.as_bytes(), 0..9).unwrap_err(), verify(edited.as_bytes()).unwrap_err());
+    let (one, other) = (
+        steps(&games, edited.as_bytes(), 0..9).unwrap_err(),
+        verify(&games, edited.as_bytes()).unwrap_err(),
+    );
     assert_eq!(one.to_string(), other.to_string());
 }
 
@@ -191,7 +192,7 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
 fn clocks_and_forfeits_stand_beside_the_picture() {
     let names = names(2);
     let mut asked = 0;
-    let params = params(GameName::Gomoku, "{}");
+    let params = params(&gomoku::game(), "{}");
     let (record, _) = play(&params, Seed([7; 32]), &names, |_, _| {
         asked += 1;
         if asked == 1 { Ok("<b>(7,7)".to_owned()) } else { Err(Forfeit::Gone) }
@@ -210,7 +211,7 @@ fn clocks_and_forfeits_stand_beside_the_picture() {
 fn with_line(record: &[u8], more: Line, standings: &[Standing]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();
-    let header: Header = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let header = Header::parse(&Games::built_in(), lines.next().unwrap()).unwrap();
     let (mut writer, mut transcript) =
         (Writer::new(Vec::new(), &header).unwrap(), Transcript::default());
     for line in lines.filter_map(Line::parse).chain([more]) {
@@ -229,13 +230,19 @@ fn with_line(record: &[u8], more: Line, standings: &[Standing]) -> Vec<u8> {
 fn records_that_say_the_end_to_a_program_that_is_gone_are_still_right() {
     let (record, standings) = transcript("gomoku-gone.txt", "");
     assert!(!String::from_utf8(record.clone()).unwrap().contains("\"seat\":2,\"send\":\"EXIT"));
-    assert_eq!(verify(&record[..]).unwrap().standings, standings);
+    assert_eq!(verify(&Games::built_in(), &record[..]).unwrap().standings, standings);
     let exit = |seat, text: &str| {
         let (time, text) = (Micros(1_000_000), text.to_owned());
         with_line(&record, Line::Sent { time, seat: Seat::from_index(seat), text }, &standings)
     };
-    assert_eq!(verify(&exit(1, "EXIT alpha")[..]).unwrap().standings, standings);
+    assert_eq!(
+        verify(&Games::built_in(), &exit(1, "EXIT alpha")[..]).unwrap().standings,
+        standings
+    );
     for (seat, text) in [(0, "EXIT alpha"), (1, "EXIT beta"), (1, "EXIT TIE")] {
-        assert!(verify(&exit(seat, text)[..]).is_err(), "seat index {seat}: {text}");
+        assert!(
+            verify(&Games::built_in(), &exit(seat, text)[..]).is_err(),
+            "seat index {seat}: {text}"
+        );
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Args, CommandFactory as _};
+use arbiter_games::Games;
+use clap::Args;
 use clap_complete::{Shell, generate};
 
-use super::{Cli, Failure, broken_pipe};
+use super::{Failure, broken_pipe, command};
 
 /// Print the completion script of a shell.
 #[derive(Debug, Args)]
@@ -17,9 +18,9 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let mut script = Vec::new();
-        generate(self.shell, &mut Cli::command(), "arbiter", &mut script);
+        generate(self.shell, &mut command(games), "arbiter", &mut script);
         io::stdout().write_all(&script).or_else(broken_pipe)
     }
 }

@@ -10,7 +10,7 @@ use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::store::{Store, StoreError};
 use arbiter_coordinator::tricks_http::Mode;
-use arbiter_games::Micros;
+use arbiter_games::{Games, Micros};
 use clap::Args;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -49,7 +49,7 @@ pub(super) struct CoordinatorArgs {
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]
-    tricks: TricksArgs,
+    tricks_http: TricksArgs,
     /// Connections to the database at most, a third of them for pages and clients, beside three of
     /// its own: for leasing, for standing for leader, and now and then for clearing away.
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -142,10 +142,11 @@ pub(super) struct TricksArgs {
 }
 
 impl CoordinatorArgs {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start();
         let options = coordinator::database(&self.database_url).map_err(Failure::usage)?;
         let config = Config {
+            games: games.clone(),
             tls: self.tls.tls(),
             terms: self.leases.terms()?,
             connections: self.connections,
@@ -161,7 +162,7 @@ impl CoordinatorArgs {
             };
             let observing = self.observe.begin("arbiter-coordinator").await?;
             let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
-            let mut coordinator = coordinator.with_tricks_mode(self.tricks.tricks_mode);
+            let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
             if coordinator.has_no_tokens().await.map_err(unusable)? {
                 tell(
                     "there are no tokens yet, so nobody but readers may enter; make the first: \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arbiter_coordinator::coordinator::Records;
-use arbiter_games::GameName;
+use arbiter_games::Games;
 use arbiter_proto::v1::{
     Board, Edition, GetRankingRequest, GetTournamentRequest, ListTournamentsRequest,
     StartEditionRequest,
@@ -68,13 +68,15 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start_quietly();
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-        let plan = self.slots.plan(grpc, self.http, None, &self.leases, Records::default())?;
-        let presets = self.presets()?;
+        let plan =
+            self.slots.plan(games, grpc, self.http, None, &self.leases, Records::default())?;
+        let presets = self.presets(games)?;
         tell("building and packing the shipped bots");
-        let prepared: Result<Vec<_>, _> = presets.iter().map(|path| Prepared::read(path)).collect();
+        let prepared: Result<Vec<_>, _> =
+            presets.iter().map(|path| Prepared::read(games, path)).collect();
         let prepared = prepared?;
         let name = if self.quick { "arbiter-demo-quick" } else { "arbiter-demo" };
         let place = self.data.clone().unwrap_or_else(|| data::usual().with_file_name(name));
@@ -102,13 +104,13 @@ impl Demo {
     }
 
     /// The tournament files, in the order of the games.
-    fn presets(&self) -> Result<Vec<PathBuf>, Failure> {
+    fn presets(&self, games: &Games) -> Result<Vec<PathBuf>, Failure> {
         let directory = match &self.presets {
             Some(directory) => directory.clone(),
             None => find_presets()?,
         };
         let directory = if self.quick { directory.join("quick") } else { directory };
-        let files = GameName::ALL.into_iter().map(|game| directory.join(format!("{game}.toml")));
+        let files = games.iter().map(|game| directory.join(format!("{game}.toml")));
         Ok(files.collect())
     }
 }

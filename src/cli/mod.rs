@@ -38,8 +38,9 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use arbiter_games::Games;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 /// Runs official tournaments of game-playing programs.
@@ -138,32 +139,43 @@ impl Failure {
     }
 }
 
+/// The command line, with what helps with these games in its help.
+fn command(games: &Games) -> clap::Command {
+    let names = games.names("or");
+    let named = |command: clap::Command| command.mut_arg("game", |game| game.help(names.clone()));
+    Cli::command()
+        .mut_subcommand("play", |play| named(play).after_help(play::after_help(games)))
+        .mut_subcommand("try", named)
+        .mut_subcommand("preflight", named)
+}
+
 /// Reads the command line, does what it says, and gives the exit code.
-pub(crate) fn run() -> ExitCode {
-    let done = match Cli::try_parse() {
+pub(crate) fn run(games: &Games) -> ExitCode {
+    let asked = command(games).try_get_matches();
+    let done = match asked.and_then(|asked| Cli::from_arg_matches(&asked)) {
         Ok(Cli { command }) => match command {
-            Command::Play(play) => play.run(),
-            Command::Try(wanted) => wanted.run(),
-            Command::Preflight(preflight) => preflight.run(),
-            Command::Verify(verify) => verify.run(),
-            Command::Up(up) => up.run(),
-            Command::Demo(demo) => demo.run(),
-            Command::Coordinator(coordinator) => coordinator.run(),
-            Command::Worker(worker) => worker.run(),
-            Command::Tournament(tournament) => tournament.run(),
+            Command::Play(play) => play.run(games),
+            Command::Try(wanted) => wanted.run(games),
+            Command::Preflight(preflight) => preflight.run(games),
+            Command::Verify(verify) => verify.run(games),
+            Command::Up(up) => up.run(games),
+            Command::Demo(demo) => demo.run(games),
+            Command::Coordinator(coordinator) => coordinator.run(games),
+            Command::Worker(worker) => worker.run(games),
+            Command::Tournament(tournament) => tournament.run(games),
             Command::Submit(submit) => submit.run(),
             Command::Sync(sync) => sync.run(),
             Command::Bots(bots) => bots.run(),
             Command::Log(log) => log.run(),
             Command::Ranking(ranking) => ranking.run(),
             Command::Match(wanted) => wanted.run(),
-            Command::Repro(repro) => repro.run(),
+            Command::Repro(repro) => repro.run(games),
             Command::Token(token) => token.run(),
             Command::Cert(cert) => cert.run(),
             Command::Audit(audit) => audit.run(),
             Command::Workers(workers) => workers.run(),
             Command::Doctor(doctor) => doctor.run(),
-            Command::Completions(completions) => completions.run(),
+            Command::Completions(completions) => completions.run(games),
         },
         Err(error) => misuse(&error),
     };
@@ -224,7 +236,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        command(&Games::built_in()).debug_assert();
     }
 }

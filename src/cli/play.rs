@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Seed};
+use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Recorder;
 use arbiter_worker::sandbox::{Host, Policy, Scratch};
@@ -26,9 +26,7 @@ use crate::play::{entries, progress, report, settings};
 /// Play matches on this machine, without server or database.
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
 pub(super) struct Play {
-    /// wojna, bitwa, tricks, blackjack or gomoku.
     game: String,
     /// A directory with bot.toml or a KotH meta file, or an executable file. More than two in
     /// a game for two play all against all.
@@ -76,10 +74,11 @@ const MOST_GAMES: usize = 1_000_000;
 const MOST_JOBS: usize = 256;
 
 /// Examples, and every parameter of every game.
-fn after_help() -> String {
-    let parameters = GameName::ALL.into_iter().flat_map(|game| {
-        let line = move |(name, meaning)| format!("  {game:<10} {name:<13} {meaning}");
-        game.parameters().iter().copied().map(line)
+pub(super) fn after_help(games: &Games) -> String {
+    let parameters = games.iter().flat_map(|game| {
+        game.params
+            .iter()
+            .map(move |param| format!("  {game:<10} {:<13} {}", param.key, param.help))
     });
     let parameters: Vec<_> = parameters.collect();
     format!(
@@ -96,12 +95,12 @@ Parameters (--set KEY=VALUE):
 }
 
 impl Play {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let game: GameName = self.game.parse().map_err(Failure::usage)?;
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         let clock = ClockRules { kind: clock_kind(&self.clock)?, ..ClockRules::OFFICIAL };
-        let params = settings::params(game, &self.set, self.bots.len())?;
+        let params = settings::params(&game, &self.set, None, Some(self.bots.len()))?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
         let host =
@@ -109,7 +108,7 @@ impl Play {
         let scratch = scratch()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
-        let entries = entries::load(game, &self.bots, &snapshots)?;
+        let entries = entries::load(&game, &self.bots, &snapshots)?;
         let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
             tell(&format!("seed {text}; {}", host.announcement()));

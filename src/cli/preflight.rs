@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockRules, GameName, Seed};
+use arbiter_games::{ClockRules, Games, Seed};
 use arbiter_worker::bundle::Submission;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Host, Limits, Policy, Ponder};
@@ -31,7 +31,6 @@ Examples:
   arbiter preflight bitwa mybot/ --set board=twierdze --json"
 )]
 pub(super) struct Preflight {
-    /// wojna, bitwa, tricks, blackjack or gomoku.
     game: String,
     /// A directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz, .tar.zst,
     /// .zip), or an executable file.
@@ -53,14 +52,11 @@ pub(super) struct Preflight {
     json: bool,
 }
 
-/// So many sit at a table where the game leaves it open, as in official tournaments.
-const SEATS: usize = 4;
-
 impl Preflight {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let game: GameName = self.game.parse().map_err(Failure::usage)?;
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let game = games.find(&self.game).map_err(Failure::usage)?;
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
-        let params = settings::params(game, &self.set, SEATS)?;
+        let params = settings::params(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
         let host =
             Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
@@ -69,7 +65,7 @@ impl Preflight {
         for directory in [&snapshots, &place] {
             fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }
-        let others = entries::load(game, &self.against, &snapshots)?.into_iter();
+        let others = entries::load(&game, &self.against, &snapshots)?.into_iter();
         let opponents =
             others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
         let trial = Trial {

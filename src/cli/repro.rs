@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockKind, ClockRules, Seat};
+use arbiter_games::{ClockKind, ClockRules, Games, MOST_SEATS, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
 use arbiter_replay::LONGEST_LINE;
@@ -42,7 +42,7 @@ pub(super) struct Repro {
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
     id: Option<MatchId>,
     /// The seat whose part it is, from 1.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=4))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_SEATS)))]
     seat: u8,
     /// A directory with bot.toml or a KotH meta file, or an executable file.
     #[arg(long, value_name = "PATH")]
@@ -67,7 +67,7 @@ pub(super) struct Repro {
 }
 
 impl Repro {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         if let Some(command) = Bot::build_due(&self.bot) {
             tell(&format!("{}: building it with {command}", self.bot.display()));
@@ -75,7 +75,7 @@ impl Repro {
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
         let (mut record, terms) = self.part()?;
         let place = Seat::from_index(usize::from(self.seat) - 1);
-        let header = header(&mut record)?;
+        let header = header(games, &mut record)?;
         if !self.json {
             tell(&introduction(&header, place));
         }
@@ -84,7 +84,7 @@ impl Repro {
         let rehearsal = Rehearsal { place, bot, terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());
-        let ended = rehearsal.run(record, &host, &interruptible()?, |ply| {
+        let ended = rehearsal.run(games, record, &host, &interruptible()?, |ply| {
             if printed.is_ok() {
                 printed = shown.show(&ply, self.json, self.all);
             }
@@ -140,7 +140,7 @@ async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
 }
 
 /// The first line of a record, which is then at its beginning again.
-fn header(record: &mut BufReader<File>) -> Result<Header, Failure> {
+fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure> {
     let failed = |error: String| Failure::Negative(format!("the record: line 1: {error}"));
     let mut line = String::new();
     record
@@ -149,7 +149,7 @@ fn header(record: &mut BufReader<File>) -> Result<Header, Failure> {
         .read_line(&mut line)
         .map_err(|error| failed(error.to_string()))?;
     record.rewind().map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&line).map_err(|error| failed(format!("not that of a record: {error}")))
+    Header::parse(games, &line).map_err(|error| failed(format!("not that of a record: {error}")))
 }
 
 /// Whose part it is, for people.

@@ -12,6 +12,7 @@ mod steer;
 mod void;
 mod watch;
 
+use arbiter_games::Games;
 use clap::{Args, Subcommand};
 
 use super::Failure;
@@ -50,9 +51,9 @@ enum Command {
 }
 
 impl Tournament {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         match self.command {
-            Command::Create(create) => create.run(),
+            Command::Create(create) => create.run(games),
             Command::List(list) => list.run(),
             Command::Show(show) => show.run(),
             Command::Start(start) => start.run(),
@@ -66,7 +67,7 @@ impl Tournament {
             Command::Export(export) => export.run(),
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),
-            Command::Schedule(show) => show.run(),
+            Command::Schedule(show) => show.run(games),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{ClockRules, GameName, Micros};
+use arbiter_games::{ClockRules, Games, Micros};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::record::Recorder;
 use arbiter_worker::sandbox::{Host, Policy};
@@ -47,7 +47,6 @@ Examples:
   printf 'A []\\nEXIT TIE\\n' | arbiter try gomoku mybot/ --console --json"
 )]
 pub(super) struct Try {
-    /// wojna, bitwa, tricks, blackjack or gomoku.
     game: String,
     /// A directory with bot.toml or a KotH meta file, or an executable file.
     #[arg(required = true, value_name = "BOT")]
@@ -82,8 +81,8 @@ pub(super) struct Try {
 }
 
 impl Try {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let game: GameName = self.game.parse().map_err(Failure::usage)?;
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let game = games.find(&self.game).map_err(Failure::usage)?;
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         if self.console && self.bots.len() > 1 {
             return Err(Failure::Usage("--console talks to one bot; name one".to_owned()));

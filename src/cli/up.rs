@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::tricks_http::Mode;
-use arbiter_games::Micros;
+use arbiter_games::{Games, Micros};
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
@@ -52,7 +52,7 @@ pub(super) struct Up {
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]
-    tricks: TricksArgs,
+    tricks_http: TricksArgs,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -77,6 +77,7 @@ impl SlotArgs {
     /// Completes a plan for services.
     pub(super) fn plan(
         &self,
+        games: &Games,
         grpc: SocketAddr,
         http: Option<SocketAddr>,
         database_url: Option<String>,
@@ -85,6 +86,7 @@ impl SlotArgs {
     ) -> Result<Plan, Failure> {
         let policy = self.sandbox.parse().map_err(Failure::usage)?;
         Ok(Plan {
+            games: games.clone(),
             grpc,
             http,
             database_url,
@@ -100,11 +102,11 @@ impl SlotArgs {
 }
 
 impl Up {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start();
         let (url, records) = (self.database_url.clone(), self.records.records()?);
-        let mut plan = self.slots.plan(self.grpc, self.http, url, &self.leases, records)?;
-        plan.tricks_mode = self.tricks.tricks_mode;
+        let mut plan = self.slots.plan(games, self.grpc, self.http, url, &self.leases, records)?;
+        plan.tricks_mode = self.tricks_http.tricks_mode;
         plan.otlp = self.observe.otlp().map(str::to_owned);
         if plan.policy == Policy::Auto {
             // Submitted bots run on the machine of the database.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use arbiter_games::Games;
 use arbiter_worker::record::{self, Difference, Verified};
 use clap::Args;
 use serde_json::json;
@@ -47,7 +48,7 @@ pub(super) struct Verify {
 type Checked = (usize, Result<Verified, Difference>);
 
 impl Verify {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let mut found = Found::default();
         for path in &self.paths {
             let before = found.count();
@@ -64,14 +65,14 @@ impl Verify {
         let mut different = 0;
         let mut printed = Ok(());
         for export in &exports {
-            let checked = export::check(export)
+            let checked = export::check(games, export)
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
             printed = printed.and_then(|()| self.print_export(export, &checked));
             different += checked.differences.len();
             expectations.add(export, checked.expected);
         }
         let mut wrong = 0;
-        check_all(&records, &expectations, |index, checked| {
+        check_all(games, &records, &expectations, |index, checked| {
             wrong += usize::from(checked.is_err());
             if printed.is_ok() {
                 printed = self.print(&records[index], checked);
@@ -197,11 +198,11 @@ fn find(path: &Path, into: &mut Found) -> io::Result<()> {
 
 /// Replays a record, and compares its first line and its result with what its export says of the
 /// match.
-fn check(path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
-    if let Some(what) = expectations.header_difference(path)? {
+fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
+    if let Some(what) = expectations.header_difference(games, path)? {
         return Err(Difference::Line { line: 1, what });
     }
-    let verified = record::verify(BufReader::new(File::open(path)?))?;
+    let verified = record::verify(games, BufReader::new(File::open(path)?))?;
     match expectations.result_difference(path, &verified) {
         Some(what) => Err(Difference::Line { line: verified.lines, what }),
         None => Ok(verified),
@@ -210,6 +211,7 @@ fn check(path: &Path, expectations: &Expectations) -> Result<Verified, Differenc
 
 /// Checks records on all cores, and shows each result in the order of the records.
 fn check_all(
+    games: &Games,
     records: &[PathBuf],
     expectations: &Expectations,
     mut show: impl FnMut(usize, &Result<Verified, Difference>),
@@ -224,7 +226,7 @@ fn check_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = records.get(index) else { return };
-                    let checked = check(path, expectations);
+                    let checked = check(games, path, expectations);
                     if sender.send((index, checked)).is_err() {
                         return;
                     }

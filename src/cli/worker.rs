@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use arbiter_games::Micros;
+use arbiter_games::{Games, Micros};
 use arbiter_worker::client::{Ending, WorkerConfig, WorkerError};
 use arbiter_worker::connect::{Access, ConnectError};
 use arbiter_worker::sandbox::Policy;
@@ -76,9 +76,9 @@ pub(super) struct Worker {
 const MOST_SLOTS: usize = 1024;
 
 impl Worker {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let (observe, supervised) = (self.observe.clone(), self.supervised);
-        let config = self.config()?;
+        let config = self.config(games)?;
         logs::start();
         let (ask, ending) = watch::channel(Ending::NotYet);
         let parent = supervised.then(|| ParentLine::take(ask.clone())).transpose()?;
@@ -112,7 +112,7 @@ impl Worker {
         })
     }
 
-    fn config(self) -> Result<WorkerConfig, Failure> {
+    fn config(self, games: &Games) -> Result<WorkerConfig, Failure> {
         let Self { coordinator, slots, spool, cache, name, sandbox, token, .. } = self;
         let Self { ca, cert, key, drain, .. } = self;
         let slots = slots.unwrap_or_else(default_slots);
@@ -125,6 +125,7 @@ impl Worker {
         let spool = spool.map_or_else(default_spool, Ok)?;
         let token = token.filter(|token| !token.is_empty());
         Ok(WorkerConfig {
+            games: games.clone(),
             access: Access { server: coordinator, token, ca, cert, key },
             name,
             slots,

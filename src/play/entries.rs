@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arbiter_games::{BotName, BotNameError, GameName};
-use arbiter_worker::bot::{Bot, Protocol};
+use arbiter_games::{BotName, BotNameError, Game};
+use arbiter_proto::tricks_http::NO_OTHER_GAME;
+use arbiter_worker::bot::Bot;
 
 use crate::cli::Failure;
 
@@ -22,17 +23,17 @@ pub(crate) struct Entry {
 /// # Errors
 /// The first path that is no bot for `game`.
 pub(crate) fn load(
-    game: GameName,
+    game: &Game,
     paths: &[PathBuf],
     snapshots: &Path,
 ) -> Result<Vec<Entry>, Failure> {
     let mut entries: Vec<Entry> = Vec::new();
     for path in paths {
         let bot = Bot::load(path).map_err(Failure::usage)?;
-        let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
-        if !protocol.is_spoken_at(game) {
+        let protocol = bot.protocol.unwrap_or(game.bots.protocol);
+        if !game.speaks(protocol) {
             return Err(Failure::usage(format!(
-                "{}: only tricks is played over http; use protocol = \"stdio\" or \"exec\"",
+                "{}: {NO_OTHER_GAME}; use protocol = \"stdio\" or \"exec\"",
                 path.display()
             )));
         }

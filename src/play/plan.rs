@@ -1,7 +1,6 @@
 //! Which matches a local run plays, between whom, from which seeds.
 
-use arbiter_games::blackjack::Episode;
-use arbiter_games::{GameName, Params, Seed, StartError};
+use arbiter_games::{Params, Seed, StartError, seats_due};
 
 use crate::cli::Failure;
 use crate::play::entries::Entry;
@@ -22,7 +21,7 @@ pub(crate) struct Job {
 pub(crate) enum Kind {
     /// One match: positions in the list of entries, seat 1 first.
     Match(Vec<usize>),
-    /// A whole episode of blackjack between all entries.
+    /// A whole episode between all entries.
     Episode,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct Plan {
     /// What is played, in order.
     pub(crate) jobs: Vec<Job>,
     /// What the components of a score are called.
-    pub(crate) columns: &'static [&'static str],
+    pub(crate) columns: Vec<String>,
 }
 
 impl Plan {
@@ -52,11 +51,11 @@ impl Plan {
         games: usize,
         rotate: bool,
     ) -> Result<Self, Failure> {
-        let game = params.game();
+        let game = params.game().clone();
         let count = entries.len();
-        let mut columns = game.score_columns();
+        let mut columns: Vec<_> = game.columns.iter().map(ToString::to_string).collect();
         let kinds: Vec<(String, Kind)> = if is_episode(&params, count) {
-            columns = &["chips", "solvent"];
+            columns = game.ranking_columns().into_iter().map(str::to_owned).collect();
             (1..=games).map(|number| (format!("episode {number}"), Kind::Episode)).collect()
         } else {
             let tables = tables(&params, count)?;
@@ -86,15 +85,14 @@ impl Plan {
     /// Checks that the parameters fit the tables, of which the first is like all others.
     fn check_start(&self) -> Result<(), StartError> {
         if let Some(job) = self.jobs.first() {
-            match (&job.kind, &self.params) {
-                (Kind::Match(seats), params) => {
+            match &job.kind {
+                Kind::Match(seats) => {
                     let names = seats.iter().map(|entry| self.entries[*entry].name.clone());
-                    params.start(&names.collect::<Vec<_>>(), job.seed)?;
+                    self.params.start(&names.collect::<Vec<_>>(), job.seed)?;
                 }
-                (Kind::Episode, Params::Blackjack(params)) => {
-                    Episode::new(self.entries.len(), params, job.seed)?;
+                Kind::Episode => {
+                    self.params.episode(self.entries.len(), job.seed)?;
                 }
-                (Kind::Episode, _) => unreachable!("only blackjack is played in episodes"),
             }
         }
         Ok(())
@@ -103,8 +101,7 @@ impl Plan {
 
 /// Whether bots play episodes: when rounds follow one another, or there are more than fit a table.
 fn is_episode(params: &Params, count: usize) -> bool {
-    matches!(params, Params::Blackjack(blackjack) if u32::from(blackjack.rounds) > 1)
-        || (params.game() == GameName::Blackjack && count > *params.seats().end())
+    params.rounds().is_some_and(|rounds| rounds > 1 || count > *params.seats().end())
 }
 
 /// Who meets whom: one table for all, or every pair.
@@ -117,12 +114,17 @@ fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
         let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |two| vec![one, two]));
         return Ok(pairs.collect());
     }
-    let (least, most) = (seats.start(), seats.end());
-    let due = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-    let remedy = match game {
-        GameName::Wojna if count > 4 => "; name four of them, or --set seats=2, 3 or 4",
-        GameName::Wojna => "; --set seats= says how many sit at a table",
-        _ => "; name one more, or the same one twice",
+    let due = seats_due(&seats);
+    let remedy = match &game.seats_param {
+        Some(key) if count > *game.seats.end() => {
+            let most = game.seats.end();
+            let fewer: Vec<_> = (*game.seats.start()..*most).map(|n| n.to_string()).collect();
+            let most_in_words = if *most == 4 { "four".to_owned() } else { most.to_string() };
+            let fewer = fewer.join(", ");
+            format!("; name {most_in_words} of them, or --set {key}={fewer} or {most}")
+        }
+        Some(key) => format!("; --set {key}= says how many sit at a table"),
+        None => "; name one more, or the same one twice".to_owned(),
     };
     Err(Failure::usage(format!("a match of {game} takes {due} bots, not {count}{remedy}")))
 }
@@ -151,10 +153,10 @@ mod tests {
 
     #[test]
     fn all_meet_all_in_games_for_two() {
-        let params = Params::official(GameName::Gomoku);
+        let params = Params::official(&arbiter_games::gomoku::game());
         let found = tables(&params, 4).unwrap();
         assert_eq!(found, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]);
         assert!(tables(&params, 1).is_err());
-        assert!(tables(&Params::official(GameName::Wojna), 5).is_err());
+        assert!(tables(&Params::official(&arbiter_games::wojna::game()), 5).is_err());
     }
 }

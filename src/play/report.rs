@@ -61,7 +61,7 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
 pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
     let bad = tally.0.iter().any(|row| row.bad_answers > 0);
     let mut header = vec!["#", "bot", "games"];
-    header.extend(plan.columns);
+    header.extend(plan.columns.iter().map(String::as_str));
     header.extend(["mean ± 95 %", "forfeits"]);
     header.extend(bad.then_some("bad answers"));
     header.push("reply mean / p99 / max");

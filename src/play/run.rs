@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use arbiter_games::blackjack::{ANTE, Episode};
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Host, Terms, cores_of, dying};
@@ -168,23 +167,21 @@ impl Run<'_> {
 
     /// Plays the rounds of an episode, one after the other.
     fn episode(&self, job: &Job, terms: &Terms) -> Result<Done, Fault> {
-        let Params::Blackjack(params) = &self.plan.params else {
-            unreachable!("only blackjack is played in episodes");
-        };
-        let mut episode = Episode::new(self.plan.entries.len(), params, job.seed)
-            .map_err(|error| Fault::new("cannot start an episode", error))?;
+        let episode = self.plan.params.episode(self.plan.entries.len(), job.seed);
+        let mut episode = episode.map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
         while let Some(table) = episode.tables().first().cloned() {
             let place = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", place.0, place.1));
-            let params = Params::Blackjack(table.params);
-            let played = self.one(job, Some(place), params, seed, table.bots, terms)?;
+            let played = self.one(job, Some(place), table.params, seed, table.bots, terms)?;
             episode.finish(table.table, &played.outcome.standings);
             matches.push(played);
         }
-        let scores =
-            episode.chips().iter().map(|chips| Score(vec![*chips, i64::from(*chips >= ANTE)]));
-        Ok(Done { matches, scores: scores.enumerate().collect() })
+        let bots = episode.bots().iter().enumerate();
+        let scores = bots.map(|(bot, carried)| {
+            (bot, Score(vec![carried.score, i64::from(episode.plays_on(bot))]))
+        });
+        Ok(Done { matches, scores: scores.collect() })
     }
 
     /// Plays one match; a fault is never scored, the match is played again.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockKind, Forfeit, Game, Illegal, Micros, Owes, Seat as Place, Spent, Step, View,
+    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat as Place, Spent, Step,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::Event;
@@ -23,7 +23,7 @@ const HEARD: &[u8] = b"=";
 pub(crate) struct Onlookers(pub(crate) Arc<Sitting>);
 
 impl Company for Onlookers {
-    fn follow(&mut self, game: Box<dyn Game>) -> Box<dyn Game> {
+    fn follow(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         Box::new(Followed { game, sitting: Arc::clone(&self.0) })
     }
 
@@ -43,11 +43,11 @@ impl Company for Onlookers {
 /// A game that shows the sitting each of its states, and goes on when the sitting lets it.
 #[derive(Debug)]
 struct Followed {
-    game: Box<dyn Game>,
+    game: Box<dyn MatchState>,
     sitting: Arc<Sitting>,
 }
 
-impl Game for Followed {
+impl MatchState for Followed {
     fn step(&mut self) -> Step {
         let step = self.game.step();
         self.sitting.reach(self.game.view(), &step);
@@ -58,7 +58,7 @@ impl Game for Followed {
         self.game.heard(answer, charged)
     }
 
-    fn view(&self) -> View<'_> {
+    fn view(&self) -> &dyn MatchView {
         self.game.view()
     }
 

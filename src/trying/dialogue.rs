@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{BotNameError, GameName, Micros, Seat as Place, Seed, Spent};
+use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, Spent};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::Terms;
@@ -22,7 +22,8 @@ const OPPONENT: &str = "opponent";
 
 /// A bot that is talked to.
 pub(crate) struct Dialogue {
-    game: GameName,
+    /// A match of the game at its beginning, which knows the protocol.
+    game: Box<dyn MatchState>,
     limit: Micros,
     seat: Box<dyn Seat>,
     /// What was seen of its standard error.
@@ -31,7 +32,7 @@ pub(crate) struct Dialogue {
 
 impl std::fmt::Debug for Dialogue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dialogue").field("game", &self.game).finish_non_exhaustive()
+        f.debug_struct("Dialogue").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
@@ -68,7 +69,7 @@ impl Dialogue {
         let (terms, entrants) = (Terms::default(), Vec::new());
         let table = Match { params, seed, clock, terms, entrants, record: None };
         let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, &house.host, stop)?;
-        Ok(Self { game: house.wish.game, limit: house.wish.limit, seat, seen: Vec::new() })
+        Ok(Self { game, limit: house.wish.limit, seat, seen: Vec::new() })
     }
 
     /// Tells the bot a protocol unit, and waits for its answer if one is due.
@@ -76,7 +77,7 @@ impl Dialogue {
     /// # Errors
     /// A fault if something of ours failed, or it was given up.
     pub(crate) fn say(&mut self, told: &str) -> Result<Exchange, Fault> {
-        let (reply, spent) = if is_farewell(self.game, told) {
+        let (reply, spent) = if self.game.view().is_farewell(told) {
             self.seat.tell(told);
             self.seat.hang_up();
             self.seat.farewell(Instant::now() + GRACE)?;
@@ -136,16 +137,6 @@ pub(crate) struct Farewell {
     pub(crate) stderr: String,
     /// What it left.
     pub(crate) remains: Remains,
-}
-
-/// Whether nothing is answered to these words: they are the last ones of a match.
-pub(crate) fn is_farewell(game: GameName, told: &str) -> bool {
-    match game {
-        GameName::Wojna | GameName::Bitwa => told.trim() == "quit",
-        GameName::Gomoku => told.split_whitespace().next() == Some("EXIT"),
-        GameName::Tricks => told.lines().any(|line| line.starts_with("result:")),
-        GameName::Blackjack => false,
-    }
 }
 
 /// The protocol unit that is typed as one line: `\n` stands for the end of a line within it.

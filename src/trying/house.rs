@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use arbiter_games::{BotName, ClockRules, GameName, Micros, Params, Seed};
-use arbiter_worker::bot::{Contestant, Protocol};
+use arbiter_games::{BotName, ClockRules, Game, Micros, Params, Protocol, Seed};
+use arbiter_worker::bot::Contestant;
 use arbiter_worker::sandbox::{Host, Scratch, Terms, cores_of};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::table::{Entrant, Match, State};
@@ -25,21 +25,13 @@ use crate::play::settings;
 /// What a person plays by, unless the bot of that name is there too.
 const PERSON: &str = "human";
 
-/// What a person can play through, where the official match is long: parameters that hold if a
-/// person plays and nothing else was said.
-const SHORT: [(GameName, &str, &str); 2] =
-    [(GameName::Wojna, "deals", "1"), (GameName::Tricks, "tables", "2")];
-
 /// Pictures a second, at first, where the bots alone would be too quick to be followed.
 const SPEED: u32 = 2;
-
-/// Games in which what is shown in the end of a round would be gone before a person sees it.
-const QUICK: [GameName; 2] = [GameName::Wojna, GameName::Blackjack];
 
 /// What was said on the command line.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) game: GameName,
+    pub(crate) game: Game,
     /// `KEY=VALUE`, each checked.
     pub(crate) set: Vec<String>,
     /// Where the bots are.
@@ -121,7 +113,7 @@ impl House {
             scratch,
         };
         fs::create_dir(house.own_records()).map_err(|error| unusable(&house, &error))?;
-        let seats = if house.wish.game == GameName::Wojna { 4 } else { 2 };
+        let seats = *house.wish.game.seats.end();
         house.most_seats = *house.params(seats, false)?.seats().end();
         house.names = house.roster()?.entries.into_iter().map(|entry| entry.name).collect();
         Ok(house)
@@ -131,7 +123,7 @@ impl House {
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {
         let copies = tempfile::tempdir_in(self.scratch.path());
         let copies = copies.map_err(|error| unusable(self, &error))?;
-        let entries = entries::load(self.wish.game, &self.wish.bots, copies.path())?;
+        let entries = entries::load(&self.wish.game, &self.wish.bots, copies.path())?;
         Ok(Roster { entries, _copies: copies })
     }
 
@@ -154,14 +146,9 @@ impl House {
     /// # Errors
     /// If they mean nothing.
     pub(crate) fn params(&self, seats: usize, with_people: bool) -> Result<Params, Failure> {
-        let mut set = self.wish.set.clone();
-        for (game, key, value) in SHORT {
-            let said = set.iter().any(|setting| setting.split('=').next() == Some(key));
-            if with_people && game == self.wish.game && !said {
-                set.push(format!("{key}={value}"));
-            }
-        }
-        settings::params(self.wish.game, &set, seats)
+        let Wish { game, set, .. } = &self.wish;
+        let short = with_people.then_some(&game.playground.params);
+        settings::params(game, set, short, Some(seats))
     }
 
     /// Begins a match between these, with the bots as they are now; the match before is given up.
@@ -189,7 +176,7 @@ impl House {
         }
         table.begun += 1;
         let setting = self.setting(table.begun, chairs, names, seed);
-        let is_shown = !with_people || QUICK.contains(&self.wish.game);
+        let is_shown = !with_people || self.wish.game.playground.slow;
         let pace = Pace::new(false, is_shown.then_some(SPEED));
         let (stop, cord) = Stop::with_cord().map_err(|error| unusable(self, &error))?;
         let sitting = Arc::new(Sitting::new(setting, pace, cord));
@@ -214,7 +201,7 @@ impl House {
         names: Vec<BotName>,
         seed: String,
     ) -> Setting {
-        let Wish { game, clock, person_clock, ref records, .. } = self.wish;
+        let Wish { game, clock, person_clock, records, .. } = &self.wish;
         let directory = records.clone().unwrap_or_else(|| self.own_records());
         Setting {
             number,
@@ -223,7 +210,7 @@ impl House {
             seed,
             record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.mark)),
             person_clock: person_clock.then_some(clock.kind),
-            startup_is_free: Protocol::default_of(game) == Protocol::Stdio,
+            startup_is_free: game.bots.protocol == Protocol::Stdio,
         }
     }
 

@@ -21,7 +21,6 @@ pub(crate) mod console;
 pub(crate) mod dialogue;
 pub(crate) mod house;
 pub(crate) mod moves;
-pub(crate) mod phrases;
 pub(crate) mod sitting;
 pub(crate) mod web;
 

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use arbiter_games::moves;
+use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, Game, Micros, Owes, Say, Seat, Standing, Step, View,
+    Allowance, BotName, ClockKind, MatchState, MatchView, Micros, Owes, Say, Seat, Standing, Step,
 };
-use arbiter_replay::{Clock, Key, draw_for, key};
+use arbiter_replay::Clock;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::Event;
 use arbiter_worker::seat::Cord;
 use arbiter_worker::table::Outcome;
 use tokio::sync::watch;
-
-use super::moves;
 
 /// How many lines of the dialogue are kept.
 const LINES: usize = 300;
@@ -77,7 +77,7 @@ pub(crate) struct Setting {
 pub(crate) struct State {
     /// A copy of the match, at the last picture or the last question to a person; none before it
     /// begins.
-    pub(crate) position: Option<Box<dyn Game>>,
+    pub(crate) position: Option<Box<dyn MatchState>>,
     key: Option<Key>,
     /// How many pictures there were.
     pub(crate) pictures: usize,
@@ -224,7 +224,7 @@ impl Sitting {
 /// What the match's thread does.
 impl Sitting {
     /// The match has come to this step: shows it, and holds it up as long as the pace says.
-    pub(super) fn reach(&self, view: View<'_>, step: &Step) {
+    pub(super) fn reach(&self, view: &dyn MatchView, step: &Step) {
         let say = if let Step::Say(say) = step { Some(say) } else { None };
         let mut state = self.state();
         state.owes = say.map_or(Owes::Nothing, |say| say.owes);
@@ -235,7 +235,7 @@ impl Sitting {
         }
         let asked = say.filter(|say| say.owes == Owes::Move).map(|say| say.seat);
         let person = asked.filter(|seat| self.setting.chairs[seat.index()] == Chair::Person);
-        let shown = key(view);
+        let shown = view.picture_key();
         let is_new = state.key != Some(shown);
         if person.is_none() && !is_new {
             return;
@@ -245,7 +245,7 @@ impl Sitting {
             state.key = Some(shown);
             state.pictures += 1;
             let nobody = Seat::from_index(self.setting.names.len());
-            state.captions.push_back(draw_for(view, &self.setting.names, Some(nobody)).caption);
+            state.captions.push_back(view.picture(&self.setting.names, Some(nobody)).caption);
             let surplus = state.captions.len().saturating_sub(CAPTIONS);
             state.captions.drain(..surplus);
         }

@@ -10,6 +10,7 @@ use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
 use arbiter_coordinator::tricks_http::Mode;
+use arbiter_games::Games;
 use arbiter_worker::client::WorkerConfig;
 use arbiter_worker::connect::Access;
 use arbiter_worker::sandbox::Policy;
@@ -37,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Plan {
     /// Where workers and clients call.
     pub(crate) grpc: SocketAddr,
+    /// The games that are played.
+    pub(crate) games: Games,
     /// Where the web pages are, if somebody says.
     pub(crate) http: Option<SocketAddr>,
     /// The database, if not a private one.
@@ -92,6 +95,7 @@ impl Services {
             (None, None) => unreachable!("one of the two is there"),
         };
         let config = Config {
+            games: plan.games.clone(),
             tls: None,
             terms: plan.terms,
             connections: CONNECTIONS,
@@ -174,6 +178,7 @@ async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
 /// What the worker is told.
 fn worker_plan(data: &DataDirectory, plan: &Plan, access: Access) -> WorkerPlan {
     let config = WorkerConfig {
+        games: plan.games.clone(),
         access,
         name: None,
         slots: plan.slots,

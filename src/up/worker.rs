@@ -404,7 +404,8 @@ impl Child {
 
 /// The call of this program as a worker.
 fn command(plan: &WorkerPlan, socket: UnixStream) -> Command {
-    let WorkerConfig { access, name: _, slots, spool, cache, policy, drain } = &plan.config;
+    let WorkerConfig { games: _, access, name: _, slots, spool, cache, policy, drain } =
+        &plan.config;
     #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
     let mut command = Command::new("/proc/self/exe");
     command.arg0("arbiter").args(["worker", "--supervised", "--coordinator", &access.server]);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_games::Games;
 use arbiter_proto::v1::{TrialStatus, Version};
 use arbiter_worker::bundle::unpack;
 use serde_json::json;
@@ -161,7 +162,8 @@ fn boards_travel_in_the_file() {
     let sent = server.told.lock().unwrap().file.clone();
     assert!(!sent.contains("mine.bit"), "{sent}");
     let shipped = text.replace("mine.bit", name);
-    assert_eq!(TournamentFile::parse(&sent), TournamentFile::parse(&shipped));
+    let games = Games::built_in();
+    assert_eq!(TournamentFile::parse(&games, &sent), TournamentFile::parse(&games, &shipped));
 }
 
 #[test]

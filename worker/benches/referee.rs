@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbiter_games::{BotName, ClockKind, ClockRules, GameName, Micros, Params, Seed};
+use arbiter_games::{BotName, ClockKind, ClockRules, Micros, Params, Seed, gomoku};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -101,7 +101,7 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     let (reader, _writer) = UnixStream::pair().expect("a pair of sockets");
     let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
-    let params = Params::official(GameName::Gomoku);
+    let params = Params::official(&gomoku::game());
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
     let mut seats: Vec<Box<dyn Seat>> = (0..2)
         .map(|_| {
@@ -131,7 +131,7 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
 fn unrefereed(script: &mut Script) -> Duration {
     let replies: Rc<RefCell<_>> = Rc::new(RefCell::new(script.replies.clone().into_iter()));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
-    let params = Params::official(GameName::Gomoku);
+    let params = Params::official(&gomoku::game());
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
     let mut seats: Vec<Box<dyn Seat>> = (0..2)
         .map(|_| {

@@ -13,13 +13,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use arbiter_games::{BotName, GameName};
+pub use arbiter_games::Protocol;
+use arbiter_games::{BotName, Game};
 use thiserror::Error;
 
 use crate::bounded_read::open_regular;
 use crate::sandbox::{Source, search_path};
 
-pub use arbiter_proto::protocol::Protocol;
 pub(crate) use manifest::BOT_TOML;
 
 /// A bot as submitted.
@@ -69,13 +69,13 @@ impl Contestant {
     }
 
     /// How it is spoken to in `game`; one that speaks otherwise, and so not at all, by default.
-    pub fn protocol(&self, game: GameName) -> Protocol {
+    pub fn protocol(&self, game: &Game) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
             Self::Unfit { .. } | Self::Person => None,
         };
-        let spoken = named.filter(|protocol| protocol.is_spoken_at(game));
-        spoken.unwrap_or_else(|| Protocol::default_of(game))
+        let spoken = named.filter(|protocol| game.speaks(*protocol));
+        spoken.unwrap_or(game.bots.protocol)
     }
 
     /// The same by the digest of what was submitted, where what is run was built from that.

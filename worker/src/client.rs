@@ -47,7 +47,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbiter_games::RULES_VERSION;
+use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::v1::Hello;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -67,6 +67,8 @@ use line::Line;
 /// What a worker is told.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
+    /// The games that it plays.
+    pub games: Games,
     /// The coordinator.
     pub access: Access,
     /// The worker's name, always the same for the same worker; one is made up if there is none.

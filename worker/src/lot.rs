@@ -1,6 +1,6 @@
 //! Lots and trials as they are played: what came over the wire, with every doubt about it settled.
 
-use arbiter_games::{BotName, GameName, Params, Seed};
+use arbiter_games::{BotName, Game, Games, Params, Seed};
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, MatchNumber};
 use arbiter_proto::settings::Settings;
@@ -76,11 +76,11 @@ impl Tryout {
     ///
     /// # Errors
     /// What is wrong with it; that is no bot's fault.
-    pub(crate) fn read(lease: Lease, message: v1::Trial) -> Result<Self, String> {
-        let game: GameName = message.game.parse().map_err(text)?;
+    pub(crate) fn read(games: &Games, lease: Lease, message: v1::Trial) -> Result<Self, String> {
+        let game = games.find(&message.game).map_err(text)?;
         let settings: Settings = serde_json::from_str(&message.settings)
             .map_err(|error| format!("settings: {error}"))?;
-        let params = Params::read(game, Value::Object(settings.params.clone()))
+        let params = Params::read(&game, Value::Object(settings.params.clone()))
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed).map_err(text)?;
         let subject = convert::given("subject", message.subject).map_err(text)?;
@@ -128,13 +128,13 @@ impl Lot {
     ///
     /// # Errors
     /// What is wrong with it; that is no bot's fault.
-    pub(crate) fn read(lease: Lease, message: v1::Lot) -> Result<Self, String> {
-        let game: GameName = message.game.parse().map_err(text)?;
+    pub(crate) fn read(games: &Games, lease: Lease, message: v1::Lot) -> Result<Self, String> {
+        let game = games.find(&message.game).map_err(text)?;
         let settings: Settings = serde_json::from_str(&message.settings)
             .map_err(|error| format!("settings: {error}"))?;
         let matches = message.matches.into_iter().map(|played| {
             let number = played.number;
-            planned(game, &settings, played).map_err(|why| format!("match {number}: {why}"))
+            planned(&game, &settings, played).map_err(|why| format!("match {number}: {why}"))
         });
         let matches = matches.collect::<Result<Vec<_>, _>>()?;
         if matches.is_empty() {
@@ -145,7 +145,7 @@ impl Lot {
     }
 }
 
-fn planned(game: GameName, settings: &Settings, message: v1::Match) -> Result<Planned, String> {
+fn planned(game: &Game, settings: &Settings, message: v1::Match) -> Result<Planned, String> {
     let v1::Match { number, seed, seats, params } = message;
     let mut all = settings.params.clone();
     if !params.is_empty() {

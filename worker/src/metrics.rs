@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use arbiter_games::{Forfeit, GameName, Micros, string_enum};
+use arbiter_games::{Forfeit, Game, Micros, string_enum};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::level::Level;
 use arbiter_proto::{labels, metrics, v1};
@@ -35,8 +35,8 @@ const MARGINS: [f64; 9] = [0.0, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02,
 const BUSY: i64 = 2;
 
 labels! {
-    OfGame { game: &'static str }
-    Forfeited { game: &'static str, kind: &'static str }
+    OfGame { game: String }
+    Forfeited { game: String, kind: &'static str }
     TimeLoss { processor: &'static str }
     Ended { of: &'static str, end: &'static str }
     Kind { kind: &'static str }
@@ -154,8 +154,8 @@ impl Metrics {
     }
 
     /// A match came to its end.
-    pub(crate) fn played(&self, game: GameName, outcome: &Outcome) {
-        let of = OfGame { game: game.word() };
+    pub(crate) fn played(&self, game: &Game, outcome: &Outcome) {
+        let of = OfGame { game: game.to_string() };
         self.events.matches.get_or_create(&of).inc();
         self.events.match_time.get_or_create(&of).observe(seconds(outcome.wall));
         self.events.margins.observe(seconds(outcome.margin));
@@ -163,7 +163,8 @@ impl Metrics {
         for (standing, report) in outcome.standings.iter().zip(&outcome.seats) {
             let Some(forfeit) = standing.forfeit else { continue };
             let kind = forfeit.as_str();
-            self.events.forfeits.get_or_create(&Forfeited { game: of.game, kind }).inc();
+            let game = of.game.clone();
+            self.events.forfeits.get_or_create(&Forfeited { game, kind }).inc();
             if forfeit == Forfeit::Clock {
                 let idle = report.spent.cpu.0.saturating_mul(BUSY) < report.spent.wall.0;
                 let processor = if idle { "idle" } else { "busy" };

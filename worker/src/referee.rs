@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockRules, Forfeit, Game, Micros, Note, Owes, Say, Seat as Place, Spent, Standing, Step,
+    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat as Place, Spent, Standing, Step,
 };
 
 use crate::fault::Fault;
@@ -83,7 +83,7 @@ impl<'a, W: Witness> Referee<'a, W> {
     /// The first fault; the match then counts for nothing.
     pub fn play(
         &mut self,
-        game: &mut dyn Game,
+        game: &mut dyn MatchState,
         seats: &mut [Box<dyn Seat>],
     ) -> Result<Vec<Standing>, Fault> {
         let mut dismissed = vec![false; seats.len()];
@@ -106,7 +106,7 @@ impl<'a, W: Witness> Referee<'a, W> {
     /// Says something, and tells the game what came back.
     fn say(
         &mut self,
-        game: &mut dyn Game,
+        game: &mut dyn MatchState,
         seats: &mut [Box<dyn Seat>],
         say: &Say,
     ) -> Result<(), Fault> {

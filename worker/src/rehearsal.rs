@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Game, Micros, Say, Seat as Place, Spent};
+use arbiter_games::{Forfeit, Games, MatchState, Micros, Say, Seat as Place, Spent};
 use thiserror::Error;
 
 use crate::bot::Bot;
@@ -88,13 +88,14 @@ impl Rehearsal {
     /// If the record is wrong, has no such seat, or something of ours failed.
     pub fn run(
         &self,
+        games: &Games,
         record: impl BufRead,
         host: &Host,
         stop: &Arc<Stop>,
         each: impl FnMut(Ply),
     ) -> Result<Remains, RehearsalError> {
         let mut stage = Stage { rehearsal: self, host, stop, each, part: Part::Waiting, plies: 0 };
-        let replayed = follow(record, &mut stage);
+        let replayed = follow(games, record, &mut stage);
         let closed = match stage.part {
             Part::Waiting => Ok(Remains::default()),
             Part::Playing { mut seat, .. } => {
@@ -137,7 +138,7 @@ struct Stage<'a, F> {
 }
 
 impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
-    fn begin(&mut self, header: &Header, game: &dyn Game) {
+    fn begin(&mut self, header: &Header, game: &dyn MatchState) {
         let Rehearsal { place, bot, terms } = self.rehearsal;
         if place.index() >= header.seats.len() {
             return;
@@ -153,7 +154,7 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
         };
     }
 
-    fn follow(&mut self, _: Micros, scene: Scene<'_>, _: &dyn Game) {
+    fn follow(&mut self, _: Micros, scene: Scene<'_>, _: &dyn MatchState) {
         match scene {
             Scene::Told(say) if say.seat == self.rehearsal.place => {
                 if let Part::Playing { seat, .. } = &mut self.part {

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, GameName, Micros, Params, Seat as Place, Seed, Spent,
-    Standing, TurnPolicy,
+    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat as Place, Seed,
+    Spent, Standing, TurnPolicy,
 };
+use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
-use crate::bot::{Bot, Contestant, Protocol};
+use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
 use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
-use crate::seat::{AbsentSeat, ExecSeat, Failure, Framing, HttpSeat, Remains};
+use crate::seat::{AbsentSeat, ExecSeat, Failure, HttpSeat, Remains};
 use crate::seat::{Seat, StdioSeat, Stop};
-
-/// Why a bot that speaks HTTP does not play another game.
-const HTTP_IS_FOR_TRICKS: &str = "only tricks is played over http; use protocol = \"stdio\"";
 
 /// What happens to the files that a bot leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +41,7 @@ pub struct Entrant {
 
 impl Entrant {
     /// How this bot is spoken to in `game`.
-    pub fn protocol(&self, game: GameName) -> Protocol {
+    pub fn protocol(&self, game: &Game) -> Protocol {
         self.bot.protocol(game)
     }
 }
@@ -118,7 +116,7 @@ impl SeatReport {
 /// Those who are at a match beside its bots: people at the table, and people who look on.
 pub trait Company {
     /// The game as they follow it. It plays the same.
-    fn follow(&mut self, game: Box<dyn Game>) -> Box<dyn Game> {
+    fn follow(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         game
     }
 
@@ -210,7 +208,7 @@ impl Match {
         });
         Header {
             record: RECORD_VERSION,
-            game,
+            game: game.clone(),
             rules: self.params.rules_version(&self.turn_policies()).to_owned(),
             params: self.params.clone(),
             seed: self.seed,
@@ -223,7 +221,7 @@ impl Match {
     /// Starts every bot, and adds it to `seats`; how long each took.
     fn seat_all(
         &self,
-        game: &dyn Game,
+        game: &dyn MatchState,
         company: &mut dyn Company,
         host: &Host,
         stop: &Arc<Stop>,
@@ -258,9 +256,9 @@ impl Match {
         stop: &Arc<Stop>,
     ) -> Result<Box<dyn Seat>, Fault> {
         let game = self.params.game();
-        let protocol = bot.protocol.unwrap_or_else(|| Protocol::default_of(game));
-        if !protocol.is_spoken_at(game) {
-            return Ok(AbsentSeat::boxed(HTTP_IS_FOR_TRICKS));
+        let protocol = bot.protocol.unwrap_or(game.bots.protocol);
+        if !game.speaks(protocol) {
+            return Ok(AbsentSeat::boxed(&format!("{NO_OTHER_GAME}; use protocol = \"stdio\"")));
         }
         let home = match state {
             State::Fresh => Home::fresh(&bot.source)?,
@@ -278,15 +276,7 @@ impl Match {
         if protocol == Protocol::Exec {
             return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
         }
-        Ok(Box::new(StdioSeat::start(jail, &argv, framing(game), self.clock.kind, stop)?))
-    }
-}
-
-/// How the answers of a game's bots are framed.
-pub(crate) fn framing(game: GameName) -> Framing {
-    match game {
-        GameName::Wojna | GameName::Bitwa => Framing::Gtp,
-        GameName::Tricks | GameName::Blackjack | GameName::Gomoku => Framing::Line,
+        Ok(Box::new(StdioSeat::start(jail, &argv, game.bots.framing, self.clock.kind, stop)?))
     }
 }
 

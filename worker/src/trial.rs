@@ -12,11 +12,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arbiter_games::{BotName, ClockRules, GameName, Params, Seed};
+use arbiter_games::{BotName, ClockRules, Params, Protocol, Seed, Value};
 use arbiter_proto::trial::{Figures, Replies};
-use serde_json::{Value, json};
+use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
-use crate::bot::{Bot, Contestant, Protocol};
+use crate::bot::{Bot, Contestant};
 use crate::build::{self, Rules};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
@@ -155,8 +155,8 @@ impl Trial {
             Err(error) => return Ok(Tried { log, ..Tried::failed(error.within(tree)) }),
         };
         let game = self.params.game();
-        if !bot.protocol.is_none_or(|protocol| protocol.is_spoken_at(game)) {
-            let why = "only tricks is played over http; use stdio or exec";
+        if !bot.protocol.is_none_or(|protocol| game.speaks(protocol)) {
+            let why = format!("{NO_OTHER_GAME}; use stdio or exec");
             return Ok(Tried { log, ..Tried::failed(why) });
         }
         let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
@@ -356,36 +356,39 @@ impl Seen {
 
 /// The parameters of a match that shows the same in less time, where the game has such.
 fn shortened(params: &Params) -> Params {
-    let (key, most) = match params.game() {
-        GameName::Wojna => ("deals", 2),
-        GameName::Tricks => ("tables", 2),
-        GameName::Bitwa => ("rounds", 40),
-        GameName::Blackjack | GameName::Gomoku => return params.clone(),
-    };
-    let Ok(Value::Object(mut keys)) = serde_json::to_value(params) else { return params.clone() };
-    let now = keys.get(key).and_then(Value::as_u64).unwrap_or(u64::MAX);
-    keys.insert(key.to_owned(), json!(now.min(most)));
-    Params::read(params.game(), Value::Object(keys)).unwrap_or_else(|_| params.clone())
+    let mut short = params.clone();
+    for (key, most) in &params.game().trial {
+        let now = params.values().get(key).and_then(Value::as_integer);
+        let most = now.and_then(|now| u32::try_from(now).ok()).map_or(*most, |now| now.min(*most));
+        // Parameters that no match has so short are left as they are.
+        short = short.with(key, most).unwrap_or(short);
+    }
+    short
 }
 
 #[cfg(test)]
 mod tests {
+    use arbiter_games::{Game, bitwa, blackjack, gomoku, tricks, wojna};
+
     use super::*;
 
     #[test]
     fn trials_are_shorter_than_matches() {
-        for game in GameName::ALL {
-            let official = Params::official(game);
-            let short = serde_json::to_value(shortened(&official)).unwrap();
-            let due = match game {
-                GameName::Wojna => Some(("deals", 2)),
-                GameName::Tricks => Some(("tables", 2)),
-                GameName::Bitwa => Some(("rounds", 40)),
-                GameName::Blackjack | GameName::Gomoku => None,
-            };
+        for (game, due) in [
+            (wojna::game(), Some(("deals", 2))),
+            (bitwa::game(), Some(("rounds", 40))),
+            (tricks::game(), Some(("tables", 2))),
+            (blackjack::game(), None),
+            (gomoku::game(), None),
+        ] {
+            let official = Params::official(&game);
+            let short = shortened(&official);
             match due {
-                Some((key, most)) => assert_eq!(short[key], json!(most), "{game}"),
-                None => assert_eq!(shortened(&official), official),
+                Some((key, most)) => {
+                    let value = short.values().get(key).and_then(Value::as_integer);
+                    assert_eq!(value, Some(most), "{game}");
+                }
+                None => assert_eq!(short, official),
             }
         }
     }
@@ -394,8 +397,8 @@ mod tests {
     fn the_bot_sits_everywhere() {
         let name = |name: &str| -> BotName { name.parse().unwrap() };
         let unfit = Contestant::Unfit { digest: "d".to_owned(), why: "w".to_owned() };
-        let trial = |game, opponents: &[&str]| Trial {
-            params: Params::official(game),
+        let trial = |game: Game, opponents: &[&str]| Trial {
+            params: Params::official(&game),
             seed: Seed([1; 32]),
             clock: ClockRules::OFFICIAL,
             limits: Limits::OFFICIAL,
@@ -415,11 +418,11 @@ mod tests {
             tables.iter().map(names).collect()
         };
         assert_eq!(
-            seats(&trial(GameName::Gomoku, &["a", "b", "c"])),
+            seats(&trial(gomoku::game(), &["a", "b", "c"])),
             ["a a-2", "a-2 a", "a b", "b a"]
         );
-        assert_eq!(seats(&trial(GameName::Gomoku, &[])), ["a a-2", "a a-2"]);
+        assert_eq!(seats(&trial(gomoku::game(), &[])), ["a a-2", "a a-2"]);
         let four = ["a b c b-2", "b a c b-2", "b c a b-2", "b c b-2 a"];
-        assert_eq!(seats(&trial(GameName::Wojna, &["b", "c"])), four);
+        assert_eq!(seats(&trial(wojna::game(), &["b", "c"])), four);
     }
 }

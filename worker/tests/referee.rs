@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use arbiter_games::{
-    BotName, ClockKind, ClockRules, Forfeit, GameName, Micros, Params, Seed, Standing,
+    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, Seed, Standing, bitwa, gomoku,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -56,7 +56,7 @@ fn gomoku(_seat: u8, words: &str) -> String {
 
 #[test]
 fn the_margin_is_granted_and_no_more() {
-    let params = Params::official(GameName::Gomoku);
+    let params = Params::official(&gomoku::game());
     let clock = ClockRules::OFFICIAL;
     let at = |millis: i64| {
         play(&params, clock, move |seat, words| {
@@ -78,7 +78,7 @@ fn the_margin_is_granted_and_no_more() {
 #[test]
 fn a_bank_pays_for_every_command_and_grants_the_margin_once() {
     let json = serde_json::json!({"board": "przyklad", "bank": "100ms"});
-    let params = Params::read(GameName::Bitwa, json).unwrap();
+    let params = Params::read(&bitwa::game(), json).unwrap();
     let answer = |seat: u8, words: &str| {
         let words = if words.starts_with("gen_move") { "= 0 1 1 1 1 1" } else { "=" };
         // Seat 1 pays 10 ms for each command, acknowledgements included: the eleventh is paid
@@ -93,7 +93,7 @@ fn a_bank_pays_for_every_command_and_grants_the_margin_once() {
 
 #[test]
 fn a_processor_clock_forgives_waiting_up_to_ten_times() {
-    let params = Params::official(GameName::Gomoku);
+    let params = Params::official(&gomoku::game());
     let clock = ClockRules { kind: ClockKind::Cpu, ..ClockRules::OFFICIAL };
     let at = |millis: i64| {
         let answer = move |seat, words: &str| (gomoku(seat, words), Micros::from_millis(millis));
@@ -107,7 +107,7 @@ fn a_processor_clock_forgives_waiting_up_to_ten_times() {
 
 #[test]
 fn an_illegal_answer_is_reported_with_the_reason() {
-    let params = Params::official(GameName::Gomoku);
+    let params = Params::official(&gomoku::game());
     let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, |seat, words| {
         let words =
             if words.starts_with("B ") { "(7,7)(1,1)".to_owned() } else { gomoku(seat, words) };

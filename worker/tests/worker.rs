@@ -8,6 +8,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arbiter_games::Games;
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Said;
@@ -51,7 +52,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
         assert_eq!(result.seats.iter().map(|seat| seat.score[0]).sum::<i64>(), 2, "a point each");
         assert!(result.seats.iter().all(|seat| seat.forfeit == 0 && seat.files.is_empty()));
         let record = zstd::decode_all(&result.record[..]).unwrap();
-        let verified = record::verify(&record[..]).unwrap();
+        let verified = record::verify(&Games::built_in(), &record[..]).unwrap();
         assert_eq!(verified.transcript.as_bytes()[..], result.transcript);
         let text = String::from_utf8(record).unwrap();
         assert!(text.contains(&blake3::Hash::from_slice(&center).unwrap().to_string()));
@@ -286,7 +287,7 @@ async fn a_bundle_that_cannot_play_loses() {
         let record = String::from_utf8(zstd::decode_all(&result.record[..]).unwrap()).unwrap();
         assert!(record.contains(said), "{said}: {record}");
         assert!(!record.contains(place.path().to_str().unwrap()), "{record}");
-        record::verify(record.as_bytes()).unwrap();
+        record::verify(&Games::built_in(), record.as_bytes()).unwrap();
     }
     worker.kill(&place).await;
 }

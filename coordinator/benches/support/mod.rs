@@ -14,7 +14,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{NewLot, Order, Plan, Queue, Terms};
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
-use arbiter_games::GameName;
+use arbiter_games::{Games, gomoku};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
@@ -110,7 +110,7 @@ pub(crate) async fn running_audited(
     per_lot: i32,
 ) -> EditionId {
     let edition = edition_audited(pool, name, audit, bots).await;
-    let queue = Queue::new(pool.clone(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
     queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
     assert!(queue.start(edition).await.expect("the plan makes sense"));
     edition
@@ -122,7 +122,7 @@ pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
 }
 
 async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> EditionId {
-    let file = TournamentFile { audit, ..TournamentFile::official(name, GameName::Gomoku) };
+    let file = TournamentFile { audit, ..TournamentFile::official(name, &gomoku::game()) };
     let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
     let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");

@@ -7,7 +7,7 @@ use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::Terms;
-use arbiter_games::{Dice, RULES_VERSION};
+use arbiter_games::{Dice, Games, RULES_VERSION};
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
@@ -40,6 +40,7 @@ pub(crate) struct Server {
 /// What coordinators are told that are measured.
 pub(crate) fn config() -> Config {
     Config {
+        games: Games::built_in(),
         tls: None,
         terms: Terms::USUAL,
         connections: CONNECTIONS,

@@ -1,6 +1,6 @@
 //! Editions: complete schedules over fixed versions, and how far they are played.
 
-use arbiter_games::{GameName, RULES_VERSION, UnknownGame, string_enum};
+use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor};
@@ -414,9 +414,13 @@ pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64,
 ///
 /// # Errors
 /// If there is no such edition, or the database fails.
-pub async fn game(db: impl PgExecutor<'_>, edition: EditionId) -> Result<GameName, Error> {
+pub async fn game(
+    db: impl PgExecutor<'_>,
+    games: &Games,
+    edition: EditionId,
+) -> Result<Game, Error> {
     let statement = "
         SELECT t.game FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
     let name: String = sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await?;
-    name.parse().map_err(|error: UnknownGame| Error::Decode(Box::new(error)))
+    games.find(&name).map_err(|error| Error::Decode(Box::new(error)))
 }

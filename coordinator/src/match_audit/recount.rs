@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::{BufReader, Read as _};
 
-use arbiter_games::{ClockRules, Forfeit, GameName, Params, Seed, Standing};
+use arbiter_games::{ClockRules, Forfeit, Games, Params, Seed, Standing};
 use arbiter_proto::settings::Settings;
 use arbiter_replay::{Difference, Verified, verify};
 use serde_json::Value;
@@ -33,18 +33,19 @@ pub(crate) struct Planned {
 impl Planned {
     /// What a worker was told of a match.
     pub(crate) fn of(
+        games: &Games,
         game: &str,
         settings: &str,
         assignment: MatchAssignment,
     ) -> Result<Self, String> {
-        let game = game.parse::<GameName>().map_err(|error| error.to_string())?;
+        let game = games.find(game).map_err(|error| error.to_string())?;
         let settings: Settings =
             serde_json::from_str(settings).map_err(|error| format!("settings: {error}"))?;
         let MatchAssignment { seed, seats, params: own, .. } = assignment;
         let mut params = settings.params;
         params.extend(own);
         let params =
-            Params::read(game, Value::Object(params)).map_err(|error| error.to_string())?;
+            Params::read(&game, Value::Object(params)).map_err(|error| error.to_string())?;
         let seat = |SeatAssignment { bot, digest, .. }: SeatAssignment| {
             let digest: [u8; 32] =
                 digest.try_into().map_err(|_| format!("the digest of {bot} has no 32 bytes"))?;
@@ -70,11 +71,11 @@ pub(crate) enum Finding {
 ///
 /// # Errors
 /// What was found instead of a record of a match that followed the rules.
-pub(crate) fn replay(record: &[u8]) -> Result<Verified, Finding> {
+pub(crate) fn replay(games: &Games, record: &[u8]) -> Result<Verified, Finding> {
     let unreadable = |error: std::io::Error| Finding::Unreadable(error.to_string());
     let mut text = zstd::Decoder::new(record).map_err(unreadable)?;
     text.window_log_max(WINDOW).map_err(unreadable)?;
-    verify(BufReader::new(text.take(LONGEST))).map_err(|difference| match difference {
+    verify(games, BufReader::new(text.take(LONGEST))).map_err(|difference| match difference {
         Difference::Unreadable(_) | Difference::Line { line: 1, .. } => {
             Finding::Unreadable(shown(&difference))
         }
@@ -90,8 +91,13 @@ fn shown(difference: &Difference) -> String {
 }
 
 /// Replays the compressed record of a match, and compares it with what was planned and reported.
-pub(crate) fn recount(record: &[u8], planned: &Planned, reported: &PlayedMatch) -> Finding {
-    let found = match replay(record) {
+pub(crate) fn recount(
+    games: &Games,
+    record: &[u8],
+    planned: &Planned,
+    reported: &PlayedMatch,
+) -> Finding {
+    let found = match replay(games, record) {
         Ok(verified) => difference(&verified, planned, reported),
         Err(finding) => return finding,
     };

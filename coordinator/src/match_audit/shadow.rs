@@ -110,7 +110,7 @@ async fn proven_false(
         ..first.clone()
     };
     let planned = planned(pool, handout, id).await?;
-    Ok(match compare(record.clone(), planned, reported).await {
+    Ok(match compare(handout.games().clone(), record.clone(), planned, reported).await {
         Finding::Disagreed(reason) => Some(reason),
         Finding::Agreed | Finding::Unreadable(_) => None,
     })

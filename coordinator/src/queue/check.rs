@@ -39,8 +39,8 @@ impl Queue {
     /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
     pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>, Error> {
         let mut transaction = db::snapshot(self.pool()).await?;
-        let game = db::editions::game(&mut *transaction, edition).await?;
-        let mut tallies = Tallies::new(game);
+        let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
+        let mut tallies = Tallies::new(&game);
         let add = |played: &Played| tallies.add(&played.outcome());
         results::each(&mut transaction, edition, true, add).await?;
         let stored = standings::of_edition(&mut *transaction, edition).await?;

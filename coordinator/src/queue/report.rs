@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use arbiter_games::MOST_SEATS;
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{Error, PgConnection};
@@ -19,8 +20,6 @@ use crate::metrics::Refused;
 /// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
 /// keep to it, so a report with more is not one of theirs.
 pub const MOST_FILES: usize = 1 << 20;
-/// Seats at the largest table.
-pub(crate) const MOST_SEATS: u8 = 4;
 
 /// What a worker delivers for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::access::Role;
 use std::sync::Arc;
 
-use arbiter_games::{GameName, Seed};
+use arbiter_games::{Game, Seed};
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use arbiter_ranking::collusion::{
     self, CLAIM, Collusion, FALSE_DISCOVERIES, MOST_TABLES, Pair, Tables, TooManyTables,
@@ -38,7 +38,7 @@ impl Service {
         let found = if let Some(found) = self.collusion.get(edition.id, None) {
             found
         } else {
-            let found = self.search(&tournament, &edition, board.game).await?;
+            let found = self.search(&tournament, &edition, &board.game).await?;
             // While an edition is played its results become more.
             if edition.state == EditionState::Complete {
                 self.collusion.insert(edition.id, found)
@@ -55,7 +55,7 @@ impl Service {
         &self,
         tournament: &Tournament,
         edition: &Edition,
-        game: GameName,
+        game: &Game,
     ) -> Result<Collusion> {
         let alone =
             ONE.acquire().await.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
@@ -64,7 +64,7 @@ impl Service {
         let read = results::each_dealt(&self.pool, edition.id, |deal, played| {
             results += 1;
             // Later rounds of an episode are played with other chips than earlier ones.
-            let stratum = if game == GameName::Blackjack { round_of(deal) } else { 0 };
+            let stratum = if game.episodes.is_some() { round_of(deal) } else { 0 };
             tables.add(&played.outcome(), stratum)
         });
         read.await?.map_err(|TooManyTables| too_many(edition))?;

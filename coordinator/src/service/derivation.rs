@@ -47,7 +47,8 @@ impl Service {
         tournament: &Tournament,
         edition: &Edition,
     ) -> Result<(TournamentFile, EditionSource)> {
-        let file = TournamentFile::from_json(&tournament.settings).map_err(|error| {
+        let file = TournamentFile::from_json(self.queue.games(), &tournament.settings);
+        let file = file.map_err(|error| {
             ServiceError::internal(format!(
                 "cannot read the settings of {}: {error}",
                 tournament.name

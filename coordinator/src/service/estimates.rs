@@ -38,7 +38,7 @@ impl Service {
         caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let mut db = self.pool.acquire().await?;
-        let next = Next::plan(&mut db, tournament, design(request.fresh)).await;
+        let next = Next::plan(&mut db, self.queue.games(), tournament, design(request.fresh)).await;
         let estimate = next?.estimate(&mut db).await?;
         let slots = self.slots().await?;
         let forecast = Forecast::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
@@ -109,7 +109,7 @@ impl Service {
         design: Design,
     ) -> Result<v1::Certificate> {
         let mut db = self.pool.acquire().await?;
-        let next = Next::plan(&mut db, tournament, design).await?;
+        let next = Next::plan(&mut db, self.queue.games(), tournament, design).await?;
         drop(db);
         let bots = next.field().bots();
         if let Some(reason) = uncountable(bots) {
@@ -136,7 +136,8 @@ impl Service {
         edition: &editions::Edition,
     ) -> Result<v1::Certificate> {
         let mut db = self.pool.acquire().await?;
-        let promise = forecast::promise(&mut db, tournament, edition.id).await?;
+        let games = self.queue.games();
+        let promise = forecast::promise(&mut db, games, tournament, edition.id).await?;
         let field = &promise.field;
         let size = (field.bots(), promise.seats, edition.matches.unsigned_abs());
         let claim: Claim = match (promise.claim, uncountable(field.bots())) {
@@ -179,7 +180,7 @@ impl Service {
         let Some(tournament) = found else { return Ok((None, slots)) };
         let mut db = self.pool.acquire().await?;
         let bots = editions::entrants(&mut *db, edition.id).await?.len();
-        let typical = forecast::typical(&mut db, &tournament, bots).await;
+        let typical = forecast::typical(&mut db, self.queue.games(), &tournament, bots).await;
         let (match_ms, most) = typical?;
         let pace = paces::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Rankings: asked by everybody.
 
-use arbiter_games::{GameName, UnknownGame};
+use arbiter_games::Game;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
     self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
@@ -75,14 +75,15 @@ impl Service {
         let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let past = standings::of_bot(&self.pool, found.id, sight.frozen).await?;
         let editions: Vec<_> = past.iter().map(|past| past.edition).collect();
-        let game = game(&tournament)?;
+        let game = self.queue.games().find(&tournament.game);
+        let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
         let _turn = self.turn(caller).await?;
-        let ranks = self.boards.ranks(game, &editions).await?;
+        let ranks = self.boards.ranks(&game, &editions).await?;
         let places =
             past.into_iter().filter_map(|Past { edition, number, entrant, version, tally }| {
                 let entrant = usize::try_from(entrant.0).ok()?;
                 let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
-                let place = told(game, (rank, tied), bot.clone(), version, &tally);
+                let place = told(&game, (rank, tied), bot.clone(), version, &tally);
                 Some(GetPlaceResponse { edition: number, place: Some(place) })
             });
         Ok(GetHistoryResponse { places: places.collect() })
@@ -144,7 +145,7 @@ impl Service {
             official: official == Some(edition.id),
             matches: edition.matches,
             counted: board.counted,
-            columns: ranking::columns(board.game).into_iter().map(str::to_owned).collect(),
+            columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
             places: page.map(|found| place(&board, found)).collect(),
             provisional: provisional.map(|Edition { number, matches, counted, .. }| Provisional {
@@ -197,11 +198,6 @@ impl Service {
     }
 }
 
-/// The game of a tournament.
-fn game(tournament: &Tournament) -> Result<GameName> {
-    tournament.game.parse().map_err(|error: UnknownGame| ServiceError::internal(error.to_string()))
-}
-
 /// The place of a bot by name.
 fn place_of(board: &Board, bot: &str) -> Result<Place> {
     let entrant = board.roster.find(bot);
@@ -214,12 +210,12 @@ pub(crate) fn place(board: &Board, found: &ranking::Place) -> Place {
     let named = board.roster.get(found.contestant.entrant);
     let (name, version) =
         named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
-    told(board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
+    told(&board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
 }
 
 /// What a version of a bot came to, as a message.
 fn told(
-    game: GameName,
+    game: &Game,
     (rank, tied): (usize, bool),
     bot: String,
     version: i32,
@@ -233,7 +229,7 @@ fn told(
         bot,
         version,
         matches: tally.matches,
-        score: (0..ranking::columns(game).len()).map(part).collect(),
+        score: (0..game.ranking_columns().len()).map(part).collect(),
         mean: mean.map_or(0.0, |mean| mean.mean),
         margin: mean.and_then(|mean| mean.margin),
         forfeits: tally.forfeits.to_vec(),

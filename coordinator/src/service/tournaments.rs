@@ -27,7 +27,7 @@ impl Service {
         request: CreateTournamentRequest,
     ) -> Result<Tournament> {
         let who = caller.require(Role::Organiser)?;
-        let file = TournamentFile::parse(&request.file)?;
+        let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
         let made = create::create_in(&mut transaction, &file, self.now()).await?;
         let detail = change(&Value::Null, &json!({"settings": made.settings}));
@@ -217,7 +217,7 @@ impl Service {
             described.push(told);
         }
         let mut connection = self.pool.acquire().await?;
-        let due = opener::due(&mut connection, &found).await?;
+        let due = opener::due(&mut connection, self.queue.games(), &found).await?;
         Ok(Tournament { due_us: due.map_or(0, micros), ..message(found, described) })
     }
 

@@ -3,7 +3,6 @@
 use crate::access::Role;
 use arbiter_proto::ids::{MatchId, MatchIdError};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
-use arbiter_ranking as ranking;
 use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, Which, time_of};
@@ -39,7 +38,8 @@ impl Service {
         let mut connection = self.pool.acquire().await?;
         let found = voiding::find(&mut connection, tournament.id, &wanted, &named).await?;
         drop(connection);
-        let preview = voiding::preview(&self.pool, edition.id, &found).await?;
+        let games = self.queue.games();
+        let preview = voiding::preview(&self.pool, games, edition.id, &found).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
@@ -81,7 +81,7 @@ impl Service {
 
 fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResponse {
     let Preview { game, missing, places } = preview;
-    let columns = ranking::columns(game);
+    let columns = game.ranking_columns();
     let texts = |score: &[i128]| {
         let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
         (0..columns.len()).map(part).collect()

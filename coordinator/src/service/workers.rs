@@ -139,7 +139,8 @@ impl WorkerService {
         version: VersionId,
         lease_ms: i64,
     ) -> Result<TrialAssignment, TrialError> {
-        trial::assignment(self.service.queue.pool(), lease, version, lease_ms).await
+        let queue = &self.service.queue;
+        trial::assignment(queue.pool(), queue.games(), lease, version, lease_ms).await
     }
 
     /// Renews leases, and gives those that still hold.

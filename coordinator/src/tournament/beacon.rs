@@ -6,7 +6,7 @@
 //! seed keyed with the value, and plays every match anew: an organiser who has tried many seeds has
 //! gained nothing.
 
-use arbiter_games::Seed;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{TokenId, TournamentId};
 use arbiter_proto::v1;
 use serde_json::json;
@@ -191,7 +191,7 @@ async fn give_here(
     let seed = keyed_seed(before.seed, value);
     tournaments::give_beacon(&mut *db, id, (value, seed), now).await?;
     let after = tournaments::get(&mut *db, id).await?.ok_or(StateError::Unknown)?;
-    let opened = open(db, &after, now).await?;
+    let opened = open(db, queue.games(), &after, now).await?;
     let detail = json!({
         "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
         "after": {"value": value, "first_edition": after.beacon_value().map(|v| v.first_edition)},
@@ -229,6 +229,7 @@ fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<b
 /// of their results are, so tables of four are planned from the beginning.
 async fn open(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
     now: OffsetDateTime,
 ) -> Result<Option<Edition>, BeaconError> {
@@ -238,7 +239,7 @@ async fn open(
     }
     let changes = changes::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::playing(&mut *db, tournament.id).await?;
-    let opened = edition::begin(db, tournament, running.as_ref(), Design::Fresh, now).await;
+    let opened = edition::begin(db, games, tournament, running.as_ref(), Design::Fresh, now).await;
     let opened = opened.map_err(BeaconError::Open)?;
     changes::forget(&mut *db, &changes).await?;
     Ok(Some(opened))

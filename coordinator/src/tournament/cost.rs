@@ -4,7 +4,7 @@
 //! nothing beside it, and short enough that little is lost with a worker, and that all workers have
 //! something to do until the end.
 
-use arbiter_games::{Micros, Params};
+use arbiter_games::Micros;
 
 use super::TournamentFile;
 
@@ -15,47 +15,15 @@ const MOST: i64 = 4096;
 /// Lots that there should be at least, while there are so many matches: for as many slots.
 const LOTS: u64 = 64;
 
-/// What matches took between the example bots, in milliseconds, rounded: for all deals of wojna one
-/// by one, a game of bitwa, each table of tricks, each hand of blackjack, a game of gomoku.
-const WOJNA_DEAL: i64 = 1000;
-const BITWA: i64 = 2500;
-const TRICKS_TABLE: i64 = 25;
-const BLACKJACK_HAND: i64 = 150;
-const GOMOKU: i64 = 1500;
-
-/// What records of matches between the example bots take, compressed, in bytes, rounded: one deal of
-/// wojna, a game of bitwa, a table of tricks, what a round of blackjack begins with and each hand of it,
-/// a game of gomoku.
-const WOJNA_SAID: i64 = 110_000;
-const BITWA_SAID: i64 = 7000;
-const TRICKS_SAID: i64 = 230;
-const BLACKJACK_SAID: i64 = 600;
-const BLACKJACK_HAND_SAID: i64 = 220;
-const GOMOKU_SAID: i64 = 3000;
-
 impl TournamentFile {
     /// How large a record is expected to be, in bytes.
     pub(super) fn record_bytes(&self) -> i64 {
-        match &self.params {
-            Params::Wojna(params) => WOJNA_SAID * i64::from(params.deals()),
-            Params::Bitwa(_) => BITWA_SAID,
-            Params::Tricks(params) => TRICKS_SAID * i64::from(u32::from(params.tables)),
-            Params::Blackjack(params) => {
-                BLACKJACK_SAID + BLACKJACK_HAND_SAID * i64::from(u32::from(params.hands))
-            }
-            Params::Gomoku(_) => GOMOKU_SAID,
-        }
+        self.game().record.of(&self.params)
     }
 
     /// How long a match is expected to take, in milliseconds: 1 or more.
     pub(super) fn expected_ms(&self) -> i64 {
-        let estimate = || match &self.params {
-            Params::Wojna(params) => WOJNA_DEAL * i64::from(params.deals()),
-            Params::Bitwa(_) => BITWA,
-            Params::Tricks(params) => TRICKS_TABLE * i64::from(u32::from(params.tables)),
-            Params::Blackjack(params) => BLACKJACK_HAND * i64::from(u32::from(params.hands)),
-            Params::Gomoku(_) => GOMOKU,
-        };
+        let estimate = || self.game().time.of(&self.params);
         self.expected.map_or_else(estimate, Micros::floor_millis).max(1)
     }
 }

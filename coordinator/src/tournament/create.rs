@@ -162,7 +162,7 @@ pub(crate) async fn create_in(
     };
     let new = NewTournament {
         name: &file.name,
-        game: file.game().word(),
+        game: file.game().as_str(),
         settings: &file.to_json(),
         seed,
         seed_hash: *blake3::hash(&seed.0).as_bytes(),

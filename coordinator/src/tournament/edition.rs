@@ -5,6 +5,7 @@
 //! not at all. It works on a thread of its own, because plans are computed while they are stored,
 //! and whoever asked for it may leave: it goes on all the same.
 
+use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
 use arbiter_schedule::{Broken, NameKey, ScheduleError};
@@ -147,7 +148,7 @@ async fn open_here(
         let (name, number) = (tournament.name, before.number);
         return Err(StateError::Runs { name, number }.into());
     }
-    let opened = begin(db, &tournament, before.as_ref(), design, now).await?;
+    let opened = begin(db, queue.games(), &tournament, before.as_ref(), design, now).await?;
     changes::forget(&mut *db, &changes).await?;
     if who.is_some() {
         let subject = format!("{} {}", tournament.name, opened.number);
@@ -182,6 +183,7 @@ pub(crate) fn state_of(edition: &Edition) -> Value {
 /// caller's, who has locked the tournament.
 pub(super) async fn begin(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
     before: Option<&Edition>,
     design: Design,
@@ -189,7 +191,7 @@ pub(super) async fn begin(
 ) -> Result<Edition, OpenError> {
     let Tournament { id, name, settings, .. } = tournament;
     let seed = tournament.next_seed();
-    let file = read(name, settings)?;
+    let file = read(games, name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
     let unplanned = |cause| OpenError::Schedule { name: name.clone(), cause };
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
@@ -257,8 +259,12 @@ async fn trace(
 }
 
 /// The file of a tournament.
-pub(super) fn read(name: &str, settings: &Value) -> Result<TournamentFile, OpenError> {
-    TournamentFile::from_json(settings)
+pub(super) fn read(
+    games: &Games,
+    name: &str,
+    settings: &Value,
+) -> Result<TournamentFile, OpenError> {
+    TournamentFile::from_json(games, settings)
         .map_err(|cause| OpenError::Settings { name: name.to_owned(), cause })
 }
 
@@ -270,7 +276,7 @@ async fn enter(
     entered: &[VersionId],
     now: OffsetDateTime,
 ) -> Result<EditionId, Error> {
-    let components = file.game().score_columns().len();
+    let components = file.game().columns.len();
     let components = i16::try_from(components).expect("a score has a few numbers");
     let edition = editions::create(&mut *db, tournament, components, false, now).await?;
     editions::enter(&mut *db, edition, entered).await?;

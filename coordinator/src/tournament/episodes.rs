@@ -8,8 +8,7 @@
 
 use std::cmp::Reverse;
 
-use arbiter_games::blackjack::{Episode, TablePlan};
-use arbiter_games::{Params, Score, Seed, Standing, StartError};
+use arbiter_games::{Episode, Games, Score, Seed, Standing, StartError, TablePlan};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::ScheduleError;
@@ -54,8 +53,8 @@ pub(super) enum RoundsError {
     Schedule(#[from] ScheduleError),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("only blackjack is played in episodes")]
-    Game,
+    #[error("the schedule has no episodes")]
+    Family,
 }
 
 /// All episodes of an edition, at the beginning of a round.
@@ -81,16 +80,15 @@ pub(super) struct Rounds {
 impl Rounds {
     /// The first round.
     pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, RoundsError> {
-        let Params::Blackjack(params) = &file.params else { return Err(RoundsError::Game) };
         let arbiter_schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
-            return Err(RoundsError::Game);
+            return Err(RoundsError::Family);
         };
-        let episodes = plan.keys().map(|key| Episode::new(bots, params, seed.derive(&key)));
+        let episodes = plan.keys().map(|key| file.params.episode(bots, seed.derive(&key)));
         let mut rounds = Self {
             episodes: episodes.collect::<Result<_, _>>()?,
             tables: Vec::new(),
             round: 1,
-            last: params.rounds.into(),
+            last: file.rounds(),
             first: 0,
             common: file.settings().params,
             components: width(file, 1),
@@ -152,8 +150,7 @@ impl Rounds {
 
     fn matches(&self) -> impl Iterator<Item = Match> {
         (self.first..).zip(&self.tables).map(|(number, (episode, table))| {
-            let params = Params::Blackjack(table.params.clone());
-            let chips = self.episodes[*episode].chips();
+            let carried = self.episodes[*episode].bots();
             let entrant = |bot: &usize| Entrant(i32::try_from(*bot).expect("at most 65536 bots"));
             Match {
                 number: MatchNumber(number),
@@ -161,9 +158,9 @@ impl Rounds {
                 board: None,
                 seats: Seats(table.bots.iter().map(entrant).collect()),
                 carried: (self.round > 1)
-                    .then(|| table.bots.iter().map(|bot| chips[*bot]).collect()),
+                    .then(|| table.bots.iter().map(|bot| carried[*bot].score).collect()),
                 files_from: None,
-                params: self.own(of_match(&params)),
+                params: self.own(of_match(&table.params)),
             }
         })
     }
@@ -232,8 +229,8 @@ fn standings(played: &Played) -> Result<Vec<Standing>, String> {
         return Err(format!("match {} has no score for each seat", played.number));
     }
     let bad = bad.into_iter().chain(std::iter::repeat(0));
-    let standing = |(chips, bad): (&i64, i32)| Standing {
-        score: Score(vec![*chips]),
+    let standing = |(score, bad): (&i64, i32)| Standing {
+        score: Score(vec![*score]),
         forfeit: None,
         bad_answers: u32::try_from(bad).unwrap_or(0),
     };
@@ -248,7 +245,7 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
     let Some(planned) = editions::full(pool, edition).await.map_err(failed)? else {
         return Ok(false);
     };
-    let rounds = replay(pool, edition, planned).await?;
+    let rounds = replay(pool, queue.games(), edition, planned).await?;
     let mut transaction = pool.begin().await.map_err(failed)?;
     // Whoever has planned this round meanwhile has added to the number of matches.
     if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
@@ -266,11 +263,16 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
 }
 
 /// The episodes of an edition after its first `planned` matches.
-async fn replay(pool: &PgPool, edition: EditionId, planned: i64) -> Result<Rounds, GrowError> {
+async fn replay(
+    pool: &PgPool,
+    games: &Games,
+    edition: EditionId,
+    planned: i64,
+) -> Result<Rounds, GrowError> {
     let failed = |cause| GrowError::Database { edition, cause };
     let nonsense = |reason: String| GrowError::Nonsense { edition, reason };
     let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
-    let file = TournamentFile::from_json(&tournament.settings)
+    let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error: FileError| nonsense(error.to_string()))?;
     let bots = editions::entrants(pool, edition).await.map_err(failed)?.len();
     let seed = tournament.edition_seed(editions::number(pool, edition).await.map_err(failed)?);

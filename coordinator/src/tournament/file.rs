@@ -6,8 +6,7 @@
 //! section is laid over what is official (`official`), and what results is read as a whole. If
 //! that fails the keys are tried one by one, so that the message names the one to blame.
 
-use arbiter_games::bitwa::Board;
-use arbiter_games::{ClockRules, GameName, Micros, Params, Seed};
+use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::{Settings, StateScope};
 use arbiter_schedule::Schedule;
@@ -35,9 +34,9 @@ pub struct TournamentFile {
     pub params: Params,
     /// Who plays whom how often.
     pub schedule: Schedule,
-    /// The boards of bitwa on which each pair meets; none where all matches are played with the
-    /// same parameters.
-    pub boards: Vec<Board>,
+    /// The boards on which each pair meets, as the game writes them; none where all matches are
+    /// played with the same parameters.
+    pub boards: Vec<String>,
     /// How time is charged.
     pub clock: ClockRules,
     /// What a bot may use.
@@ -87,33 +86,34 @@ pub struct FileError {
 }
 
 impl TournamentFile {
-    /// Reads a tournament file.
+    /// Reads a tournament file that plays one of these games.
     ///
     /// # Errors
     /// If it is no TOML, has keys that mean nothing, or asks for what cannot be played.
-    pub fn parse(text: &str) -> Result<Self, FileError> {
-        Self::read(&Source::of_toml(text)?)
+    pub fn parse(games: &Games, text: &str) -> Result<Self, FileError> {
+        Self::read(games, &Source::of_toml(text)?)
     }
 
     /// Reads what [`TournamentFile::to_json`] gives.
     ///
     /// # Errors
     /// If it was not made by this program.
-    pub fn from_json(stored: &Value) -> Result<Self, FileError> {
-        Self::read(&Source::of_json(stored)?)
+    pub fn from_json(games: &Games, stored: &Value) -> Result<Self, FileError> {
+        Self::read(games, &Source::of_json(stored)?)
     }
 
     /// Replaces the paths of boards by the boards themselves, so that the file means the same on
     /// another machine; nothing else is touched. `read` gives the contents of a path as written.
     pub fn inline(
+        games: &Games,
         text: &str,
         read: impl Fn(&str) -> std::io::Result<String>,
     ) -> Result<String, FileError> {
-        inline::inline(text, read)
+        inline::inline(games, text, read)
     }
 
     /// The game.
-    pub fn game(&self) -> GameName {
+    pub fn game(&self) -> &Game {
         self.params.game()
     }
 
@@ -127,7 +127,7 @@ impl TournamentFile {
         let mut params = object(&self.params);
         if !self.boards.is_empty() {
             schedule.insert("boards".to_owned(), json!(self.boards));
-            params.shift_remove("board");
+            params.shift_remove(self.board_key());
         }
         let mut file = json!({
             "name": self.name,
@@ -152,6 +152,16 @@ impl TournamentFile {
         file
     }
 
+    /// How many rounds an episode has; 1 where there are none.
+    pub(super) fn rounds(&self) -> u32 {
+        self.params.rounds().unwrap_or(1)
+    }
+
+    /// The parameter that [`TournamentFile::boards`] are values of.
+    pub(super) fn board_key(&self) -> &str {
+        self.game().boards.as_ref().map_or("", |boards| &boards.key)
+    }
+
     /// What workers need to know to play any match.
     pub fn settings(&self) -> Settings {
         let Self { clock, limits, ponder, state, .. } = *self;
@@ -159,12 +169,12 @@ impl TournamentFile {
     }
 }
 
-/// The parameters of a match: those of the tournament, but that a match of blackjack is one round,
+/// The parameters of a match: those of the tournament, but that a match of an episode is one round,
 /// and how many an episode has is not for the table to know.
 pub(super) fn of_match(params: &Params) -> Map<String, Value> {
     let mut keys = object(params);
-    if params.game() == GameName::Blackjack {
-        keys.shift_remove("rounds");
+    if let Some(episodes) = &params.game().episodes {
+        keys.shift_remove(episodes.rounds_param.as_ref());
     }
     keys
 }

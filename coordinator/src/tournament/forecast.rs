@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use arbiter_games::Params;
+use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Claim, Field, NameKey, Plan, Planned};
@@ -107,10 +107,11 @@ impl Next {
     /// Plans it, and stores nothing.
     pub async fn plan(
         db: &mut PgConnection,
+        games: &Games,
         tournament: Tournament,
         design: Design,
     ) -> Result<Self, OpenError> {
-        let file = settings(&tournament)?;
+        let file = settings(games, &tournament)?;
         let entered = versions::newest(&mut *db, tournament.id).await?;
         let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
         let seed = tournament.next_seed();
@@ -162,7 +163,7 @@ impl Next {
                 (total, if alone { new } else { total })
             }
             Plan::Episodes(plan) => {
-                let most = plan.most_matches(rounds(&self.file));
+                let most = plan.most_matches(self.file.rounds());
                 (most, most)
             }
         };
@@ -243,10 +244,11 @@ pub struct Promise {
 /// If its plan makes no sense, or the database fails.
 pub async fn promise(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
     edition: EditionId,
 ) -> Result<Promise, OpenError> {
-    let file = settings(tournament)?;
+    let file = settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
     let entry = lineage::of_edition(db, (tournament.id, seed), &file, edition).await?;
     let Entry { field, descent } = entry.map_err(|cause| unplanned(tournament, cause))?;
@@ -261,13 +263,14 @@ pub async fn promise(
 /// How long a match of a tournament takes, in milliseconds, and how many there are at most.
 pub async fn typical(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
     bots: usize,
 ) -> Result<(f64, Option<u64>), OpenError> {
-    let file = settings(tournament)?;
+    let file = settings(games, tournament)?;
     let means = estimates::means(db, tournament.id).await?;
     let most = match file.schedule.plan_for(&bots.into(), tournament.seed) {
-        Ok(Plan::Episodes(plan)) => Some(plan.most_matches(rounds(&file))),
+        Ok(Plan::Episodes(plan)) => Some(plan.most_matches(file.rounds())),
         _ => None,
     };
     Ok((match_ms(&means, &file), most))
@@ -278,16 +281,8 @@ fn match_ms(means: &Means, file: &TournamentFile) -> f64 {
     means.wall_ms.unwrap_or(file.expected_ms() as f64)
 }
 
-/// How many rounds an episode has at most.
-fn rounds(file: &TournamentFile) -> u32 {
-    match &file.params {
-        Params::Blackjack(params) => params.rounds.into(),
-        _ => 1,
-    }
-}
-
-fn settings(tournament: &Tournament) -> Result<TournamentFile, OpenError> {
-    TournamentFile::from_json(&tournament.settings)
+fn settings(games: &Games, tournament: &Tournament) -> Result<TournamentFile, OpenError> {
+    TournamentFile::from_json(games, &tournament.settings)
         .map_err(|cause| OpenError::Settings { name: tournament.name.clone(), cause })
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::Seed;
-use arbiter_games::bitwa::Board;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
 use serde_json::{Map, Value, json};
@@ -64,7 +63,8 @@ struct Constants {
     /// [`arbiter_proto::settings::Settings`] as JSON.
     settings: String,
     seed: Seed,
-    boards: Vec<Board>,
+    boards: Vec<String>,
+    board_key: String,
     checker: Checker,
     roster: Roster,
     /// Where its trace goes on.
@@ -131,14 +131,21 @@ pub struct HandedOut {
 #[derive(Debug)]
 pub struct Handout {
     pool: PgPool,
+    games: Games,
     editions: Cache<EditionId, Constants>,
     file_memory: FileMemory,
 }
 
 impl Handout {
-    /// For the editions of this database.
-    pub fn new(pool: PgPool) -> Self {
-        Self { pool, editions: Cache::new(EDITIONS), file_memory: FileMemory::default() }
+    /// For the editions of this database, of these games.
+    pub fn new(pool: PgPool, games: Games) -> Self {
+        let file_memory = FileMemory::default();
+        Self { pool, games, editions: Cache::new(EDITIONS), file_memory }
+    }
+
+    /// The games of its editions.
+    pub fn games(&self) -> &Games {
+        &self.games
     }
 
     /// The memory of files that lots are handed out with over one stream.
@@ -226,7 +233,10 @@ impl Handout {
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
         match self.editions.get(edition, None) {
             Some(constants) => Ok(constants),
-            None => Ok(self.editions.insert(edition, Constants::read(&self.pool, edition).await?)),
+            None => {
+                let constants = Constants::read(&self.pool, &self.games, edition).await?;
+                Ok(self.editions.insert(edition, constants))
+            }
         }
     }
 }
@@ -237,11 +247,11 @@ fn edition_of(lease: Lease) -> EditionId {
 }
 
 impl Constants {
-    async fn read(pool: &PgPool, edition: EditionId) -> Result<Self, HandoutError> {
+    async fn read(pool: &PgPool, games: &Games, edition: EditionId) -> Result<Self, HandoutError> {
         let failed = |cause| HandoutError::Database { edition, cause };
         let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
         let number = editions::number(pool, edition).await.map_err(failed)?;
-        let file = TournamentFile::from_json(&tournament.settings)
+        let file = TournamentFile::from_json(games, &tournament.settings)
             .map_err(|cause| HandoutError::Settings { edition, cause })?;
         let trace = if trace::is_on() {
             traces::of_edition(pool, edition).await.map_err(failed)?
@@ -254,6 +264,7 @@ impl Constants {
             game: tournament.game,
             settings: json!(file.settings()).to_string(),
             checker: Checker::new(&file),
+            board_key: file.board_key().to_owned(),
             boards: file.boards,
             roster: Roster::of(pool, edition).await.map_err(failed)?,
         })
@@ -295,7 +306,7 @@ impl Constants {
         if let Some(board) = planned.board {
             let there = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
             let there = there.ok_or_else(|| format!("board {board}"))?;
-            params.insert("board".to_owned(), json!(there));
+            params.insert(self.board_key.clone(), json!(there));
         }
         let seed = deal_seed(self.seed, planned.deal);
         Ok(MatchAssignment { number: planned.number, seed, seats, params })

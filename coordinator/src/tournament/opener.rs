@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbiter_games::Games;
 use arbiter_proto::ids::TournamentId;
 use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
@@ -124,6 +125,7 @@ impl Opener {
 /// When an edition of a tournament is opened because something changed, if one is due.
 pub async fn due(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
 ) -> Result<Option<OffsetDateTime>, Error> {
     let Some(first) = changes::of_tournament(&mut *db, tournament.id).await?.first().copied()
@@ -131,7 +133,7 @@ pub async fn due(
         return Ok(None);
     };
     let began = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
-    let file = TournamentFile::from_json(&tournament.settings);
+    let file = TournamentFile::from_json(games, &tournament.settings);
     Ok(match file {
         _ if !began || tournament.state != TournamentState::Open => None,
         // By hand, unless the one that runs can never become complete.
@@ -164,7 +166,7 @@ async fn open_here(
     // Most looks come before the time: they lock nothing.
     let mut connection = queue.pool().acquire().await?;
     let Some(tournament) = tournaments::get(&mut *connection, id).await? else { return Ok(None) };
-    if due(&mut connection, &tournament).await?.is_none_or(|due| now < due) {
+    if due(&mut connection, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
         return Ok(None);
     }
     drop(connection);
@@ -179,11 +181,11 @@ async fn open_here(
         Err(_) => return Ok(None),
     };
     let changes = changes::of_tournament(&mut *db, id).await?;
-    if due(&mut *db, &tournament).await?.is_none_or(|due| now < due) {
+    if due(&mut *db, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
         // Somebody else has opened one that shows what there was.
         return Ok(None);
     }
-    match unless_shown(db, &tournament, now).await {
+    match unless_shown(db, queue.games(), &tournament, now).await {
         Ok(opened) => {
             changes::forget(&mut *db, &changes).await?;
             transaction.commit().await?;
@@ -209,6 +211,7 @@ async fn open_here(
 /// there is.
 async fn unless_shown(
     db: &mut PgConnection,
+    games: &Games,
     tournament: &Tournament,
     now: OffsetDateTime,
 ) -> Result<Option<Edition>, OpenError> {
@@ -227,7 +230,7 @@ async fn unless_shown(
             return Ok(None);
         }
     }
-    edition::begin(db, tournament, before.as_ref(), Design::Grown, now).await.map(Some)
+    edition::begin(db, games, tournament, before.as_ref(), Design::Grown, now).await.map(Some)
 }
 
 async fn last_complete(

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use arbiter_games::{Params, Seed};
+use arbiter_games::Seed;
 use arbiter_proto::ids::{LotNumber, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{
@@ -112,7 +112,7 @@ impl<'a> Planner<'a> {
     fn deals(&self) -> Deals<'a> {
         let both =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
-        let shared = both && matches!(self.file.params, Params::Wojna(_));
+        let shared = both && self.file.game().official.shared_deals;
         let mut deals = Deals { names: self.names, shared, again: HashMap::new() };
         if matches!(self.file.schedule, Schedule::Foursomes(_)) {
             deals.again = deals.repeated(self.schedule().map(|(_, planned)| planned));
@@ -168,9 +168,8 @@ impl<'a> Planner<'a> {
 ///
 /// A deal follows from who meets, on which board and for which time, so that a match of an edition
 /// has the seed that it had in the one before. Matches of a pair differ in it by their sides, too;
-/// but at wojna both are dealt the same piles, so that what one was lucky with in the first is the
-/// other's in the second. At tricks each match has its deals both ways round already; at gomoku the
-/// seed has to differ; bitwa has no chance.
+/// but in games that say so both have the same one, so that what one was lucky with in the first is
+/// the other's in the second.
 struct Deals<'a> {
     names: &'a [NameKey],
     /// Whether both matches of a pair have the same one.
@@ -237,7 +236,7 @@ pub(super) fn listed(
 
 /// Numbers in the scores of a match of so many seats.
 pub(super) fn width(file: &TournamentFile, seats: usize) -> i16 {
-    i16::try_from(seats * file.game().score_columns().len()).expect("tables are small")
+    i16::try_from(seats * file.game().columns.len()).expect("tables are small")
 }
 
 fn seats(bots: &[Bot]) -> Seats {

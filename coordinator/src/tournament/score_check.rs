@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arbiter_games::{Bounds, GameName, Impossible, MatchScores, Params};
+use arbiter_games::{Bounds, Game, Impossible, MatchScores, Params};
 use arbiter_proto::ids::MatchNumber;
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,8 @@ impl Rules {
 /// Makes the checks of an edition's lots, and knows the parameters of its matches.
 #[derive(Debug)]
 pub struct Checker {
-    game: GameName,
+    game: Game,
+    board_key: String,
     params: Map<String, Value>,
     boards: Vec<Value>,
     /// The rules of matches without parameters of their own, by board and number of seats.
@@ -89,10 +90,11 @@ pub struct LotCheck {
 impl Checker {
     /// For the matches of a tournament.
     pub fn new(file: &TournamentFile) -> Self {
-        let game = file.params.game();
+        let game = file.game().clone();
+        let board_key = file.board_key().to_owned();
         let params = file.settings().params;
         let boards = file.boards.iter().map(|board| json!(board)).collect();
-        let mut checker = Self { game, params, boards, alike: Vec::new() };
+        let mut checker = Self { game, board_key, params, boards, alike: Vec::new() };
         for board in std::iter::once(None).chain((0..).take(file.boards.len()).map(Some)) {
             let Ok(params) = checker.read(board, Map::new()) else { continue };
             for seats in params.seats() {
@@ -109,9 +111,9 @@ impl Checker {
         if let Some(board) = board {
             let known = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
             let known = known.ok_or_else(|| format!("board {board}"))?;
-            params.insert("board".to_owned(), known.clone());
+            params.insert(self.board_key.clone(), known.clone());
         }
-        let read = Params::read(self.game, Value::Object(params));
+        let read = Params::read(&self.game, Value::Object(params));
         read.map_err(|error| format!("meaning in the parameters: {error}"))
     }
 

@@ -1,6 +1,6 @@
 //! What a worker is told of a version that it is to try.
 
-use arbiter_games::Seed;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{Lease, VersionId};
 use arbiter_proto::trace::{self, Span};
 use serde_json::json;
@@ -62,6 +62,7 @@ pub struct TrialAssignment {
 /// from now.
 pub async fn assignment(
     pool: &PgPool,
+    games: &Games,
     lease: Lease,
     version: VersionId,
     lease_ms: i64,
@@ -72,11 +73,11 @@ pub async fn assignment(
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
     let tournament = tournaments::get(pool, tournament).await.map_err(failed)?;
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
-    let file = TournamentFile::from_json(&tournament.settings)
+    let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|cause| TrialError::Settings { version, cause })?;
     let mut settings = file.settings();
     if let Some(board) = file.boards.first() {
-        settings.params.insert("board".to_owned(), json!(board));
+        settings.params.insert(file.board_key().to_owned(), json!(board));
     }
     let house = Named::of_house(pool, tournament.id).await.map_err(failed)?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(OPPONENTS);

@@ -4,9 +4,8 @@
 //! A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula. Names may begin with a
 //! dash, so such a text is written with an apostrophe before it, which spreadsheets do not show.
 
-use arbiter_games::Forfeit;
+use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus, Place};
-use arbiter_ranking as ranking;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::header;
@@ -50,7 +49,7 @@ pub(super) async fn ranking(
 ) -> Result<Response, WebError> {
     let asked = Board { tournament: tournament.clone(), edition: look.edition };
     let (edition, board) = service.leaderboard(&session.caller, asked).await?;
-    let columns = ranking::columns(board.game);
+    let columns = board.game.ranking_columns();
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
     header.extend(["mean", "interval95"]);
@@ -83,8 +82,8 @@ pub(super) async fn matches(
         ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
     let answers = service.list_matches(&session.caller, asked).await?;
     let (pieces, sent) = mpsc::channel(AHEAD);
-    let columns = ranking::columns(board.game);
-    tokio::spawn(write(answers, columns, pieces));
+    let game = board.game.clone();
+    tokio::spawn(write(answers, game, pieces));
     let name = format!("{tournament}-{}-matches.csv", found.number);
     Ok(file(&name, Body::from_stream(ReceiverStream::new(sent))))
 }
@@ -92,9 +91,10 @@ pub(super) async fn matches(
 /// Writes matches as fast as they are read.
 async fn write(
     mut answers: impl Stream<Item = Result<MatchStatus, ServiceError>> + Unpin,
-    columns: Vec<&'static str>,
+    game: Game,
     pieces: mpsc::Sender<Result<Bytes, ServiceError>>,
 ) {
+    let columns = game.ranking_columns();
     let mut header = vec!["match", "seat", "bot", "version"];
     header.extend(&columns);
     header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "taken_from"]);

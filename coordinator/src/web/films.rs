@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use arbiter_games::BotName;
+use arbiter_games::{BotName, Games};
 use arbiter_replay::{Difference, Stderr, Steps};
 use blake3::Hash;
 use maud::PreEscaped;
@@ -66,8 +66,13 @@ pub(super) struct Scenes {
 ///
 /// # Errors
 /// The first difference between the record and the rules.
-pub(super) fn scenes(record: &[u8], from: usize, count: usize) -> Result<Scenes, Difference> {
-    SHELF.scenes(record, from, count)
+pub(super) fn scenes(
+    games: &Games,
+    record: &[u8],
+    from: usize,
+    count: usize,
+) -> Result<Scenes, Difference> {
+    SHELF.scenes(games, record, from, count)
 }
 
 /// Steps that are kept together.
@@ -149,13 +154,19 @@ impl Shelf {
     }
 
     /// Some steps of a record, from what is kept if they are there.
-    fn scenes(&self, record: &[u8], from: usize, count: usize) -> Result<Scenes, Difference> {
+    fn scenes(
+        &self,
+        games: &Games,
+        record: &[u8],
+        from: usize,
+        count: usize,
+    ) -> Result<Scenes, Difference> {
         let hash = blake3::hash(record);
         let end = from.saturating_add(count);
         let known = self.films.get(hash, None).filter(|film| film.parts(from, end).is_some());
         let film = match known {
             Some(film) => film,
-            None => self.draw(hash, record, from, end)?,
+            None => self.draw(games, hash, record, from, end)?,
         };
         let mut steps = Vec::new();
         for part in film.parts(from, end).unwrap_or_default() {
@@ -169,12 +180,13 @@ impl Shelf {
     /// but those who need it.
     fn draw(
         &self,
+        games: &Games,
         hash: Hash,
         record: &[u8],
         from: usize,
         end: usize,
     ) -> Result<Arc<Film>, Difference> {
-        let mut film = drawn(record, from, end)?;
+        let mut film = drawn(games, record, from, end)?;
         self.replayed.fetch_add(1, Ordering::Relaxed);
         if let Some(earlier) = self.films.get(hash, None) {
             film.parts.extend(earlier.parts.clone());
@@ -184,10 +196,10 @@ impl Shelf {
 }
 
 /// Replays a record, and draws the parts with these steps and those around them.
-fn drawn(record: &[u8], from: usize, end: usize) -> Result<Film, Difference> {
+fn drawn(games: &Games, record: &[u8], from: usize, end: usize) -> Result<Film, Difference> {
     let begin = from - from % REACH;
     let end = end.checked_next_multiple_of(REACH).unwrap_or(usize::MAX);
-    let found = arbiter_replay::steps(arbiter_replay::unpack(record)?, begin..end)?;
+    let found = arbiter_replay::steps(games, arbiter_replay::unpack(record)?, begin..end)?;
     let names = found.names();
     let Steps { total, chapters, stderr, drawn, .. } = found;
     let steps: Vec<String> = drawn.iter().map(|step| step.render(&names).into_string()).collect();
@@ -204,27 +216,28 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{GameName, Owes, Say, Seed, View};
+    use arbiter_games::{MatchView, Owes, Say, Seed, wojna};
 
     use super::*;
 
     /// A match of many steps, compressed, and all its steps as they are drawn.
     fn long(text: &str) -> (Vec<u8>, Vec<String>) {
-        let params = matches::params(GameName::Wojna, r#"{"deals":1}"#);
+        let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
         let seed = Seed::of_text(text);
-        let player = |say: &Say, _: View<'_>| {
+        let player = |say: &Say, _: &dyn MatchView| {
             Ok(if say.owes == Owes::Ack { "=" } else { "= check" }.to_owned())
         };
         let (record, _) = matches::play(&params, seed, &names, player);
-        let steps = arbiter_replay::steps(&record[..], 0..usize::MAX).unwrap().drawn;
+        let steps =
+            arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
         let steps = steps.iter().map(|step| step.render(&names).into_string()).collect();
         (zstd::encode_all(&record[..], 3).unwrap(), steps)
     }
 
     /// What a shelf gives.
     fn given(shelf: &Shelf, record: &[u8], from: usize, count: usize) -> Vec<String> {
-        let scenes = shelf.scenes(record, from, count).unwrap();
+        let scenes = shelf.scenes(&Games::built_in(), record, from, count).unwrap();
         scenes.steps.into_iter().map(|step| step.0).collect()
     }
 

@@ -53,7 +53,8 @@ pub(super) async fn show(
     let title = format!("Match {id}");
     let replay = match service.record(&session.caller, &id).await {
         Ok(record) => {
-            let drawn = move || films::scenes(&record, step, 1);
+            let games = service.games().clone();
+            let drawn = move || films::scenes(&games, &record, step, 1);
             replay(&id, &replayed(&service, &session.caller, drawn).await?, step)
         }
         Err(status) => html! {
@@ -85,8 +86,9 @@ pub(super) async fn steps(
 ) -> Result<Markup, WebError> {
     let record = service.record(&session.caller, &name(edition, number)).await?;
     let count = count.clamp(1, STEPS);
-    let found =
-        replayed(&service, &session.caller, move || films::scenes(&record, from, count)).await?;
+    let games = service.games().clone();
+    let drawn = move || films::scenes(&games, &record, from, count);
+    let found = replayed(&service, &session.caller, drawn).await?;
     Ok(html! { @for step in &found.steps { (step) } })
 }
 

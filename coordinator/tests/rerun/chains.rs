@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::matches::{self, Match};
-use arbiter_games::GameName;
+use arbiter_games::gomoku;
 use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
 
@@ -15,7 +15,7 @@ const PAIRING: &str = "state = \"pairing\"\n[schedule]\nlegs = 2";
 
 /// A finished edition, and the one after these changes, finished too.
 async fn twice(lines: &str, leaves: Leaves, changes: &[Change]) -> (Field, Edition) {
-    let cup = file(GameName::Gomoku, lines);
+    let cup = file(gomoku::game(), lines);
     let mut field = Field::new(&cup, 9, leaves).await;
     let first = field.start().await;
     field.finish(&first).await;
@@ -65,7 +65,7 @@ async fn what_follows_from_a_changed_match_is_played_again() {
 #[tokio::test]
 async fn a_history_that_comes_back_is_not_played_again() {
     let changes = [Submit(4, 2), Submit(4, 1)];
-    let cup = file(GameName::Gomoku, "");
+    let cup = file(gomoku::game(), "");
     let mut field = Field::new(&cup, 7, Leaves::Notes).await;
     let first = field.start().await;
     field.finish(&first).await;

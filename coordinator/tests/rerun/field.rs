@@ -1,6 +1,7 @@
 //! Tournaments in which bots come, change and go, and what they come to.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
@@ -11,7 +12,7 @@ use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{Design, Handout, Running, TournamentFile, create, edition};
-use arbiter_games::{GameName, Params, Seed};
+use arbiter_games::{Game, Games, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
@@ -67,18 +68,19 @@ pub(crate) fn name(bot: u16) -> String {
 }
 
 /// A tournament file of this game, with a fixed seed.
-pub(crate) fn file(game: GameName, lines: &str) -> TournamentFile {
+pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
     let text = format!("name = \"cup\"\ngame = \"{game}\"\nseed = \"field\"\n{lines}");
-    TournamentFile::parse(&text).unwrap()
+    TournamentFile::parse(&Games::built_in(), &text).unwrap()
 }
 
 impl Field {
     /// A tournament with so many bots.
     pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
         let database = Database::new().await;
-        let queue = Queue::new(database.pool.clone(), PATIENT);
+        let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
         let tournament = create::create(&database.pool, file, START).await.unwrap();
-        let (worker, handout) = (database.worker("w").await, Handout::new(database.pool.clone()));
+        let (worker, handout) =
+            (database.worker("w").await, Handout::new(database.pool.clone(), Games::built_in()));
         let (now, met) = (START, BTreeMap::new());
         let mut field = Self { database, queue, tournament, now, leaves, worker, handout, met };
         for bot in 0..bots {
@@ -218,8 +220,8 @@ impl Field {
         let roster = Roster::of(pool, edition).await.unwrap();
         let mut connection = pool.acquire().await.unwrap();
         let contestants = standings::contestants(&mut connection, edition).await.unwrap();
-        let game = editions::game(pool, edition).await.unwrap();
-        let places = ranking::rank(game, contestants);
+        let game = editions::game(pool, &Games::built_in(), edition).await.unwrap();
+        let places = ranking::rank(&game, contestants);
         let mut lines: Vec<_> = places
             .iter()
             .map(|place| {
@@ -273,8 +275,8 @@ async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
 /// What a lot comes to: a function of what bots are told, and of nothing else.
 fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
-    let game: GameName = lot.game.parse().unwrap();
-    let results = lot.matches.iter().map(|planned| one(game, &settings, planned, leaves));
+    let game = Games::built_in().find(&lot.game).unwrap();
+    let results = lot.matches.iter().map(|planned| one(&game, &settings, planned, leaves));
     v1::Report {
         lease: lot.lease,
         results: results.collect(),
@@ -284,12 +286,7 @@ fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     }
 }
 
-fn one(
-    game: GameName,
-    settings: &Settings,
-    planned: &v1::Match,
-    leaves: Leaves,
-) -> v1::MatchResult {
+fn one(game: &Game, settings: &Settings, planned: &v1::Match, leaves: Leaves) -> v1::MatchResult {
     let seed = Seed(planned.seed.clone().try_into().unwrap());
     let transcript = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
     let mut dice = transcript.dice(0);
@@ -298,7 +295,7 @@ fn one(
         let mut number = || i64::from(dice.below(201)) - 100;
         let score = match chips.get(seat) {
             Some(chips) => vec![(chips + 2 * number()).max(0)],
-            None => (0..game.score_columns().len()).map(|_| number()).collect(),
+            None => (0..game.columns.len()).map(|_| number()).collect(),
         };
         let bad_answers = dice.below(10).saturating_sub(7).try_into().unwrap();
         let forfeit =
@@ -322,16 +319,16 @@ fn one(
 }
 
 /// What each seat has at the beginning, at blackjack.
-fn chips(game: GameName, settings: &Settings, planned: &v1::Match) -> Vec<i64> {
+fn chips(game: &Game, settings: &Settings, planned: &v1::Match) -> Vec<i64> {
     let mut params = settings.params.clone();
     if !planned.params.is_empty() {
         let own: serde_json::Map<String, Value> = serde_json::from_str(&planned.params).unwrap();
         params.extend(own);
     }
-    let Params::Blackjack(params) = Params::read(game, Value::Object(params)).unwrap() else {
+    let params = Params::read(game, Value::Object(params)).unwrap();
+    let Some(chips) = serde_json::to_value(&params).unwrap().get("chips").cloned() else {
         return Vec::new();
     };
-    let chips = serde_json::to_value(&params.chips).unwrap();
     let each = |seat: usize| chips.get(seat).unwrap_or(&chips).as_i64().unwrap();
     (0..planned.seats.len()).map(each).collect()
 }

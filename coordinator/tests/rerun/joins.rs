@@ -1,6 +1,6 @@
 //! Bots come and go: the others' matches stay what they were.
 
-use arbiter_games::GameName;
+use arbiter_games::{bitwa, gomoku, tricks, wojna};
 
 use crate::field::Change::{Submit, Withdraw};
 use crate::field::{Field, Leaves, file};
@@ -12,14 +12,14 @@ async fn a_round_robin_plays_only_what_is_new() {
     let random = "[schedule]\nsides = \"random\"\nboards = [\"pole\", \"kolosy\"]";
     let wojna = "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"";
     for (game, lines, each) in [
-        (GameName::Gomoku, "state = \"none\"", 2),
-        (GameName::Gomoku, "", 2),
-        (GameName::Bitwa, random, 2),
-        (GameName::Wojna, wojna, 2),
-        (GameName::Tricks, "[schedule]\nlegs = 2", 2),
+        (gomoku::game(), "state = \"none\"", 2),
+        (gomoku::game(), "", 2),
+        (bitwa::game(), random, 2),
+        (wojna::game(), wojna, 2),
+        (tricks::game(), "[schedule]\nlegs = 2", 2),
     ] {
         let told = format!("{game} {lines}");
-        let cup = file(game, lines);
+        let cup = file(&game, lines);
         let mut field = Field::new(&cup, BOTS, Leaves::Nothing).await;
         let first = field.start().await;
         field.finish(&first).await;
@@ -38,7 +38,7 @@ async fn a_round_robin_plays_only_what_is_new() {
 /// Where each is first equally often in an odd number of legs, a newcomer turns a few other pairs.
 #[tokio::test]
 async fn balanced_sides_change_for_a_few() {
-    let cup = file(GameName::Tricks, "");
+    let cup = file(tricks::game(), "");
     let mut field = Field::new(&cup, BOTS, Leaves::Nothing).await;
     let first = field.start().await;
     field.finish(&first).await;

@@ -9,7 +9,7 @@ use arbiter_coordinator::queue::Verdict;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{Design, Running, create, edition};
 use arbiter_coordinator::voiding;
-use arbiter_games::{Dice, GameName, Seed};
+use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
 use time::Duration;
 
 use crate::field::Change::{self, Submit, Withdraw};
@@ -37,7 +37,7 @@ async fn matches(field: &Field, edition: &editions::Edition, state: LotState) ->
 
 #[tokio::test]
 async fn what_comes_together_makes_one_edition() {
-    let mut field = Field::new(&file(GameName::Tricks, ""), 5, Leaves::Nothing).await;
+    let mut field = Field::new(&file(tricks::game(), ""), 5, Leaves::Nothing).await;
     assert!(field.due().await.is_none(), "no edition was started");
     let first = field.start().await;
     let id = field.tournament.id;
@@ -67,7 +67,7 @@ async fn what_comes_together_makes_one_edition() {
 
 #[tokio::test]
 async fn an_organiser_may_want_to_say_when() {
-    let cup = file(GameName::Tricks, "rerun = \"manual\"");
+    let cup = file(tricks::game(), "rerun = \"manual\"");
     let mut field = Field::new(&cup, 5, Leaves::Nothing).await;
     let first = field.start().await;
     field.change(Submit(2, 2)).await;
@@ -78,7 +78,7 @@ async fn an_organiser_may_want_to_say_when() {
 
 #[tokio::test]
 async fn an_edition_that_cannot_be_is_told_once() {
-    let mut field = Field::new(&file(GameName::Wojna, ""), 4, Leaves::Nothing).await;
+    let mut field = Field::new(&file(wojna::game(), ""), 4, Leaves::Nothing).await;
     let first = field.start().await;
     field.change(Withdraw(2)).await;
     field.now += Duration::seconds(5);
@@ -99,7 +99,7 @@ async fn an_edition_that_cannot_be_is_told_once() {
 /// What is stored of a plan may be damaged: here a bot takes over the tables of another as well.
 #[tokio::test]
 async fn a_plan_that_breaks_its_promise_is_never_started() {
-    let cup = file(GameName::Wojna, "[schedule]\ngames = 10");
+    let cup = file(wojna::game(), "[schedule]\ngames = 10");
     let mut field = Field::new(&cup, 13, Leaves::Nothing).await;
     let first = field.start().await;
     let (pool, id) = (field.database.pool.clone(), field.tournament.id);
@@ -131,12 +131,12 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
 #[tokio::test]
 async fn what_is_being_played_is_waited_for() {
     for (game, lines) in [
-        (GameName::Tricks, "expected = \"1ms\"\n[schedule]\nlegs = 4"),
-        (GameName::Gomoku, ""),
-        (GameName::Wojna, "expected = \"1ms\"\n[schedule]\ngames = 300"),
+        (tricks::game(), "expected = \"1ms\"\n[schedule]\nlegs = 4"),
+        (gomoku::game(), ""),
+        (wojna::game(), "expected = \"1ms\"\n[schedule]\ngames = 300"),
     ] {
         let told = format!("{game} {lines}");
-        let cup = file(game, lines);
+        let cup = file(&game, lines);
         let mut field = Field::new(&cup, 12, Leaves::Nothing).await;
         let first = field.start().await;
         let lots = field.lease(&first, 2).await;
@@ -189,8 +189,8 @@ async fn what_is_being_played_is_waited_for() {
 /// was opened before.
 #[tokio::test]
 async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
-    for (game, leaves) in [(GameName::Tricks, Leaves::Nothing), (GameName::Gomoku, Leaves::Notes)] {
-        let mut field = Field::new(&file(game, "expected = \"1ms\""), 8, leaves).await;
+    for (game, leaves) in [(tricks::game(), Leaves::Nothing), (gomoku::game(), Leaves::Notes)] {
+        let mut field = Field::new(&file(&game, "expected = \"1ms\""), 8, leaves).await;
         let first = field.start().await;
         let lots = field.lease(&first, 4).await;
         let second = field.reopen(&[Submit(7, 2)]).await;
@@ -220,7 +220,7 @@ async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
 
 #[tokio::test]
 async fn a_tournament_that_is_given_up_is_not_played_on() {
-    let mut field = Field::new(&file(GameName::Tricks, ""), 8, Leaves::Nothing).await;
+    let mut field = Field::new(&file(tricks::game(), ""), 8, Leaves::Nothing).await;
     let first = field.start().await;
     let lots = field.lease(&first, 8).await;
     let second = field.reopen(&[Submit(7, 2)]).await;
@@ -262,9 +262,9 @@ fn draw(dice: &mut Dice, bots: &mut [Whereabouts]) -> Option<Change> {
 /// Bots come, change and go at random, while matches are played, lost and reported late: the last
 /// leaderboard is that of a tournament which had the final versions from the beginning, and no match
 /// was played twice.
-async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
+async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
     let told = format!("{game} {lines} {leaves:?} {chaos}");
-    let cup = file(game, lines);
+    let cup = file(&game, lines);
     let mut dice = Seed::of_text(chaos).dice(0);
     let mut field = Field::new(&cup, 8, leaves).await;
     let mut edition = field.start().await;
@@ -302,7 +302,7 @@ async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
         field.queue.expire_at(field.now + Duration::minutes(4)).await.unwrap();
         field.finish(&edition).await;
     }
-    if game == GameName::Wojna {
+    if game == wojna::game() {
         // Tables that grew with the field are not those of a plan for the field as it is.
         field.final_run().await;
     }
@@ -315,12 +315,13 @@ async fn at_random(game: GameName, lines: &str, leaves: Leaves, chaos: &str) {
 async fn taking_over_never_changes_a_leaderboard() {
     let tricks = "expected = \"1ms\"\n[schedule]\nlegs = 5";
     for (game, lines, leaves) in [
-        (GameName::Tricks, tricks, Leaves::Nothing),
-        (GameName::Gomoku, "", Leaves::Notes),
-        (GameName::Gomoku, "", Leaves::Nothing),
-        (GameName::Blackjack, "[schedule]\nepisodes = 3", Leaves::Nothing),
-        (GameName::Wojna, "expected = \"5s\"", Leaves::Nothing),
+        (tricks::game(), tricks, Leaves::Nothing),
+        (gomoku::game(), "", Leaves::Notes),
+        (gomoku::game(), "", Leaves::Nothing),
+        (blackjack::game(), "[schedule]\nepisodes = 3", Leaves::Nothing),
+        (wojna::game(), "expected = \"5s\"", Leaves::Nothing),
     ] {
-        at_random(game, lines, leaves, &format!("{game} {leaves:?}")).await;
+        let chaos = format!("{game} {leaves:?}");
+        at_random(game, lines, leaves, &chaos).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use arbiter_coordinator::boards::Boards;
 use arbiter_coordinator::db::{bots, editions, standings};
-use arbiter_games::GameName;
+use arbiter_games::{Games, bitwa, blackjack, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 
 use crate::field::Change::Submit;
@@ -16,17 +16,17 @@ fn of(met: &[Vec<String>], bot: u16) -> usize {
 #[tokio::test]
 async fn only_the_matches_of_the_bot_that_changed_are_played() {
     for (game, lines, bots, own) in [
-        (GameName::Tricks, "", 30, 29),
-        (GameName::Tricks, "[schedule]\nlegs = 2", 30, 58),
-        (GameName::Bitwa, "[schedule]\nboards = [\"pole\", \"kolosy\"]", 12, 22),
+        (tricks::game(), "", 30, 29),
+        (tricks::game(), "[schedule]\nlegs = 2", 30, 58),
+        (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]", 12, 22),
         (
-            GameName::Wojna,
+            wojna::game(),
             "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"",
             9,
             16,
         ),
-        (GameName::Wojna, "", 13, 4),
-        (GameName::Wojna, "", 12, 11),
+        (wojna::game(), "", 13, 4),
+        (wojna::game(), "", 12, 11),
     ] {
         let told = format!("{game} {lines}");
         let cup = file(game, lines);
@@ -58,7 +58,7 @@ async fn only_the_matches_of_the_bot_that_changed_are_played() {
 /// A version that played before comes back: nothing is played at all.
 #[tokio::test]
 async fn what_was_ever_played_is_not_played_again() {
-    let cup = file(GameName::Tricks, "");
+    let cup = file(tricks::game(), "");
     let mut field = Field::new(&cup, 8, Leaves::Nothing).await;
     let first = field.start().await;
     field.finish(&first).await;
@@ -86,12 +86,12 @@ async fn what_was_ever_played_is_not_played_again() {
 /// What a bot is told of its past is what the leaderboards say, the newest first.
 async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editions: &[EditionId]) {
     let pool = &field.database.pool;
-    let boards = Boards::new(pool.clone());
+    let boards = Boards::new(pool.clone(), Games::built_in());
     let found = bots::find(pool, field.tournament.id, &name(bot)).await.unwrap().unwrap();
     let past = standings::of_bot(pool, found.id, None).await.unwrap();
     assert_eq!(past.iter().map(|past| past.edition).collect::<Vec<_>>(), editions);
     for _ in 0..2 {
-        let ranks = boards.ranks(GameName::Tricks, editions).await.unwrap();
+        let ranks = boards.ranks(&tricks::game(), editions).await.unwrap();
         for past in &past {
             let edition = editions::get(pool, past.edition).await.unwrap().unwrap();
             let board = boards.get(&edition).await.unwrap();
@@ -111,7 +111,7 @@ async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editio
 /// What is void is played again, and nothing else.
 #[tokio::test]
 async fn void_results_are_not_taken_over() {
-    let mut field = Field::new(&file(GameName::Tricks, ""), 8, Leaves::Nothing).await;
+    let mut field = Field::new(&file(tricks::game(), ""), 8, Leaves::Nothing).await;
     let first = field.start().await;
     field.finish(&first).await;
     let second = field.reopen(&[Submit(3, 2)]).await;
@@ -134,7 +134,7 @@ async fn void_results_are_not_taken_over() {
 /// Blackjack: a table is taken over if its bots, their chips and their deal are the same.
 #[tokio::test]
 async fn episodes_take_over_tables() {
-    let cup = file(GameName::Blackjack, "[schedule]\nepisodes = 6");
+    let cup = file(blackjack::game(), "[schedule]\nepisodes = 6");
     let mut field = Field::new(&cup, 23, Leaves::Nothing).await;
     let first = field.start().await;
     field.finish(&first).await;

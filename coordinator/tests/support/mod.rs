@@ -21,7 +21,7 @@ use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{Leased, NewLot, Order, Plan, Queue, Report, Terms};
-use arbiter_games::{GameName, Seed};
+use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
     EditionId, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
 };
@@ -102,13 +102,13 @@ impl Database {
 
     /// Its queue, under the usual terms.
     pub(crate) fn queue(&self) -> Queue {
-        Queue::new(self.pool.clone(), Terms::USUAL)
+        Queue::new(self.pool.clone(), Games::built_in(), Terms::USUAL)
     }
 
-    pub(crate) async fn tournament(&self, name: &str, game: GameName) -> TournamentId {
+    pub(crate) async fn tournament(&self, name: &str, game: Game) -> TournamentId {
         let new = NewTournament {
             name,
-            game: game.word(),
+            game: game.as_str(),
             settings: &json!({ "schedule": { "kind": "round_robin" } }),
             seed: Seed::of_text(name),
             seed_hash: [7; 32],
@@ -133,7 +133,7 @@ impl Database {
 
     /// An edition of gomoku between so many bots, not planned yet.
     pub(crate) async fn edition(&self, bots: i32) -> EditionId {
-        let tournament = self.tournament("cup", GameName::Gomoku).await;
+        let tournament = self.tournament("cup", gomoku::game()).await;
         let versions = self.versions(tournament, bots).await;
         let edition = editions::create(&self.pool, tournament, 1, false, START).await.unwrap();
         editions::enter(&self.pool, edition, &versions).await.unwrap();
@@ -172,6 +172,7 @@ impl Database {
 /// How a coordinator is run, usually.
 pub(crate) fn config() -> Config {
     Config {
+        games: Games::built_in(),
         tls: None,
         terms: Terms::USUAL,
         connections: 8,

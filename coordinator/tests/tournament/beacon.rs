@@ -2,6 +2,7 @@
 //! played anew with the seed keyed with it.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::tournaments::{self, Tournament, TournamentState};
@@ -10,7 +11,7 @@ use arbiter_coordinator::tournament::beacon::{self, keyed_seed};
 use arbiter_coordinator::tournament::derivation::EditionSource;
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::{BeaconError, Running, TournamentFile, create, edition};
-use arbiter_games::{GameName, Seed};
+use arbiter_games::{Games, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 use time::{Duration, OffsetDateTime};
 
@@ -28,7 +29,7 @@ const PUBLISHED: &str = " 0x00000000000000000001A17D\n";
 const CLOSED: OffsetDateTime = START.saturating_add(Duration::DAY);
 
 /// A tournament of this game whose file names a beacon.
-fn with_beacon(game: GameName, lines: &str) -> TournamentFile {
+fn with_beacon(game: impl Display, lines: &str) -> TournamentFile {
     file(game, &format!("{BEACON}{lines}\n{CLOSES}"))
 }
 
@@ -61,7 +62,7 @@ async fn taken(database: &Database, edition: EditionId) -> i64 {
 
 /// What the matches of an edition follow from gives the matches that are stored.
 async fn derived(database: &Database, tournament: &Tournament, edition: &Edition) {
-    let file = TournamentFile::from_json(&tournament.settings).unwrap();
+    let file = TournamentFile::from_json(&Games::built_in(), &tournament.settings).unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
     let source = EditionSource::of_edition(&mut connection, tournament, &file, edition).await;
     let source = source.unwrap();
@@ -83,16 +84,16 @@ async fn derived(database: &Database, tournament: &Tournament, edition: &Edition
 #[tokio::test]
 async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
     for (game, lines) in [
-        (GameName::Wojna, ""),
-        (GameName::Bitwa, "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
-        (GameName::Tricks, ""),
-        (GameName::Blackjack, "[schedule]\nepisodes = 3"),
-        (GameName::Gomoku, "state = \"none\""),
-        (GameName::Gomoku, "state = \"tournament\""),
+        (wojna::game(), ""),
+        (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
+        (tricks::game(), ""),
+        (blackjack::game(), "[schedule]\nepisodes = 3"),
+        (gomoku::game(), "state = \"none\""),
+        (gomoku::game(), "state = \"tournament\""),
     ] {
         let database = Database::new().await;
         let queue = database.queue();
-        let (tournament, first) = running(&database, &with_beacon(game, lines), 6).await;
+        let (tournament, first) = running(&database, &with_beacon(&game, lines), 6).await;
         play(&database, &first).await;
         let second = replay(&database, &tournament).await;
         let second = editions::get(&database.pool, second.id).await.unwrap().unwrap();
@@ -135,7 +136,7 @@ async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
 async fn a_value_replaces_the_edition_that_runs() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, first) = running(&database, &with_beacon(GameName::Tricks, ""), 5).await;
+    let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 5).await;
     let held = queue.lease_at(first.id, 2, START).await.unwrap();
     assert_eq!(held.len(), 2);
     let (_, opened) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
@@ -154,7 +155,7 @@ async fn a_value_replaces_the_edition_that_runs() {
 async fn a_value_before_the_first_edition_decides_all_of_them() {
     let database = Database::new().await;
     let queue = database.queue();
-    let tournament = made(&database, &with_beacon(GameName::Bitwa, ""), 4).await;
+    let tournament = made(&database, &with_beacon(bitwa::game(), ""), 4).await;
     let (after, opened) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     assert_eq!((opened, after.beacon_value().unwrap().first_edition), (None, 1));
     let first = open(&queue, &tournament).await.unwrap();
@@ -166,7 +167,7 @@ async fn a_value_before_the_first_edition_decides_all_of_them() {
 async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, first) = running(&database, &with_beacon(GameName::Tricks, ""), 4).await;
+    let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 4).await;
     let give = async |value: &str, at| {
         beacon::give(&queue, tournament.id, value, None, at).await.map_err(|e| e.to_string())
     };
@@ -214,11 +215,11 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
 async fn only_a_beacon_that_was_named_has_a_value() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, _) = running(&database, &file(GameName::Tricks, CLOSES), 4).await;
+    let (tournament, _) = running(&database, &file(tricks::game(), CLOSES), 4).await;
     let refused = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
     assert!(matches!(refused, BeaconError::Unnamed { .. }), "{refused}");
     // One that was named is cancelled without a value, if it has to be.
-    let mut other = with_beacon(GameName::Tricks, "");
+    let mut other = with_beacon(tricks::game(), "");
     other.name = "other".to_owned();
     let (tournament, _) = running(&database, &other, 4).await;
     create::cancel(&queue, tournament.id, START).await.unwrap();
@@ -233,7 +234,7 @@ async fn only_a_beacon_that_was_named_has_a_value() {
 async fn a_value_is_stored_with_its_edition_or_not_at_all() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, _) = running(&database, &with_beacon(GameName::Wojna, ""), 4).await;
+    let (tournament, _) = running(&database, &with_beacon(wojna::game(), ""), 4).await;
     for bot in bots::list(&database.pool, tournament.id).await.unwrap() {
         bots::withdraw(&database.pool, bot.id, CLOSED).await.unwrap();
     }
@@ -248,7 +249,7 @@ async fn plans_that_have_grown_are_derived() {
     let database = Database::new().await;
     let queue = database.queue();
     let lines = format!("{BEACON}{CLOSES}separate_owners = true\n");
-    let tournament = made(&database, &file(GameName::Wojna, &lines), 40).await;
+    let tournament = made(&database, &file(wojna::game(), &lines), 40).await;
     let statement = "
         INSERT INTO tokens (hash, role, name, created_at)
         SELECT sha256(n::text::bytea), 'player'::role, 'p' || n, $1 FROM generate_series(1, 3) n";
@@ -274,7 +275,7 @@ async fn plans_that_have_grown_are_derived() {
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 0, "planned from the beginning");
     derived(&database, &after, &third).await;
     // What is published by somebody else may be anything.
-    let file = TournamentFile::from_json(&after.settings).unwrap();
+    let file = TournamentFile::from_json(&Games::built_in(), &after.settings).unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
     let source = EditionSource::of_edition(&mut connection, &after, &file, &third).await.unwrap();
     for (key, value) in [("base", "99999999999999999"), ("bots", "[]"), ("steps", "[{}]")] {

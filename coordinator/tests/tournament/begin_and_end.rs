@@ -5,7 +5,7 @@ use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::{Running, create, edition};
-use arbiter_games::{GameName, Seed};
+use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
 use crate::stage::{file, made, open, running};
@@ -16,7 +16,7 @@ use crate::support::{Database, START, poll_at_most};
 async fn a_tournament_is_found_by_its_name_and_made_once() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let cup = file(GameName::Gomoku, "");
+    let cup = file(gomoku::game(), "");
     let made = create::create(pool, &cup, START).await.unwrap();
     assert_eq!((made.seed, made.settings.clone()), (Seed::of_text("stage"), cup.to_json()));
     assert_eq!(made.seed_hash, blake3::hash(&made.seed.0).as_bytes());
@@ -33,7 +33,7 @@ async fn a_seed_is_drawn_if_none_is_given() {
     let database = Database::new().await;
     let mut seeds = Vec::new();
     for name in ["a", "b"] {
-        let mut cup = file(GameName::Gomoku, "");
+        let mut cup = file(gomoku::game(), "");
         cup.name = name.to_owned();
         cup.seed = None;
         seeds.push(create::create(&database.pool, &cup, START).await.unwrap().seed);
@@ -48,17 +48,17 @@ async fn too_few_bots_are_told_how_many_it_takes() {
     let queue = database.queue();
     let cases = [
         (
-            GameName::Wojna,
+            wojna::game(),
             3,
             "cannot plan wojna-cup: too few bots for foursomes: 3; enter at least 4",
         ),
         (
-            GameName::Tricks,
+            tricks::game(),
             1,
             "cannot plan tricks-cup: too few bots for a round robin: 1; enter at least 2",
         ),
         (
-            GameName::Blackjack,
+            blackjack::game(),
             0,
             "cannot plan blackjack-cup: too few bots for episodes: 0; enter at least 1",
         ),
@@ -78,7 +78,7 @@ async fn too_few_bots_are_told_how_many_it_takes() {
 async fn one_edition_runs_unless_it_is_replaced() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, first) = running(&database, &file(GameName::Tricks, ""), 5).await;
+    let (tournament, first) = running(&database, &file(tricks::game(), ""), 5).await;
     assert_eq!((first.number, first.state, first.matches), (1, EditionState::Running, 10));
     let refused = open(&queue, &tournament).await.unwrap_err().to_string();
     let told =
@@ -112,7 +112,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
 async fn many_who_start_an_edition_at_once_start_one() {
     let database = Database::new().await;
     let queue = database.queue();
-    let tournament = made(&database, &file(GameName::Gomoku, ""), 6).await;
+    let tournament = made(&database, &file(gomoku::game(), ""), 6).await;
     let tries = [(); 4].map(|()| open(&queue, &tournament));
     let [a, b, c, d] = tries;
     let (a, b, c, d) = tokio::join!(a, b, c, d);
@@ -126,7 +126,7 @@ async fn many_who_start_an_edition_at_once_start_one() {
 async fn an_edition_is_opened_although_nobody_waits_for_it() {
     let database = Database::new().await;
     let queue = database.queue();
-    let tournament = made(&database, &file(GameName::Gomoku, ""), 6).await;
+    let tournament = made(&database, &file(gomoku::game(), ""), 6).await;
     assert!(poll_at_most(1, open(&queue, &tournament)).await.is_none());
     while database.number("SELECT count(*) FROM editions WHERE state = 'running'").await == 0 {
         tokio::task::yield_now().await;
@@ -138,7 +138,7 @@ async fn an_edition_is_opened_although_nobody_waits_for_it() {
 async fn a_cancelled_tournament_takes_its_edition_with_it() {
     let database = Database::new().await;
     let queue = database.queue();
-    let (tournament, edition) = running(&database, &file(GameName::Bitwa, ""), 4).await;
+    let (tournament, edition) = running(&database, &file(bitwa::game(), ""), 4).await;
     let cancelled = create::cancel(&queue, tournament.id, START).await.unwrap();
     assert_eq!((cancelled.state, cancelled.ended_at), (TournamentState::Cancelled, Some(START)));
     assert_eq!(queue.lease_at(edition.id, 1, START).await.unwrap(), []);
@@ -154,7 +154,7 @@ async fn a_cancelled_tournament_takes_its_edition_with_it() {
 async fn a_closed_tournament_is_over() {
     let database = Database::new().await;
     let queue = database.queue();
-    let tournament = made(&database, &file(GameName::Wojna, ""), 4).await;
+    let tournament = made(&database, &file(wojna::game(), ""), 4).await;
     let unplayed = create::close(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert!(unplayed.starts_with("no edition of wojna-cup is complete"), "{unplayed}");
     let edition = editions::create(&database.pool, tournament.id, 1, false, START).await.unwrap();

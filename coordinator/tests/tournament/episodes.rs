@@ -7,8 +7,7 @@ use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::Played;
 use arbiter_coordinator::queue::{Queue, Verdict};
 use arbiter_coordinator::tournament::episodes::grow;
-use arbiter_games::blackjack::Episode;
-use arbiter_games::{GameName, Params, Score, Standing};
+use arbiter_games::{Score, Standing, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
 
 use crate::play::{Troupe, all};
@@ -41,15 +40,14 @@ fn standings(played: &Played) -> Vec<Standing> {
 #[tokio::test]
 async fn rounds_are_what_the_rules_make_of_the_results() {
     let database = Database::new().await;
-    let file = file(GameName::Blackjack, "[schedule]\nepisodes = 4");
+    let file = file(blackjack::game(), "[schedule]\nepisodes = 4");
     let (tournament, edition) = running(&database, &file, 11).await;
     assert_eq!((edition.matches, edition.growing), (4 * 3, true));
     Troupe::new(&database, edition.id, "episodes").await.play().await;
     let (planned, played) =
         (matches(&database, edition.id).await, all(&database, edition.id).await);
-    let Params::Blackjack(params) = &file.params else { panic!() };
     let keys = (1..=4).map(|number| tournament.seed.derive(&format!("episode {number}")));
-    let mut episodes: Vec<_> = keys.map(|seed| Episode::new(11, params, seed).unwrap()).collect();
+    let mut episodes: Vec<_> = keys.map(|seed| file.params.episode(11, seed).unwrap()).collect();
     let mut first = 0;
     for _ in 0..5 {
         let due: Vec<_> = episodes
@@ -62,7 +60,7 @@ async fn rounds_are_what_the_rules_make_of_the_results() {
         let round = first..first + due.len();
         let found: BTreeSet<Seated> = planned[round.clone()].iter().map(seated).collect();
         for (number, table) in due {
-            let chips = table.bots.iter().map(|bot| episodes[number].chips()[*bot]);
+            let chips = table.bots.iter().map(|bot| episodes[number].bots()[*bot].score);
             let seated = (table.bots.clone(), chips.collect());
             assert!(found.contains(&seated), "{seated:?}");
             let place =
@@ -79,7 +77,8 @@ async fn rounds_are_what_the_rules_make_of_the_results() {
         let keys: Vec<_> = params.as_object().unwrap().keys().collect();
         keys.iter().all(|key| ["chips", "bad_answers"].contains(&key.as_str()))
     }));
-    let sums = (0..11).map(|bot| episodes.iter().map(|episode| episode.chips()[bot]).sum::<i64>());
+    let sums =
+        (0..11).map(|bot| episodes.iter().map(|episode| episode.bots()[bot].score).sum::<i64>());
     let statement = "SELECT score[1]::bigint FROM standings ORDER BY entrant";
     let ranked: Vec<i64> = sqlx::query_scalar(statement).fetch_all(&database.pool).await.unwrap();
     assert_eq!(ranked, sums.collect::<Vec<_>>());
@@ -120,7 +119,7 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lines = "expected = \"1h\"\n[schedule]\nepisodes = 2";
-    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 5).await;
+    let (_, edition) = running(&database, &file(blackjack::game(), lines), 5).await;
     assert!(!grow(&queue, edition.id).await.unwrap());
     // One match is still being played.
     let held = queue.lease_at(edition.id, 1, START).await.unwrap();
@@ -138,7 +137,7 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
 async fn one_of_many_plans_a_round() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
-    let (_, edition) = running(&database, &file(GameName::Blackjack, ""), 9).await;
+    let (_, edition) = running(&database, &file(blackjack::game(), ""), 9).await;
     for round in 2..=5 {
         play_round(&queue, edition.id, worker, 300).await;
         let tries = [(); 4].map(|()| grow(&queue, edition.id));
@@ -158,7 +157,7 @@ async fn planning_may_be_killed_at_any_moment() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lines = "[schedule]\nepisodes = 3";
-    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 6).await;
+    let (_, edition) = running(&database, &file(blackjack::game(), lines), 6).await;
     play_round(&queue, edition.id, worker, 300).await;
     let mut patience = 0;
     loop {
@@ -184,7 +183,7 @@ async fn planning_may_be_killed_at_any_moment() {
 async fn an_edition_ends_when_everybody_is_broke() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
-    let (_, edition) = running(&database, &file(GameName::Blackjack, ""), 6).await;
+    let (_, edition) = running(&database, &file(blackjack::game(), ""), 6).await;
     play_round(&queue, edition.id, worker, 0).await;
     assert!(!queue.complete(edition.id, START).await.unwrap());
     assert!(grow(&queue, edition.id).await.unwrap());
@@ -200,7 +199,7 @@ async fn an_edition_ends_when_everybody_is_broke() {
 async fn lots_have_tables_of_one_size() {
     let database = Database::new().await;
     let lines = "expected = \"1ms\"\n[schedule]\nepisodes = 100";
-    let (_, edition) = running(&database, &file(GameName::Blackjack, lines), 7).await;
+    let (_, edition) = running(&database, &file(blackjack::game(), lines), 7).await;
     let planned = matches(&database, edition.id).await;
     assert!(planned[..100].iter().all(|planned| planned.seats.0.len() == 4));
     assert!(planned[100..].iter().all(|planned| planned.seats.0.len() == 3));

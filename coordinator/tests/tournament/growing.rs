@@ -9,7 +9,7 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, paces, versions, workers};
 use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
 use arbiter_coordinator::tournament::{Design, OpenError, Running, edition, lineage};
-use arbiter_games::GameName;
+use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
 use time::Duration;
@@ -34,7 +34,8 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
         seats
     });
     let mut db = database.pool.acquire().await.unwrap();
-    let promise = forecast::promise(&mut db, tournament, edition.id).await.unwrap();
+    let promise =
+        forecast::promise(&mut db, &Games::built_in(), tournament, edition.id).await.unwrap();
     let (bots, owners) = (promise.field.bots(), promise.field.owners());
     let counted = Certificate::count_apart(bots, promise.seats, owners, seats).unwrap();
     counted.prove(&promise.claim.unwrap()).unwrap();
@@ -68,7 +69,7 @@ async fn enter(
 async fn tables_stay_when_bots_come_and_go() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let (cup, first) = running(&database, &file(GameName::Wojna, ""), 13).await;
+    let (cup, first) = running(&database, &file(wojna::game(), ""), 13).await;
     let begun = tables(&database, &cup, &first).await;
     assert_eq!(begun.len(), 13);
     assert_eq!(told(&database, &first).await, "planned from the beginning: the first plan");
@@ -102,13 +103,13 @@ async fn tables_stay_when_bots_come_and_go() {
 #[tokio::test]
 async fn what_cannot_grow_is_planned_anew() {
     let database = Database::new().await;
-    let (cup, _) = running(&database, &file(GameName::Wojna, ""), 5).await;
+    let (cup, _) = running(&database, &file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
     let anew = next(&database, &cup, Design::Grown).await;
     let reason = "planned from the beginning: the bots before were too few to add one";
     assert_eq!(told(&database, &anew).await, reason);
     // Pairs of 14 cannot meet exactly once, but one may join 13.
-    let mut exact = file(GameName::Wojna, "[schedule]\nmeetings = 1");
+    let mut exact = file(wojna::game(), "[schedule]\nmeetings = 1");
     exact.name = "exact".to_owned();
     let (exact, _) = running(&database, &exact, 13).await;
     enter(&database, &exact, None, "new").await;
@@ -117,14 +118,14 @@ async fn what_cannot_grow_is_planned_anew() {
     assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
     assert_eq!(next(&database, &exact, Design::Grown).await.matches, 18);
     // Matches of two have no lineage.
-    let (_, pairs) = running(&database, &file(GameName::Tricks, ""), 5).await;
+    let (_, pairs) = running(&database, &file(tricks::game(), ""), 5).await;
     assert_eq!(editions::lineage_of(&database.pool, pairs.id).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn an_owners_bots_do_not_meet() {
     let database = Database::new().await;
-    let cup = file(GameName::Wojna, "[submissions]\nseparate_owners = true");
+    let cup = file(wojna::game(), "[submissions]\nseparate_owners = true");
     // House bots have no owner.
     let cup = made(&database, &cup, 7).await;
     let mut families = Vec::new();
@@ -152,11 +153,11 @@ async fn an_owners_bots_do_not_meet() {
 #[tokio::test]
 async fn the_next_edition_is_estimated_before_it_starts() {
     let database = Database::new().await;
-    let (cup, first) = running(&database, &file(GameName::Wojna, ""), 13).await;
+    let (cup, first) = running(&database, &file(wojna::game(), ""), 13).await;
     Troupe::new(&database, first.id, "calm").await.play().await;
     enter(&database, &cup, None, "new").await;
     let mut db = database.pool.acquire().await.unwrap();
-    let next = Next::plan(&mut db, cup, Design::Grown).await.unwrap();
+    let next = Next::plan(&mut db, &Games::built_in(), cup, Design::Grown).await.unwrap();
     let Plan::Matches(planned) = next.matches().unwrap() else { panic!("they are listed") };
     let estimate = next.estimate(&mut db).await.unwrap();
     assert_eq!((estimate.bots, estimate.matches, estimate.to_play), (14, planned.total(), 5));
@@ -168,7 +169,7 @@ async fn the_next_edition_is_estimated_before_it_starts() {
 async fn the_end_is_forecast_from_what_was_played() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let (_, edition) = running(&database, &file(GameName::Tricks, ""), 5).await;
+    let (_, edition) = running(&database, &file(tricks::game(), ""), 5).await;
     assert_eq!(paces::of_edition(pool, edition.id).await.unwrap(), None);
     assert_eq!(paces::mark(pool, START).await.unwrap(), 1);
     assert_eq!(paces::mark(pool, START + Duration::SECOND).await.unwrap(), 0, "too early");

@@ -4,8 +4,7 @@ use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
-use arbiter_games::bitwa::Board;
-use arbiter_games::{GameName, Params};
+use arbiter_games::{Games, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
@@ -28,13 +27,13 @@ async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
 async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {
     let database = Database::new().await;
     let (_, edition) = running(&database, file, bots).await;
-    let handout = Handout::new(database.pool.clone());
+    let handout = Handout::new(database.pool.clone(), Games::built_in());
     (database, edition.id, handout)
 }
 
 #[tokio::test]
 async fn a_lot_says_all_that_is_needed_to_play_it() {
-    let file = file(GameName::Tricks, "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
+    let file = file(tricks::game(), "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
     let (database, edition, handout) = stage(&file, 20).await;
     let lot = next(&database.queue(), &handout).await;
     let lease = lot.lease.unwrap();
@@ -62,18 +61,18 @@ async fn a_lot_says_all_that_is_needed_to_play_it() {
 async fn each_match_of_bitwa_has_its_board() {
     let mine = "3 2 9 1 #A. .a#";
     let lines = format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{mine}\"]");
-    let file = file(GameName::Bitwa, &lines);
+    let file = file(bitwa::game(), &lines);
     let (database, edition, handout) = stage(&file, 3).await;
     let planned = matches(&database, edition).await;
     for _ in 0..6 {
         let lot = next(&database.queue(), &handout).await;
         let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
         for found in &lot.matches {
-            let Params::Bitwa(played) = params(GameName::Bitwa, &settings, found) else { panic!() };
+            let played = params(&bitwa::game(), &settings, found).values();
             let board = planned[usize::try_from(found.number).unwrap()].board.unwrap();
             let text = ["maraton", mine][usize::try_from(board).unwrap()];
-            assert_eq!(played.board, text.parse::<Board>().unwrap());
-            assert!(played.rounds.is_some());
+            assert_eq!(played.get("board"), Some(&arbiter_games::Value::from(text)));
+            assert!(played.get("rounds").is_some());
         }
     }
 }
@@ -81,7 +80,7 @@ async fn each_match_of_bitwa_has_its_board() {
 /// Files go to where their bot sits now.
 #[tokio::test]
 async fn seats_begin_with_what_their_bots_left() {
-    let (database, edition, handout) = stage(&file(GameName::Gomoku, ""), 2).await;
+    let (database, edition, handout) = stage(&file(gomoku::game(), ""), 2).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let first = next(&queue, &handout).await;
     assert_eq!(first.matches[0].seats.len(), 2);
@@ -106,7 +105,7 @@ async fn seats_begin_with_what_their_bots_left() {
 /// What a bot is called and what it is belongs to the edition: later submissions change nothing.
 #[tokio::test]
 async fn an_edition_plays_the_versions_it_was_opened_with() {
-    let (database, edition, handout) = stage(&file(GameName::Wojna, ""), 5).await;
+    let (database, edition, handout) = stage(&file(wojna::game(), ""), 5).await;
     let tournament = sqlx::query_scalar("SELECT tournament FROM editions WHERE id = $1");
     let tournament: i32 = tournament.bind(edition.0).fetch_one(&database.pool).await.unwrap();
     let bots = bots::list(&database.pool, tournament.into()).await.unwrap();
@@ -121,8 +120,8 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
 
 #[tokio::test]
 async fn lots_that_cannot_be_told_are_not_handed_out() {
-    let (database, edition, handout) = stage(&file(GameName::Tricks, ""), 3).await;
-    let unknown = Handout::new(database.pool.clone());
+    let (database, edition, handout) = stage(&file(tricks::game(), ""), 3).await;
+    let unknown = Handout::new(database.pool.clone(), Games::built_in());
     let memory = handout.file_memory();
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();

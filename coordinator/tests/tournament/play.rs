@@ -13,7 +13,7 @@ use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
-use arbiter_games::{Dice, GameName, Params, Seed};
+use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
@@ -52,10 +52,10 @@ pub(crate) struct Troupe {
 impl Troupe {
     pub(crate) async fn new(database: &Database, edition: EditionId, chaos: &str) -> Self {
         Self {
-            queue: Queue::new(database.pool.clone(), PATIENT),
+            queue: Queue::new(database.pool.clone(), Games::built_in(), PATIENT),
             edition,
             worker: database.worker("w").await,
-            handout: Handout::new(database.pool.clone()),
+            handout: Handout::new(database.pool.clone(), Games::built_in()),
             dice: Seed::of_text(chaos).dice(0),
             now: START,
             clock: || START,
@@ -130,26 +130,25 @@ impl Troupe {
 /// What a lot comes to: a function of what the worker is told, and of nothing else.
 fn played(lot: &v1::Lot) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
-    let game: GameName = lot.game.parse().unwrap();
+    let game = Games::built_in().find(&lot.game).unwrap();
     let one = |planned: &v1::Match| {
-        let params = params(game, &settings, planned);
+        let params = params(&game, &settings, planned);
         let seed = Seed(planned.seed.clone().try_into().unwrap());
         let told = format!("{:?} {}", planned.seats, planned.params);
         let transcript = seed.derive(&told);
         let mut dice = transcript.dice(0);
-        let chips = match &params {
-            Params::Blackjack(params) => {
-                let chips = serde_json::to_value(&params.chips).unwrap();
-                let each = |seat: usize| chips.get(seat).unwrap_or(&chips).as_i64().unwrap();
+        let chips = match serde_json::to_value(&params).unwrap().get("chips") {
+            Some(chips) => {
+                let each = |seat: usize| chips.get(seat).unwrap_or(chips).as_i64().unwrap();
                 (0..planned.seats.len()).map(each).collect()
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         };
         let seats = (0..).zip(&planned.seats).map(|(seat, bot)| {
             let mut number = || i64::from(dice.below(201)) - 100;
             let score = match chips.get::<usize>(seat) {
                 Some(chips) => vec![(chips + 2 * number()).max(0)],
-                None => (0..game.score_columns().len()).map(|_| number()).collect(),
+                None => (0..game.columns.len()).map(|_| number()).collect(),
             };
             let bad_answers = dice.below(10).saturating_sub(7).try_into().unwrap();
             let forfeit =
@@ -191,7 +190,7 @@ fn played(lot: &v1::Lot) -> v1::Report {
 }
 
 /// The parameters of a match, as a worker reads them.
-pub(crate) fn params(game: GameName, settings: &Settings, planned: &v1::Match) -> Params {
+pub(crate) fn params(game: &Game, settings: &Settings, planned: &v1::Match) -> Params {
     let mut params = settings.params.clone();
     if !planned.params.is_empty() {
         let own: serde_json::Map<String, Value> = serde_json::from_str(&planned.params).unwrap();
@@ -225,14 +224,14 @@ async fn staged(
 #[tokio::test]
 async fn the_leaderboard_does_not_depend_on_who_is_killed_when() {
     for (game, lines) in [
-        (GameName::Wojna, "expected = \"5s\""),
-        (GameName::Bitwa, "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
-        (GameName::Tricks, "[schedule]\nlegs = 2"),
-        (GameName::Blackjack, "[schedule]\nepisodes = 6"),
-        (GameName::Gomoku, ""),
-        (GameName::Gomoku, "state = \"pairing\"\n[schedule]\nlegs = 2"),
+        (wojna::game(), "expected = \"5s\""),
+        (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
+        (tricks::game(), "[schedule]\nlegs = 2"),
+        (blackjack::game(), "[schedule]\nepisodes = 6"),
+        (gomoku::game(), ""),
+        (gomoku::game(), "state = \"pairing\"\n[schedule]\nlegs = 2"),
     ] {
-        let file = file(game, lines);
+        let file = file(&game, lines);
         let (_, _, once) = staged(&file, 9, "one way").await;
         let (_, _, again) = staged(&file, 9, "another way").await;
         assert_eq!(once, again, "{game} {lines}");
@@ -242,7 +241,7 @@ async fn the_leaderboard_does_not_depend_on_who_is_killed_when() {
 /// Every bot finds what it left in its match before, in the order of the schedule.
 #[tokio::test]
 async fn files_pass_from_match_to_match() {
-    let (database, edition, _) = staged(&file(GameName::Gomoku, ""), 6, "files").await;
+    let (database, edition, _) = staged(&file(gomoku::game(), ""), 6, "files").await;
     let mut history: HashMap<Entrant, String> = HashMap::new();
     for planned in plan(&database, edition).await {
         for (seat, bot) in (1..).zip(&planned.seats.0) {
@@ -260,7 +259,7 @@ async fn files_pass_from_match_to_match() {
 #[tokio::test]
 async fn files_are_stored_by_what_is_in_them() {
     let database = Database::new().await;
-    let (_, edition) = running(&database, &file(GameName::Gomoku, ""), 4).await;
+    let (_, edition) = running(&database, &file(gomoku::game(), ""), 4).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lots = queue.lease_at(edition.id, 4, START).await.unwrap();
     assert!(lots.len() >= 2);

@@ -1,5 +1,6 @@
 //! Tournaments to be tested, and what they come to.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -8,16 +9,16 @@ use arbiter_coordinator::db::matches::{self, Match};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::queue::Queue;
 use arbiter_coordinator::tournament::{OpenError, Running, TournamentFile, create, edition};
-use arbiter_games::GameName;
+use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber};
 
 use crate::support::{Database, START};
 
 /// The preset of a game, as it lies in the folder of the presets.
-pub(crate) fn preset(game: GameName) -> TournamentFile {
+pub(crate) fn preset(game: impl Display) -> TournamentFile {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/tournaments");
     let text = fs::read_to_string(folder.join(format!("{game}.toml"))).unwrap();
-    let found = TournamentFile::parse(&text).unwrap();
+    let found = TournamentFile::parse(&Games::built_in(), &text).unwrap();
     for bot in &found.house {
         assert!(folder.join(bot).join("bot.toml").exists(), "{game}: {bot}");
     }
@@ -25,9 +26,9 @@ pub(crate) fn preset(game: GameName) -> TournamentFile {
 }
 
 /// A tournament of this game with a fixed seed.
-pub(crate) fn file(game: GameName, lines: &str) -> TournamentFile {
+pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
     let text = format!("name = \"{game}-cup\"\ngame = \"{game}\"\nseed = \"stage\"\n{lines}");
-    TournamentFile::parse(&text).unwrap()
+    TournamentFile::parse(&Games::built_in(), &text).unwrap()
 }
 
 /// Makes a tournament with so many bots.

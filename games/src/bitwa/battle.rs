@@ -11,7 +11,7 @@ use core::mem;
 
 use super::board::{Board, Division, Ground, Square};
 use super::order::Order;
-use crate::game::Seat;
+use crate::match_state::Seat;
 
 /// What a square holds now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use crate::game::Seat;
 use crate::gtp::{plain_number, quote};
+use crate::match_state::Seat;
 use crate::parameter::{self, Accepts};
 
 /// How many columns or rows a board may have.
@@ -23,19 +23,19 @@ const SIDE: RangeInclusive<u32> = 1..=100;
 /// How strong the units of a board may be.
 const STRENGTH: RangeInclusive<u32> = 1..=1_000_000;
 /// How many rounds a game may last.
-const ROUNDS: RangeInclusive<u32> = 1..=1_000_000;
+pub(super) const ROUNDS: RangeInclusive<u32> = 1..=1_000_000;
 
 /// The name and text of each shipped board: the official eight, then the document's example.
 const SHIPPED: [(&str, &str); 9] = [
-    ("pole", include_str!("../boards/pole.bit")),
-    ("korytarze", include_str!("../boards/korytarze.bit")),
-    ("labirynt", include_str!("../boards/labirynt.bit")),
-    ("drobnica", include_str!("../boards/drobnica.bit")),
-    ("kolosy", include_str!("../boards/kolosy.bit")),
-    ("twierdze", include_str!("../boards/twierdze.bit")),
-    ("maraton", include_str!("../boards/maraton.bit")),
-    ("rumowisko", include_str!("../boards/rumowisko.bit")),
-    ("przyklad", include_str!("../boards/przyklad.bit")),
+    ("pole", include_str!("boards/pole.bit")),
+    ("korytarze", include_str!("boards/korytarze.bit")),
+    ("labirynt", include_str!("boards/labirynt.bit")),
+    ("drobnica", include_str!("boards/drobnica.bit")),
+    ("kolosy", include_str!("boards/kolosy.bit")),
+    ("twierdze", include_str!("boards/twierdze.bit")),
+    ("maraton", include_str!("boards/maraton.bit")),
+    ("rumowisko", include_str!("boards/rumowisko.bit")),
+    ("przyklad", include_str!("boards/przyklad.bit")),
 ];
 
 /// The boards that come with Arbiter, by name, with their texts: the eight of official
@@ -340,12 +340,6 @@ impl fmt::Display for Board {
     }
 }
 
-impl Serialize for Board {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 impl<'de> Deserialize<'de> for Board {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let values = "the name of a board or its text, as in pole";
@@ -354,8 +348,7 @@ impl<'de> Deserialize<'de> for Board {
 }
 
 /// How many rounds a game lasts at most, in place of what its board says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds(u32);
 
 /// A number of rounds that no game has.

@@ -4,8 +4,8 @@ use alloc::format;
 use core::fmt;
 
 use super::board::{Board, Square};
-use crate::game::Illegal;
 use crate::gtp::{plain_number, quote};
+use crate::match_state::Illegal;
 
 /// One of the two directions along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

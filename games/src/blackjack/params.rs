@@ -9,36 +9,18 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use crate::clock::Micros;
-use crate::game::StartError;
+use crate::match_state::StartError;
 use crate::parameter::{Accepts, some_time, whole_number};
+use crate::value::Value;
 
 /// How many bots a table has.
 pub const SEATS: RangeInclusive<usize> = 1..=4;
-/// The largest number of a [`PerSeat`].
-const MOST: i64 = 1_000_000_000_000_000_000;
-
-/// The parameters and their meanings.
-pub const PARAMETERS: &[(&str, &str)] = &[
-    ("rounds", "how many rounds an episode has, 1 to 1000; a match is one round; default 1"),
-    ("hands", "how many hands a round has, 1 to 100; default 5"),
-    (
-        "chips",
-        "what each bot starts with, one number for all or one for each seat as in 120,0,305; \
-        default 200",
-    ),
-    (
-        "bad_answers",
-        "how many bad answers each bot has given earlier in the episode, as for chips; default 0",
-    ),
-    ("move_limit", "the time for a decision, the start of the program included; default 2s"),
-];
-
 /// What is played, with how many chips and how much time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     /// How many rounds an episode has. A match is one round, whatever is written here.
@@ -105,8 +87,7 @@ fn bad_answers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerSeat, D:
 }
 
 /// A number from 1 to `MOST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Count<const MOST: u32>(u32);
 
 /// A number that is no [`Count`].
@@ -115,6 +96,11 @@ pub struct Count<const MOST: u32>(u32);
 pub struct CountError {
     number: i64,
     most: u32,
+}
+
+impl<const MOST: u32> Count<MOST> {
+    /// The most that can be played.
+    pub const MOST: u32 = MOST;
 }
 
 impl<const MOST: u32> TryFrom<i64> for Count<MOST> {
@@ -151,6 +137,9 @@ enum Numbers {
 pub struct PerSeatError(String);
 
 impl PerSeat {
+    /// The largest number.
+    pub const MOST: i64 = 1_000_000_000_000_000_000;
+
     /// A number known to be right, for all seats.
     fn same(number: i64) -> Self {
         Self(Numbers::Same(number))
@@ -161,6 +150,16 @@ impl PerSeat {
         match self.0 {
             Numbers::Same(number) => Some(number),
             Numbers::Each(_) => None,
+        }
+    }
+
+    /// The numbers as they are written.
+    pub(super) fn value(&self) -> Value {
+        match &self.0 {
+            Numbers::Same(number) => Value::from(*number),
+            Numbers::Each(numbers) => {
+                Value::List(numbers.iter().copied().map(Value::from).collect())
+            }
         }
     }
 
@@ -184,7 +183,7 @@ impl TryFrom<i64> for PerSeat {
     type Error = PerSeatError;
 
     fn try_from(number: i64) -> Result<Self, PerSeatError> {
-        let fits = (0..=MOST).contains(&number);
+        let fits = (0..=Self::MOST).contains(&number);
         if fits { Ok(Self::same(number)) } else { Err(PerSeatError(number.to_string())) }
     }
 }
@@ -193,7 +192,7 @@ impl TryFrom<Vec<i64>> for PerSeat {
     type Error = PerSeatError;
 
     fn try_from(numbers: Vec<i64>) -> Result<Self, PerSeatError> {
-        let fit = numbers.iter().all(|number| (0..=MOST).contains(number));
+        let fit = numbers.iter().all(|number| (0..=Self::MOST).contains(number));
         let each = Self(Numbers::Each(numbers));
         match &each.0 {
             Numbers::Each(numbers) if fit && SEATS.contains(&numbers.len()) => Ok(each),
@@ -225,15 +224,6 @@ impl fmt::Display for PerSeat {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
                 f.write_str(&numbers.join(","))
             }
-        }
-    }
-}
-
-impl Serialize for PerSeat {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Numbers::Same(number) => number.serialize(serializer),
-            Numbers::Each(numbers) => numbers.serialize(serializer),
         }
     }
 }

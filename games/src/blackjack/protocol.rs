@@ -7,8 +7,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::blackjack::cards::{self, Card, Face};
-use crate::game::Illegal;
 use crate::gtp;
+use crate::match_state::Illegal;
 
 /// The longest bet, in decimal digits.
 const MOST_DIGITS: usize = 18;

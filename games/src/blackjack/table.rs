@@ -9,7 +9,7 @@ use core::ops::RangeInclusive;
 
 use crate::blackjack::cards::{self, BEST, Card, Face, Shoe};
 use crate::blackjack::protocol::{Action, Situation};
-use crate::game::Seat;
+use crate::match_state::Seat;
 
 /// What a hand costs each player, in chips ("Betting and chips").
 pub const ANTE: i64 = 10;

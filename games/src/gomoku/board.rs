@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use crate::parameter::{self, Accepts};
@@ -52,14 +52,23 @@ impl fmt::Display for Colour {
 }
 
 /// What a row of more than five stones of one colour is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overline {
     /// It wins as a row of five does.
     #[default]
     Wins,
     /// Nothing: only a row of exactly five wins.
     Ignored,
+}
+
+impl Overline {
+    /// The value of the parameter.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wins => "wins",
+            Self::Ignored => "ignored",
+        }
+    }
 }
 
 /// A text that is no rule for overlines.

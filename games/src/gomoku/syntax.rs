@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::board::{Colour, SIDE, Square};
-use crate::game::Illegal;
+use crate::match_state::Illegal;
 use crate::quote::quote;
 
 /// A part of an answer.

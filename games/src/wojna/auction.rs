@@ -8,7 +8,7 @@
 
 use core::fmt;
 
-use crate::game::Seat;
+use crate::match_state::Seat;
 
 /// The largest table.
 pub const MOST_SEATS: usize = 4;

@@ -4,12 +4,12 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use crate::bank::Bank;
 use crate::clock::Micros;
-use crate::game::Allowance;
+use crate::match_state::Allowance;
 use crate::parameter::{self, Accepts};
 
 /// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
@@ -67,12 +67,6 @@ impl fmt::Display for TimeSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_millis, first_moves, more_millis, more_moves } = self;
         write!(f, "{first_millis}/{first_moves}/{more_millis}/{more_moves}")
-    }
-}
-
-impl Serialize for TimeSettings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

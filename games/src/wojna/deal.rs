@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use super::auction::{Auction, CannotPay, MOST_SEATS, Move};
 use super::deck::{Card, Deck};
 use super::points::Fate;
-use crate::game::Seat;
+use crate::match_state::Seat;
 use crate::seed::{Dice, Seed};
 
 /// How many auctions take place for certain ("Szczegóły").

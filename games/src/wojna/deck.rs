@@ -6,7 +6,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use crate::parameter::{self, Accepts};
@@ -116,12 +116,6 @@ impl fmt::Display for Deck {
             }
         }
         Ok(())
-    }
-}
-
-impl Serialize for Deck {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use super::auction::MOST_SEATS;
@@ -11,26 +11,12 @@ use super::deck::Deck;
 use crate::parameter::{Accepts, whole_number};
 
 /// The most deals a match may have.
-const MOST_DEALS: u32 = 10_000;
-
-/// The parameters and their meanings.
-pub const PARAMETERS: &[(&str, &str)] = &[
-    ("deals", "how many deals a match has, 1 to 10000; default 40"),
-    (
-        "deck",
-        "the cards: a list of cards v or ranges a-b, with *n for n of each, as in 1-10*4,20; \
-        default 1-13*8",
-    ),
-    (
-        "clock",
-        "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; default \
-        30000/1000/3000/100",
-    ),
-    ("seats", "how many bots play, 2 to 4; default 4, the only official number"),
-];
+pub(super) const MOST_DEALS: u32 = 10_000;
+/// The fewest seats of a table.
+pub(super) const LEAST_SEATS: usize = 2;
 
 /// What is played, and with how much time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Params {
     deals: u32,
@@ -74,7 +60,7 @@ pub enum ParamsError {
     #[error("deals cannot be {0}: a match has 1 to {MOST_DEALS} deals, as in 40")]
     Deals(i64),
     /// There cannot be so many seats.
-    #[error("seats cannot be {0}: a table has 2 to {MOST_SEATS} seats, as in 4")]
+    #[error("seats cannot be {0}: a table has {LEAST_SEATS} to {MOST_SEATS} seats, as in 4")]
     Seats(i64),
     /// Some seat would be dealt no card.
     #[error("deck cannot have {cards} cards: {seats} seats need at least one each, as in 1-13*8")]
@@ -92,7 +78,8 @@ impl TryFrom<Written> for Params {
     fn try_from(written: Written) -> Result<Self, ParamsError> {
         let Written { deals, deck, clock, seats } = written;
         let number = u32::try_from(deals).ok().filter(|deals| (1..=MOST_DEALS).contains(deals));
-        let table = usize::try_from(seats).ok().filter(|seats| (2..=MOST_SEATS).contains(seats));
+        let table =
+            usize::try_from(seats).ok().filter(|seats| (LEAST_SEATS..=MOST_SEATS).contains(seats));
         let deals = number.ok_or(ParamsError::Deals(deals))?;
         let seats = table.ok_or(ParamsError::Seats(seats))?;
         let cards = deck.cards().len();

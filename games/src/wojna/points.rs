@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use crate::bounds::Bounds;
-use crate::game::Seat;
+use crate::match_state::Seat;
 
 use super::auction::MOST_SEATS;
 use super::params::Params;

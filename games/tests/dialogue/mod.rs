@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use arbiter_games::{
-    BotName, Forfeit, Game, GameName, Micros, Owes, Params, Say, Seed, Standing, Step,
+    BotName, Forfeit, Games, MatchState, Micros, Owes, Params, Say, Seed, Standing, Step,
 };
 
 /// An answer, or the forfeit in its place, and what it is charged.
@@ -43,7 +43,7 @@ pub(crate) struct Played {
 const ENDLESS: usize = 50_000_000;
 
 /// Plays `game` to its end; `player` answers whatever owes something.
-pub(crate) fn play(game: &mut dyn Game, mut player: impl FnMut(&Say) -> Reply) -> Played {
+pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Reply) -> Played {
     let mut transcript = Vec::new();
     for _ in 0..ENDLESS {
         let step = game.step();
@@ -102,9 +102,9 @@ pub(crate) fn golden(file: &str) {
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(rest) = line.strip_prefix("game ") {
             let (name, json) = rest.split_once(' ').unwrap_or((rest, "{}"));
-            let name: GameName = name.parse().unwrap();
+            let name = Games::built_in().find(name).unwrap();
             let mut json = serde_json::Deserializer::from_str(json);
-            params = Some(Params::read(name, &mut json).unwrap());
+            params = Some(Params::read(&name, &mut json).unwrap());
         } else if let Some(rest) = line.strip_prefix("seed ") {
             seed = rest.parse().unwrap();
         } else if let Some(rest) = line.strip_prefix("names ") {
@@ -119,7 +119,7 @@ pub(crate) fn golden(file: &str) {
 }
 
 /// Feeds the answers in `body` to `game`, and compares everything else with what the game does.
-pub(crate) fn follow(game: &mut dyn Game, body: &[&str], file: &str) {
+pub(crate) fn follow(game: &mut dyn MatchState, body: &[&str], file: &str) {
     let mut done = String::new();
     let mut lines = body.iter().copied().peekable();
     while let Some(line) = lines.next() {

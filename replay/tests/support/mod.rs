@@ -1,13 +1,14 @@
 //! Matches played without programs, as records.
 
+use std::any::Any;
 use std::path::Path;
 
+use arbiter_games::Protocol;
 use arbiter_games::{
-    BotName, ClockRules, Dice, Forfeit, GameName, Micros, Owes, Params, RULES_VERSION, Say, Seat,
-    Seed, Spent, Standing, Step, View,
+    BotName, ClockRules, Dice, Forfeit, Game, Games, MatchView, Micros, Owes, Params,
+    RULES_VERSION, Say, Seat, Seed, Spent, Standing, Step, bitwa, gomoku, tricks, wojna,
 };
 use arbiter_proto::level::Level;
-use arbiter_proto::protocol::Protocol;
 use arbiter_replay::{Header, Line, RECORD_VERSION, SeatLine, Transcript, Writer};
 
 /// What every answer takes, on the wall and of the processor.
@@ -18,7 +19,7 @@ pub(crate) fn play(
     params: &Params,
     seed: Seed,
     names: &[BotName],
-    mut player: impl FnMut(&Say, View<'_>) -> Result<String, Forfeit>,
+    mut player: impl FnMut(&Say, &dyn MatchView) -> Result<String, Forfeit>,
 ) -> (Vec<u8>, Vec<Standing>) {
     let mut game = params.start(names, seed).unwrap();
     let header = header(params, seed, names);
@@ -78,11 +79,11 @@ fn header(params: &Params, seed: Seed, names: &[BotName]) -> Header {
     let seat = |bot: &BotName| SeatLine {
         bot: bot.clone(),
         digest: "00".repeat(32),
-        protocol: Protocol::default_of(params.game()),
+        protocol: params.game().bots.protocol,
     };
     Header {
         record: RECORD_VERSION,
-        game: params.game(),
+        game: params.game().clone(),
         rules: RULES_VERSION.to_owned(),
         params: params.clone(),
         seed,
@@ -98,7 +99,7 @@ pub(crate) fn names(count: usize) -> Vec<BotName> {
 }
 
 /// Parameters of a game, as JSON.
-pub(crate) fn params(game: GameName, json: &str) -> Params {
+pub(crate) fn params(game: &Game, json: &str) -> Params {
     Params::read(game, &mut serde_json::Deserializer::from_str(json)).unwrap()
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
     let opening = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();
     let named = opening("game ");
     let (game, json) = named.split_once(' ').unwrap_or((named, "{}"));
-    let params = params(game.parse().unwrap(), json);
+    let params = params(&Games::built_in().find(game).unwrap(), json);
     let names: Vec<BotName> = opening("names ").split(' ').map(|n| n.parse().unwrap()).collect();
     let mut answers = text.lines().filter_map(|line| {
         let (seat, answer) = line.split_at_checked(1)?;
@@ -135,7 +136,7 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
 }
 
 /// Answers by chance: mostly as the rules want it, sometimes not, and sometimes not at all.
-pub(crate) fn answer(dice: &mut Dice, say: &Say, view: View<'_>) -> Result<String, Forfeit> {
+pub(crate) fn answer(dice: &mut Dice, say: &Say, view: &dyn MatchView) -> Result<String, Forfeit> {
     if dice.below(400) == 0 {
         return Err([Forfeit::Gone, Forfeit::Flood][dice.index(2)]);
     }
@@ -146,41 +147,40 @@ pub(crate) fn answer(dice: &mut Dice, say: &Say, view: View<'_>) -> Result<Strin
         return Ok("nonsense".to_owned());
     }
     let mut any = |most: u32| dice.below(most);
-    Ok(match view {
-        View::Gomoku(game) => match game.phase() {
-            arbiter_games::gomoku::Phase::Open => "(7,7)(8,8)(7,9)".to_owned(),
-            arbiter_games::gomoku::Phase::Swap => {
+    let state: &dyn Any = view;
+    Ok(if let Some(game) = state.downcast_ref::<gomoku::Match>() {
+        match game.phase() {
+            gomoku::Phase::Open => "(7,7)(8,8)(7,9)".to_owned(),
+            gomoku::Phase::Swap => {
                 ["B", "(6,6)", "(6,6) (5,9)"][any(3) as usize].replace('B', "\"B\"")
             }
-            arbiter_games::gomoku::Phase::Choose => ["\"B\"", "\"W\""][any(2) as usize].to_owned(),
-            arbiter_games::gomoku::Phase::Play { .. } => {
-                let free: Vec<_> = arbiter_games::gomoku::Square::all()
+            gomoku::Phase::Choose => ["\"B\"", "\"W\""][any(2) as usize].to_owned(),
+            gomoku::Phase::Play { .. } => {
+                let free: Vec<_> = gomoku::Square::all()
                     .filter(|square| game.board().get(*square).is_none())
                     .collect();
                 free[dice.index(free.len())].to_string()
             }
-        },
-        View::Bitwa(game) => {
-            let (columns, rows) = (game.board().columns(), game.board().rows());
-            let (x, y) = (dice.index(columns), dice.index(rows));
-            let sign = |dice: &mut Dice| ["-1", "1"][dice.index(2)];
-            let (dx, dy) = (sign(dice), sign(dice));
-            format!("= {} {x} {y} {dx} {dy} {}", dice.below(2), dice.below(2))
         }
-        View::Tricks(game) => {
-            let words = game.tables().iter().map(|table| {
-                let cards: Vec<_> = table.playable().collect();
-                if table.turn() == Some(game.turn()) {
-                    cards[dice.index(cards.len())].to_string()
-                } else {
-                    ".".to_owned()
-                }
-            });
-            words.collect::<Vec<_>>().join(" ")
-        }
-        View::Wojna(_) => {
-            ["= pass", "= check", "= check", "= raise 1", "= raise 3"][any(5) as usize].to_owned()
-        }
-        View::Blackjack(_) => ["H", "S", "S", "D", "B 5"][any(5) as usize].to_owned(),
+    } else if let Some(game) = state.downcast_ref::<bitwa::Match>() {
+        let (columns, rows) = (game.board().columns(), game.board().rows());
+        let (x, y) = (dice.index(columns), dice.index(rows));
+        let sign = |dice: &mut Dice| ["-1", "1"][dice.index(2)];
+        let (dx, dy) = (sign(dice), sign(dice));
+        format!("= {} {x} {y} {dx} {dy} {}", dice.below(2), dice.below(2))
+    } else if let Some(game) = state.downcast_ref::<tricks::Match>() {
+        let words = game.tables().iter().map(|table| {
+            let cards: Vec<_> = table.playable().collect();
+            if table.turn() == Some(game.turn()) {
+                cards[dice.index(cards.len())].to_string()
+            } else {
+                ".".to_owned()
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    } else if state.is::<wojna::Match>() {
+        ["= pass", "= check", "= check", "= raise 1", "= raise 3"][any(5) as usize].to_owned()
+    } else {
+        ["H", "S", "S", "D", "B 5"][any(5) as usize].to_owned()
     })
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_games::Games;
 use arbiter_proto::v1::{CreateTournamentRequest, Tournament};
 use clap::Args;
 use serde_json::json;
@@ -38,8 +39,8 @@ pub(super) struct Create {
 }
 
 impl Create {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let prepared = Prepared::read(&self.file)?;
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let prepared = Prepared::read(games, &self.file)?;
         let made = self.client.run(async |server| {
             let made = prepared.create(&server).await?;
             prepared.enter(&server).await?;
@@ -82,8 +83,8 @@ impl Prepared {
     ///
     /// # Errors
     /// If the file or one of the bots is not as it should be.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let (text, file) = read(path)?;
+    pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
+        let (text, file) = read(games, path)?;
         let bots = house(path, &file.house)?;
         Ok(Self { text, file, bots })
     }
@@ -134,14 +135,15 @@ fn beside(file: &Path, path: &str) -> PathBuf {
 }
 
 /// The text of a tournament file with the boards it names in it, and what it says.
-fn read(path: &Path) -> Result<(String, TournamentFile), Failure> {
+fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::usage(format!("{shown}: {error}"));
     let text = fs::read_to_string(path).map_err(unreadable)?;
     let wrong = |error| Failure::usage(format!("{shown}: {error}"));
-    let text = TournamentFile::inline(&text, |board| fs::read_to_string(beside(path, board)));
+    let text =
+        TournamentFile::inline(games, &text, |board| fs::read_to_string(beside(path, board)));
     let text = text.map_err(wrong)?;
-    let file = TournamentFile::parse(&text).map_err(wrong)?;
+    let file = TournamentFile::parse(games, &text).map_err(wrong)?;
     Ok((text, file))
 }
 

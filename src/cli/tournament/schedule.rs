@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
 
 use arbiter_coordinator::tournament::file::TournamentFile;
-use arbiter_games::Seed;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
@@ -118,7 +118,7 @@ impl From<Failure> for Stopped {
 }
 
 impl Show {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         if let Some(which) = self.asked() {
             if self.cost {
                 which.estimate(&self.client)?;
@@ -126,7 +126,7 @@ impl Show {
             return if self.certificate { which.certify(&self.client) } else { Ok(()) };
         }
         let planner = match &self.tournament {
-            Some(tournament) => self.stored(tournament)?,
+            Some(tournament) => self.stored(games, tournament)?,
             None if self.dry_run => Planner {
                 schedule: self.schedule()?,
                 bots: self.bots.ok_or_else(|| Failure::usage("--bots is missing; say how many"))?,
@@ -167,7 +167,7 @@ impl Show {
     }
 
     /// What the schedule of a tournament is a function of, as far as it is public.
-    fn stored(&self, tournament: &str) -> Result<Planner, Failure> {
+    fn stored(&self, games: &Games, tournament: &str) -> Result<Planner, Failure> {
         if let Some(option) = self.described() {
             return Err(Failure::usage(format!(
                 "{option} goes with --dry-run: the file of {tournament} says how it is played"
@@ -183,7 +183,7 @@ impl Show {
             let error = printable(&error.to_string());
             Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
         };
-        let file = TournamentFile::from_json(&settings(&found).into())
+        let file = TournamentFile::from_json(games, &settings(&found).into())
             .map_err(|error| senseless(&error))?;
         let seed = if self.seed.is_none() && !found.seed.is_empty() {
             convert::seed("seed", &found.seed).map_err(|error| senseless(&error))?

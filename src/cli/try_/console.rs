@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use arbiter_games::Phrase;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{Failure as Failed, Stop};
 use serde_json::json;
@@ -15,7 +16,6 @@ use super::super::play::interruptible;
 use super::super::{Failure, tell};
 use crate::trying::House;
 use crate::trying::dialogue::{Dialogue, Exchange, Farewell, unit};
-use crate::trying::phrases::{self, Phrase};
 
 /// What follows when a bot was ended.
 enum Next {
@@ -126,7 +126,7 @@ impl Console<'_> {
 
     /// Shows the lines of the protocol.
     fn help(&self) {
-        for Phrase { line, meaning } in phrases::of(self.house.wish.game) {
+        for Phrase { line, meaning } in &self.house.wish.game.playground.phrases {
             tell(&format!("{line}\n    {meaning}"));
         }
     }

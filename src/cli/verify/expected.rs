@@ -8,7 +8,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arbiter_games::{ClockRules, Params, Seed};
+use arbiter_games::{ClockRules, Games, Params, Seed};
 use arbiter_worker::record::{Header, Verified};
 use serde_json::{Map, Value};
 
@@ -157,7 +157,11 @@ impl Expectations {
     }
 
     /// What is wrong with the beginning of a record.
-    pub(super) fn header_difference(&self, path: &Path) -> io::Result<Option<String>> {
+    pub(super) fn header_difference(
+        &self,
+        games: &Games,
+        path: &Path,
+    ) -> io::Result<Option<String>> {
         let Some(expected) = self.of_records.get(path) else {
             let due = path.parent().is_some_and(|folder| self.folders.contains(folder));
             return Ok(due.then(|| "the edition has no match of this number".to_owned()));
@@ -165,7 +169,7 @@ impl Expectations {
         let mut first = String::new();
         BufReader::new(File::open(path)?).take(LONGEST_HEADER).read_line(&mut first)?;
         // The replay reports a first line that is no header.
-        let header = serde_json::from_str::<Header>(&first).ok();
+        let header = Header::parse(games, &first).ok();
         Ok(header.and_then(|header| expected.header_difference(&header)))
     }
 

@@ -16,7 +16,7 @@ use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_coordinator::tournament::derivation::{Commitment, EditionSource};
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::score_check::Checker;
-use arbiter_games::{ClockRules, Params, Seed};
+use arbiter_games::{ClockRules, Games, Params, Seed};
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
@@ -159,7 +159,7 @@ struct Seat {
 }
 
 /// Checks what an export says of its seed, and derives its matches again once that is published.
-pub(super) fn check(export: &Path) -> io::Result<Checked> {
+pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
     let path = export.join(TOURNAMENT);
     let tournament: ExportedTournament =
         serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| meaningless(&error))?;
@@ -186,7 +186,9 @@ pub(super) fn check(export: &Path) -> io::Result<Checked> {
             checked.not_derived = Some("an older version wrote it; export the tournament again");
             read_results(lines, &mut checked)?;
         }
-        (Some(seed), Some(source)) => derive(&tournament, seed, source, lines, &mut checked)?,
+        (Some(seed), Some(source)) => {
+            derive(games, &tournament, seed, source, lines, &mut checked)?;
+        }
     }
     checked.differences.truncate(MOST);
     Ok(checked)
@@ -216,13 +218,15 @@ fn read_results(
 
 /// Derives the matches of an export again.
 fn derive(
+    games: &Games,
     tournament: &ExportedTournament,
     seed: Seed,
     source: &EditionSource,
     lines: impl Iterator<Item = io::Result<String>>,
     into: &mut Checked,
 ) -> io::Result<()> {
-    let file = TournamentFile::from_json(&tournament.settings).map_err(|e| meaningless(&e))?;
+    let file = TournamentFile::from_json(games, &tournament.settings);
+    let file = file.map_err(|error| meaningless(&error))?;
     let beacon = tournament.beacon.as_ref();
     let beacon = beacon.and_then(|beacon| Some((beacon.value.as_deref()?, beacon.first_edition?)));
     let commitment = Commitment { seed_hash: &tournament.seed_hash.0, seed, beacon };

@@ -1,6 +1,6 @@
 //! The console of a bot: any line of its protocol, and what comes back.
 
-use arbiter_games::GameName;
+use arbiter_games::{Game, Phrase, Protocol};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Redirect;
@@ -12,7 +12,6 @@ use crate::cli::output::millis;
 use crate::trying::console::Entry;
 use crate::trying::dialogue::Exchange;
 use crate::trying::moves::Fields;
-use crate::trying::phrases::{self, Phrase};
 
 /// The history, and a form to go on.
 pub(super) async fn show(
@@ -21,7 +20,8 @@ pub(super) async fn show(
     fields: Fields,
 ) -> Result<Markup, WebError> {
     let console = desk.house.console(bot).ok_or_else(no_such_bot)?;
-    let (game, root) = (desk.house.wish.game, desk.path(&format!("console/{bot}")));
+    let game = &desk.house.wish.game;
+    let root = desk.path(&format!("console/{bot}"));
     let draft = fields.get("line").unwrap_or_default();
     let title = format!("Talk to {}", console.name);
     let body = html! {
@@ -39,20 +39,20 @@ pub(super) async fn show(
         h2 { "What was said, the latest first" }
         @for entry in console.history().iter().rev() { (entry_of(entry)) }
         h2 { "Lines of the protocol" }
-        (phrases_of(game, &root))
+        (phrases_of(&game.playground.phrases, &root))
     };
     Ok(page(&desk, &title, false, &body))
 }
 
 /// How this game's bots are spoken to.
-fn manner(game: GameName) -> &'static str {
-    match game {
-        GameName::Blackjack => "The bot is executed for each line, with its words as arguments.",
-        GameName::Tricks => {
+fn manner(game: &Game) -> &'static str {
+    match game.bots.protocol {
+        Protocol::Exec => "The bot is executed for each line, with its words as arguments.",
+        Protocol::Stdio | Protocol::Http if game.bots.http => {
             "The bot runs until it is ended, and hears what you send; a bot of HTTP gets it as the \
              answer to its request, and its next request is its answer."
         }
-        GameName::Wojna | GameName::Bitwa | GameName::Gomoku => {
+        Protocol::Stdio | Protocol::Http => {
             "The bot runs until it is ended, and hears what you send on its standard input."
         }
     }
@@ -79,12 +79,12 @@ fn entry_of(entry: &Entry) -> Markup {
     }
 }
 
-fn phrases_of(game: GameName, root: &str) -> Markup {
+fn phrases_of(phrases: &[Phrase], root: &str) -> Markup {
     html! {
         table.phrases {
             thead { tr { th { "Line" } th { "Meaning" } th {} } }
             tbody {
-                @for Phrase { line, meaning } in phrases::of(game) {
+                @for Phrase { line, meaning } in phrases {
                     @let line = line.replace("\\n", "\n");
                     tr {
                         td { code { (line) } }

@@ -1,8 +1,7 @@
 //! What all pages have in common.
 
 use arbiter_coordinator::web::framed;
-use arbiter_games::gomoku::SIDE;
-use arbiter_games::{GameName, Params};
+use arbiter_games::moves::{FormFields, Grid};
 use axum::Form;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};
@@ -51,26 +50,16 @@ pub(super) async fn style(State(desk): State<Desk>) -> impl IntoResponse {
 /// Places the squares of the board that is played on over its picture, whose side is the width of
 /// the page's column.
 fn board_style(desk: &Desk) -> Option<String> {
-    let (columns, rows, padding) = match desk.house.wish.game {
-        // The picture has 1.2 squares before the first crossing, and 0.7 behind the last one.
-        GameName::Gomoku => {
-            let (before, behind, side) = (0.7, 0.2, f64::from(SIDE) + 0.9);
-            let part = |squares: f64| 100.0 * squares / side;
-            let padding = format!(
-                "{:.4}% {:.4}% {:.4}% {:.4}%",
-                part(before),
-                part(behind),
-                part(behind),
-                part(before)
-            );
-            (usize::from(SIDE), usize::from(SIDE), padding)
-        }
-        GameName::Bitwa => {
-            let Ok(Params::Bitwa(params)) = desk.house.params(2, true) else { return None };
-            (params.board.columns(), params.board.rows(), "0".to_owned())
-        }
-        GameName::Wojna | GameName::Tricks | GameName::Blackjack => return None,
+    let Ok(params) = desk.house.params(desk.house.most_seats, true) else { return None };
+    let Grid { columns, rows, before, behind } = params.grid()?;
+    #[expect(clippy::cast_precision_loss, reason = "a board has a few columns")]
+    let side = columns as f64 + before + behind;
+    let part = |squares: f64| match 100.0 * squares / side {
+        0.0 => "0".to_owned(),
+        percent => format!("{percent:.4}%"),
     };
+    let (before, behind) = (part(before), part(behind));
+    let padding = format!("{before} {behind} {behind} {before}");
     Some(format!(
         ".squares {{ grid-template-columns: repeat({columns}, 1fr); grid-template-rows: \
          repeat({rows}, 1fr); aspect-ratio: {columns} / {rows}; padding: {padding}; }}\n"
@@ -112,6 +101,6 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
         let Form(fields) = Form::from_request(request, state)
             .await
             .map_err(|rejected| WebError::new(rejected.status(), rejected.body_text()))?;
-        Ok(Self(fields))
+        Ok(Self(FormFields(fields)))
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use arbiter_coordinator::web::stream;
 use arbiter_games::Seat;
-use arbiter_replay::{Step, draw_for};
+use arbiter_games::moves::{self, Offer};
+use arbiter_replay::{Step, draw};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -18,7 +19,7 @@ use super::Desk;
 use super::page::{WebError, page, refused};
 use super::setup::again;
 use crate::trying::Sitting;
-use crate::trying::moves::{self, FORM, Fields, Offer};
+use crate::trying::moves::{FORM, Fields, form, is_chosen, squares};
 use crate::trying::sitting::{Chair, Ending, Refusal, State as Standing, Turn};
 
 /// How long a move waits for what the bots make of it, before the page is shown.
@@ -60,7 +61,7 @@ impl Look {
 
     /// The address that live pictures come from.
     fn live(&self, desk: &Desk) -> String {
-        let chosen = self.chosen.0.iter().filter(|(name, _)| moves::is_chosen(name));
+        let chosen = self.chosen.0.0.iter().filter(|(name, _)| is_chosen(name));
         let plain = |value: &str| -> String {
             value.chars().filter(|c| c.is_ascii_alphanumeric() || "(),".contains(*c)).collect()
         };
@@ -117,7 +118,7 @@ fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, Standing>) -> Markup {
     let turn = state.turn.filter(|turn| Some(turn.seat) == look.eyes);
     let offer = turn.and_then(|turn| {
         let position = state.position.as_ref()?;
-        Some((turn, moves::offer(position.view(), turn.seat, &look.chosen)))
+        Some((turn, position.view().offer(turn.seat, &look.chosen.0)))
     });
     html! {
         @if let Some(ending) = &state.ending { (over(desk, sitting, ending)) }
@@ -147,7 +148,7 @@ fn task(desk: &Desk, turn: Turn, offer: &Offer) -> Markup {
         form.play id=(FORM) method="post" action=(desk.path("play")) {
             h2 { (offer.task) }
             (hidden)
-            (offer.form)
+            (form(offer))
         }
         details { summary { "Answer in the words of the protocol" }
             form.action method="post" action=(desk.path("play")) {
@@ -179,8 +180,8 @@ fn picture(
     offer: Option<Offer>,
 ) -> Markup {
     let Some(position) = &state.position else { return html! {} };
-    let mut picture = draw_for(position.view(), &sitting.setting.names, eyes);
-    if let Some(squares) = offer.and_then(|offer| offer.squares) {
+    let mut picture = draw(&position.view().picture(&sitting.setting.names, eyes));
+    if let Some(squares) = offer.as_ref().and_then(squares) {
         let board = picture.markup;
         picture.markup = html! { div.on-board { (board) div.squares { (squares) } } };
     }
@@ -356,7 +357,7 @@ fn played(sitting: &Sitting, turn: Turn, fields: &Fields) -> Result<(), String> 
         let state = sitting.state();
         let position = state.position.as_ref().filter(|_| state.turn == Some(turn));
         let position = position.ok_or("The match has gone on meanwhile; look at it again.")?;
-        moves::answer(position.view(), turn.seat, fields)?
+        moves::answer(position.view(), turn.seat, &fields.0)?
     };
     sitting.answer(turn, answer).map_err(|refusal| match refusal {
         Refusal::NotDue => "The match has gone on meanwhile; look at it again.".to_owned(),

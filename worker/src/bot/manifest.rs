@@ -6,7 +6,9 @@ use std::path::Path;
 use arbiter_games::BotName;
 use serde::{Deserialize, Serialize};
 
-use super::{BotError, Protocol};
+use arbiter_games::Protocol;
+
+use super::BotError;
 use crate::bounded_read::{read_text_at_most, within};
 
 /// Our own form.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbiter_games::Games;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Heard;
@@ -80,6 +81,7 @@ type Fetched = (usize, Lease, Result<Supplies, String>);
 
 /// A worker at work.
 pub(super) struct Desk {
+    games: Games,
     server: String,
     drain: Duration,
     callers: Callers,
@@ -121,6 +123,7 @@ impl Desk {
         let pauses = (0..config.slots).map(pause).collect();
         let verdicts = Verdicts::new(Arc::clone(&spool), Arc::clone(&metrics));
         Self {
+            games: config.games.clone(),
             server: config.access.server.clone(),
             drain: config.drain,
             callers,
@@ -282,12 +285,14 @@ impl Desk {
         match heard {
             Heard::Lot(mut lot) => {
                 let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
-                let read = |lease| Lot::read(lease, lot).map(Box::new).map(Job::Lot);
+                let games = self.games.clone();
+                let read = |lease| Lot::read(&games, lease, lot).map(Box::new).map(Job::Lot);
                 self.take(lease, lease_ms, read);
             }
             Heard::Trial(mut trial) => {
                 let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
-                let read = |lease| Tryout::read(lease, trial).map(Box::new).map(Job::Trial);
+                let games = self.games.clone();
+                let read = |lease| Tryout::read(&games, lease, trial).map(Box::new).map(Job::Trial);
                 self.take(lease, lease_ms, read);
             }
             Heard::Verdict(verdict) => self.verdicts.hear(verdict),

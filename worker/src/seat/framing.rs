@@ -1,20 +1,12 @@
 //! Where an answer ends: bytes in, answers out, no I/O.
 
+use arbiter_games::Framing;
+
 /// The most a bot may write without ending an answer, in bytes.
 pub const LONGEST_ANSWER: usize = 64 * 1024;
 
 /// The most a bot may write in a whole match, in bytes.
 pub const MOST_OUTPUT: usize = 16 * 1024 * 1024;
-
-/// How the answers of a protocol are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// An answer starts with `=` or `?` and ends with an empty line. One that starts otherwise
-    /// ends with its first line, so that it is judged at once and not at the deadline.
-    Gtp,
-    /// An answer is a line.
-    Line,
-}
 
 /// What a bot wrote that is no part of any answer, and is put up with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
-use arbiter_proto::tricks::{Format, PATH, Request as Wish};
+use arbiter_proto::tricks_http::{Format, PATH, Request as Wish};
 use rustix::event::{PollFd, PollFlags};
 
 use super::framing::MOST_OUTPUT;

@@ -21,8 +21,9 @@ use crate::fault::Fault;
 use crate::sandbox::{Bytes, Exit, Jail};
 
 pub use absent::AbsentSeat;
+pub use arbiter_games::Framing;
 pub use exec::ExecSeat;
-pub use framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT, Manners};
+pub use framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT, Manners};
 pub use http::HttpSeat;
 pub use memory::MemorySeat;
 pub use pipes::{Cord, Stop};

@@ -19,9 +19,9 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{ClockKind, Forfeit, Micros};
+use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
-use super::framing::{Frames, Framing, LONGEST_ANSWER, MOST_OUTPUT};
+use super::framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Drained, For, Stop, Tail, micros, since};
 use super::program::{Outcome, Program};
 use super::{Answer, Failure, Manners, Remains, Seat, remains};

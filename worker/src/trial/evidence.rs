@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use arbiter_games::{Forfeit, GameName};
+use arbiter_games::{Forfeit, Framing, Game};
 use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 
 use super::Failing;
 use crate::bounded_read::open_regular;
-use crate::seat::Framing;
-use crate::table::{SeatReport, framing};
+use crate::table::SeatReport;
 
 /// How many lines of the conversation are shown, from its end.
 const TURNS: usize = 8;
@@ -32,7 +31,7 @@ struct Line {
 
 /// Why the bot at `seat`, from 1, failed the match at `place`.
 pub(super) fn failing(
-    game: GameName,
+    game: &Game,
     forfeit: Forfeit,
     place: &str,
     seat: usize,
@@ -97,13 +96,8 @@ fn cut(text: &str) -> String {
 }
 
 /// What the referee would have expected, where that helps.
-fn expected(
-    game: GameName,
-    forfeit: Forfeit,
-    detail: &str,
-    answers: usize,
-) -> Option<&'static str> {
-    let gtp = framing(game) == Framing::Gtp;
+fn expected(game: &Game, forfeit: Forfeit, detail: &str, answers: usize) -> Option<&'static str> {
+    let gtp = game.bots.framing == Framing::Gtp;
     match forfeit {
         Forfeit::Clock if detail.contains("without the end of an answer") && gtp => {
             Some("expected: an answer that begins with `=` and ends with an empty line")

@@ -1,7 +1,7 @@
 //! What a referee puts up with, and a bot had better not do: other referees may not, and it is
 //! often the first sign of something worse.
 
-use arbiter_games::GameName;
+use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;
 
 use crate::sandbox::Limits;
@@ -14,7 +14,7 @@ const SLOW_START: u64 = 2_000_000;
 const MUCH_MEMORY: u64 = 80;
 
 /// What one match showed of a bot.
-pub(super) fn of(game: GameName, bad_answers: u32, report: &SeatReport) -> Vec<String> {
+pub(super) fn of(game: &Game, bad_answers: u32, report: &SeatReport) -> Vec<String> {
     let mut found = Vec::new();
     let manners = report.remains.manners;
     if manners.carriage_returns {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{ClockRules, GameName, Params, Seed};
+use arbiter_games::{ClockRules, Params, Seed, blackjack};
 use arbiter_worker::build::{self, Built, MOST_OUTPUT, Rules};
 use arbiter_worker::bundle::{self, Submission};
 use arbiter_worker::sandbox::{Bytes, Guarantee, Limits, Ponder};
@@ -130,7 +130,7 @@ fn tried(lab: &Lab, directory: &Path) -> Tried {
     let (stop, _cord) = Stop::with_cord().unwrap();
     let patient = json!({"move_limit": "60s"});
     let trial = Trial {
-        params: Params::read(GameName::Blackjack, patient).unwrap(),
+        params: Params::read(&blackjack::game(), patient).unwrap(),
         seed: Seed([7; 32]),
         clock: ClockRules::OFFICIAL,
         limits: Limits::OFFICIAL,

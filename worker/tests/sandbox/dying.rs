@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockKind, ClockRules, Forfeit, GameName, Micros, Params, Seed, Standing,
+    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, Seed, Standing, gomoku,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -239,7 +239,7 @@ fn gomoku(words: &str) -> String {
 /// Plays gomoku between a bot in a jail, which begins, and one that calls `look` when it is asked.
 fn play(seat: StdioSeat, look: impl Fn() + 'static) -> (Vec<Standing>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
-    let mut game = Params::official(GameName::Gomoku).start(&names, Seed([5; 32])).unwrap();
+    let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
     let rival = MemorySeat::new(move |words: &str| {
         look();
         (Ok(gomoku(words)), Micros::ZERO)

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arbiter_games::Games;
 use arbiter_proto::settings::{Settings, StateScope};
 use arbiter_proto::v1::coordinator_message::Say as Said;
 use arbiter_proto::v1::worker_message::Say;
@@ -322,6 +323,7 @@ impl Place {
     /// What a worker of this place is told.
     pub(crate) fn config(&self, coordinator: &Coordinator, slots: usize) -> WorkerConfig {
         WorkerConfig {
+            games: Games::built_in(),
             access: Access::new(&coordinator.address),
             name: None,
             slots,

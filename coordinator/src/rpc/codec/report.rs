@@ -1,5 +1,6 @@
 //! What workers deliver, from the message to what the queue takes.
 
+use arbiter_games::MOST_SEATS;
 use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
 use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_proto::v1;
@@ -8,9 +9,6 @@ use time::OffsetDateTime;
 use crate::db::evidence::Evidence;
 use crate::db::results::MatchResult;
 use crate::queue::Report;
-
-/// The most seats of a table.
-const SEATS: usize = 4;
 
 /// The longest evidence that is kept, in characters: workers say it in a line.
 const EVIDENCE: usize = 1000;
@@ -65,7 +63,7 @@ fn one(
     transcript: [u8; 32],
     seats: &[v1::SeatResult],
 ) -> Result<MatchResult, Meaningless> {
-    if !(1..=SEATS).contains(&seats.len()) {
+    if !(1..=usize::from(MOST_SEATS)).contains(&seats.len()) {
         return Err(range("seats", seats.len()));
     }
     let components = seats[0].score.len();
@@ -157,7 +155,7 @@ mod tests {
         let level = "Z".to_owned();
         assert_eq!(refusal(v1::Report { level, ..good() }), "`level` cannot be \"Z\"");
         assert_eq!(refusal(message(Vec::new())), "`seats` cannot be 0");
-        assert_eq!(refusal(message(vec![seat(&[1]); 5])), "`seats` cannot be 5");
+        assert_eq!(refusal(message(vec![seat(&[1]); 17])), "`seats` cannot be 17");
         assert_eq!(refusal(message(vec![seat(&[1]), seat(&[1, 2])])), "`score` cannot be 2");
         assert_eq!(refusal(message(vec![seat(&[])])), "`score` cannot be 0");
         let changed = |change: fn(&mut v1::MatchResult)| {

@@ -2,8 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use arbiter_games::blackjack::Episode;
-use arbiter_games::{BotName, Micros, Params, Seed, StartError};
+use arbiter_games::{BotName, Micros, Seed, StartError};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Schedule, foursomes};
@@ -44,8 +43,10 @@ pub(super) fn check(
         return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
     }
     // One board for all is a parameter like others.
-    if let (Params::Bitwa(params), [_]) = (&mut file.params, &file.boards[..]) {
-        params.board = file.boards.remove(0);
+    if let [board] = &file.boards[..] {
+        let params = file.params.with(file.board_key(), board.as_str());
+        file.params = params.expect("the board was read");
+        file.boards = Vec::new();
     }
     Ok(file)
 }
@@ -62,26 +63,30 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 
 /// Whether the game can be played in such matches.
 fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
-    let cause = match (&file.params, &file.schedule) {
-        (Params::Blackjack(_), Schedule::Episodes(_))
-        | (Params::Bitwa(_) | Params::Tricks(_) | Params::Gomoku(_), Schedule::RoundRobin(_)) => {
-            return Ok(());
+    let game = file.game();
+    let is_episodes = matches!(file.schedule, Schedule::Episodes(_));
+    let cause = match (&game.episodes, &game.seats_param) {
+        (Some(_), _) if is_episodes => return Ok(()),
+        (Some(_), _) => format!("{game} is played in episodes; write kind = \"episodes\""),
+        (None, Some(key)) if !is_episodes => return seats(file, key, source),
+        (None, Some(key)) => format!(
+            "{game} is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] \
+             {key} = 2"
+        ),
+        (None, None) if *game.seats.start() == foursomes::SEATS => {
+            if matches!(file.schedule, Schedule::Foursomes(_)) {
+                return Ok(());
+            }
+            "it is a game for four; write kind = \"foursomes\"".to_owned()
         }
-        (Params::Wojna(_), Schedule::Foursomes(_) | Schedule::RoundRobin(_)) => {
-            return seats(file, source);
-        }
-        (Params::Blackjack(_), _) => "blackjack is played in episodes; write kind = \"episodes\"",
-        (Params::Wojna(_), _) => {
-            "wojna is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] \
-            seats = 2"
-        }
-        _ => "it is a game for two; write kind = \"round_robin\"",
+        (None, None) if matches!(file.schedule, Schedule::RoundRobin(_)) => return Ok(()),
+        (None, None) => "it is a game for two; write kind = \"round_robin\"".to_owned(),
     };
-    Err(source.blame("schedule", "kind", &format!("{}: {cause}", file.game())))
+    Err(source.blame("schedule", "kind", &format!("{game}: {cause}")))
 }
 
-/// Whether as many play wojna as the schedule seats.
-fn seats(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+/// Whether a table has as many seats, by the parameter of this key, as the schedule seats.
+fn seats(file: &TournamentFile, key: &str, source: &Source) -> Result<(), FileError> {
     let (due, cause) = match file.schedule {
         Schedule::Foursomes(_) => (
             foursomes::SEATS,
@@ -92,7 +97,7 @@ fn seats(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     if *file.params.seats().start() == due {
         return Ok(());
     }
-    Err(source.blame("params", "seats", &cause))
+    Err(source.blame("params", key, &cause))
 }
 
 fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
@@ -180,8 +185,8 @@ fn beacon(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 /// Whether a match can be started.
 fn start(file: &TournamentFile) -> Result<(), StartError> {
     let seed = Seed::of_text("any");
-    if let Params::Blackjack(params) = &file.params {
-        return Episode::new(1, params, seed).map(drop);
+    if file.game().episodes.is_some() {
+        return file.params.episode(1, seed).map(drop);
     }
     let names = (1..=*file.params.seats().start()).map(|seat| format!("bot-{seat}").parse());
     let names: Vec<BotName> = names.collect::<Result<_, _>>().expect("these are names");

@@ -2,58 +2,64 @@
 
 use std::io;
 
-use arbiter_games::bitwa::{Board, shipped_boards};
+use arbiter_games::{BoardInfo, Games, Params};
+use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::FileError;
-use super::official::OFFICIAL;
+use super::official::{OFFICIAL, board};
 use super::source::{line, table};
 
 /// See [`super::TournamentFile::inline`].
 pub(super) fn inline(
+    games: &Games,
     text: &str,
     read: impl Fn(&str) -> io::Result<String>,
 ) -> Result<String, FileError> {
     let table = table(text)?;
+    let name = table.get_ref().get("game").and_then(|name| name.get_ref().as_str());
+    let game = name.and_then(|name| games.find(name).ok());
+    // What is wrong with the game is told by those who read the file.
+    let Some(game) = game else { return Ok(text.to_owned()) };
+    let Some(info) = &game.boards else { return Ok(text.to_owned()) };
     let at = |section: &str, key: &str| {
         let section = table.get_ref().get(section)?.get_ref();
         section.as_table()?.get(key)
     };
-    let one = at("params", "board").map(|board| ("[params] board", board));
+    let one = at("params", &info.key).map(|board| ("[params] board", board));
     let several = at("schedule", "boards").into_iter().flat_map(|boards| match boards.get_ref() {
         DeValue::Array(boards) => boards.iter().collect(),
         _ => vec![boards],
     });
     let all = one.into_iter().chain(several.map(|board| ("[schedule] boards", board)));
     let mut inlined = text.to_owned();
-    let mut boards: Vec<_> = all.filter(|(_, board)| path(board).is_some()).collect();
+    let mut boards: Vec<_> = all.filter(|(_, board)| path(info, board).is_some()).collect();
     // From the back, so that places before stay where they are.
     boards.sort_by_key(|(_, board)| std::cmp::Reverse(board.span().start));
     for (key, board) in boards {
-        let path = path(board).expect("the others were left out");
+        let path = path(info, board).expect("the others were left out");
         let blame = |cause| FileError {
             line: Some(line(text, &board.span())),
             what: format!("{key}: {path}"),
             cause,
         };
         let contents = read(path).map_err(|error| {
-            let names: Vec<_> = shipped_boards().map(|(name, _)| name).collect();
-            let names = names.join(", ");
+            let names = info.shipped.join(", ");
             blame(format!("neither a board of ours ({names}) nor a file to be read: {error}"))
         })?;
-        let read: Board = contents.parse().map_err(|error| blame(format!("{error}")))?;
-        // Letters, digits, dots, hashes and blanks: nothing in it needs to be escaped.
-        inlined.replace_range(board.span(), &format!("\"{read}\""));
+        let read = self::board(&Params::official(&game), info, &json!(contents));
+        let read = read.map_err(|error| blame(error.to_string()))?;
+        inlined.replace_range(board.span(), &toml::Value::String(read).to_string());
     }
     Ok(inlined)
 }
 
 /// The path that a board is written as, unless it is a name or a text: texts begin with a number or
 /// a comment.
-fn path<'a>(board: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
+fn path<'a>(info: &BoardInfo, board: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
     let text = board.get_ref().as_str()?;
-    let named = text == OFFICIAL || shipped_boards().any(|(name, _)| name == text);
+    let named = text == OFFICIAL || info.shipped.iter().any(|name| name == text);
     let begins =
         text.trim_start().starts_with(|first: char| first == ';' || first.is_ascii_digit());
     let words = begins && text.split_whitespace().count() > 1;

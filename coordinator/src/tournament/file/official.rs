@@ -1,10 +1,11 @@
 //! What official tournaments are like: the settings of each game that a file leaves out.
 
-use arbiter_games::bitwa::{Board, official_boards};
-use arbiter_games::{ClockRules, GameName, Params};
+use arbiter_games::{BoardInfo, ClockRules, Family, Game, PairSeats, Params, ParamsError};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
+use serde::Deserialize as _;
+use serde::de::Error as _;
 use serde_json::{Map, Value, json};
 
 use super::{Audit, Rerun, Submissions, TournamentFile, object};
@@ -12,13 +13,25 @@ use super::{Audit, Rerun, Submissions, TournamentFile, object};
 /// The word for the boards of official tournaments.
 pub(super) const OFFICIAL: &str = "official";
 
-/// Rounds of an official episode of blackjack.
-const ROUNDS: u32 = 5;
+/// The official boards of a game.
+pub(super) fn boards(params: &Params) -> Vec<String> {
+    let named =
+        params.game().boards.iter().flat_map(|boards| {
+            boards.official.iter().map(|name| board(params, boards, &json!(name)))
+        });
+    named.collect::<Result<_, _>>().expect("a test reads every shipped board")
+}
 
-/// The official boards.
-pub(super) fn boards() -> Vec<Board> {
-    let texts = official_boards().map(|(_, text)| text.parse());
-    texts.collect::<Result<_, _>>().expect("a test reads every shipped board")
+/// A board as its game writes it.
+pub(super) fn board(
+    params: &Params,
+    boards: &BoardInfo,
+    written: &Value,
+) -> Result<String, ParamsError> {
+    let value = arbiter_games::Value::deserialize(written).map_err(ParamsError::custom)?;
+    let read = object(&params.with(&boards.key, value)?).shift_remove(boards.key.as_ref());
+    let text = read.as_ref().and_then(Value::as_str);
+    Ok(text.expect("a game that reads a board writes it").to_owned())
 }
 
 /// How many boards a list has, as schedules count them; nothing if there are too many.
@@ -28,20 +41,22 @@ pub(super) fn count(boards: usize) -> Option<Times> {
 
 impl TournamentFile {
     /// The official tournament of a game, without bots.
-    pub fn official(name: &str, game: GameName) -> Self {
-        let limits = match game {
-            GameName::Blackjack => Limits { memory: Bytes::megabytes(256), ..Limits::OFFICIAL },
-            _ => Limits::OFFICIAL,
+    pub fn official(name: &str, game: &Game) -> Self {
+        let params = params(game);
+        let boards = boards(&params);
+        let limits = match game.official.memory_mb {
+            Some(megabytes) => Limits { memory: Bytes::megabytes(megabytes), ..Limits::OFFICIAL },
+            None => Limits::OFFICIAL,
         };
-        let boards = if game == GameName::Bitwa { boards() } else { Vec::new() };
+        let keeps_files = game.official.keeps_files;
         Self {
             name: name.to_owned(),
-            params: params(game),
-            schedule: schedule(game, &boards),
+            schedule: schedule(game.official.schedule, boards.len()),
+            params,
             boards,
             clock: ClockRules::OFFICIAL,
             limits,
-            state: state(game),
+            state: if keeps_files { StateScope::Tournament } else { StateScope::None },
             ponder: Ponder::Freeze,
             seed: None,
             rerun: Rerun::EverySubmission,
@@ -54,34 +69,32 @@ impl TournamentFile {
     }
 }
 
-/// The official parameters of a tournament. They are those of a match, but that blackjack is
-/// played in episodes of several rounds.
-fn params(game: GameName) -> Params {
-    let Params::Blackjack(mut blackjack) = Params::official(game) else {
-        return Params::official(game);
-    };
-    blackjack.rounds = i64::from(ROUNDS).try_into().expect("an episode may have five rounds");
-    Params::Blackjack(blackjack)
+/// The official parameters of a tournament. They are those of a match, but that episodes have
+/// several rounds.
+fn params(game: &Game) -> Params {
+    let params = Params::official(game);
+    let Some(episodes) = &game.episodes else { return params };
+    let params = params.with(&episodes.rounds_param, episodes.official_rounds);
+    params.expect("an episode may have as many rounds as official ones")
 }
 
-fn schedule(game: GameName, boards: &[Board]) -> Schedule {
-    let pairs =
-        |sides, boards| Schedule::RoundRobin(RoundRobin { legs: Times::ONCE, sides, boards });
-    match game {
-        GameName::Wojna => Schedule::Foursomes(Extent::Least),
-        GameName::Bitwa => {
-            pairs(Sides::Random, count(boards.len()).expect("there are eight boards"))
+fn schedule(family: Family, boards: usize) -> Schedule {
+    match family {
+        Family::Foursomes => Schedule::Foursomes(Extent::Least),
+        Family::RoundRobin(seats) => {
+            let sides = match seats {
+                PairSeats::Balanced => Sides::Balanced,
+                PairSeats::Both => Sides::Both,
+                PairSeats::Random => Sides::Random,
+            };
+            let boards = count(boards.max(1)).expect("there are a few official boards");
+            Schedule::RoundRobin(RoundRobin { legs: Times::ONCE, sides, boards })
         }
-        GameName::Tricks => pairs(Sides::Balanced, Times::ONCE),
-        GameName::Gomoku => pairs(Sides::Both, Times::ONCE),
-        GameName::Blackjack => Schedule::Episodes(Episodes { episodes: Times::TWENTY_FIVE }),
-    }
-}
-
-fn state(game: GameName) -> StateScope {
-    match game {
-        GameName::Gomoku => StateScope::Tournament,
-        _ => StateScope::None,
+        Family::Episodes(episodes) => {
+            let episodes = Times::try_from(i64::from(episodes));
+            let episodes = episodes.expect("official tournaments have a few episodes");
+            Schedule::Episodes(Episodes { episodes })
+        }
     }
 }
 

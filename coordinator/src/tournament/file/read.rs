@@ -2,15 +2,14 @@
 
 use std::fmt::Display;
 
-use arbiter_games::bitwa::Board;
-use arbiter_games::{GameName, Micros, Params, Seed};
+use arbiter_games::{Games, Micros, Params, Seed};
 use arbiter_schedule::Schedule;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::super::beacon::{LONGEST_NAME, text};
-use super::official::{OFFICIAL, boards, count, schedule_keys};
+use super::official::{OFFICIAL, board, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, check, object};
 
@@ -26,7 +25,7 @@ const KINDS: [(&str, &[&str]); 3] = [
 
 impl TournamentFile {
     /// Makes a tournament of what is written.
-    pub(super) fn read(source: &Source) -> Result<Self, FileError> {
+    pub(super) fn read(games: &Games, source: &Source) -> Result<Self, FileError> {
         let known: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
         if let Some(key) = source.root.keys().find(|key| !known.contains(&key.as_str())) {
             let keys = format!(
@@ -36,9 +35,10 @@ impl TournamentFile {
             );
             return Err(source.blame("", key, &keys));
         }
-        let name: String = given(source, "name")?;
-        let game: GameName = given(source, "game")?;
-        let official = Self::official(&name, game);
+        let name = given(source, "name", "every tournament has one")?;
+        let game = given(source, "game", &games.list())?;
+        let game = games.find(&game).map_err(|error| source.blame("", "game", &error))?;
+        let official = Self::official(&name, &game);
         let params = params(source, &official)?;
         let (schedule, boards) = schedule(source, &official)?;
         let clock = object(&official.clock);
@@ -82,15 +82,10 @@ fn from_value<T: DeserializeOwned>(keys: Map<String, Value>) -> Result<T, serde_
     T::deserialize(Value::Object(keys))
 }
 
-/// A key at the top that must be given.
-fn given<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<T, FileError> {
-    top(source, key)?.ok_or_else(|| {
-        let cause = match key {
-            "game" => "it is missing; the games are wojna, bitwa, tricks, blackjack and gomoku",
-            _ => "it is missing; every tournament has one",
-        };
-        source.blame("", key, &cause)
-    })
+/// A text at the top that must be given; `remedy` says what to write.
+fn given(source: &Source, key: &'static str, remedy: &str) -> Result<String, FileError> {
+    let missing = || source.blame("", key, &format!("it is missing; {remedy}"));
+    top(source, key)?.ok_or_else(missing)
 }
 
 /// A key at the top.
@@ -165,7 +160,7 @@ fn over<T, E: Display>(
 
 fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileError> {
     let game = official.game();
-    let known: Vec<_> = game.parameters().iter().map(|(name, _)| *name).collect();
+    let known = game.param_keys();
     let written = source.section("params")?;
     check_keys(source, "params", &format!(" of {game}"), &written, &known)?;
     over(source, "params", &object(&official.params), &written, |keys| {
@@ -177,7 +172,7 @@ fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileErro
 fn schedule(
     source: &Source,
     official: &TournamentFile,
-) -> Result<(Schedule, Vec<Board>), FileError> {
+) -> Result<(Schedule, Vec<String>), FileError> {
     let mut written = source.section("schedule")?;
     let kind = match written.get("kind") {
         None => object(&official.schedule)["kind"].as_str().unwrap_or_default().to_owned(),
@@ -192,7 +187,9 @@ fn schedule(
     check_keys(source, "schedule", &format!(" of kind {kind}"), &written, &known)?;
     let boards = match written.shift_remove("boards") {
         Some(written) => board_list(source, official, &written)?,
-        None if kind == "round_robin" && !params_have_board(source)? => official.boards.clone(),
+        None if kind == "round_robin" && !params_have_board(source, official)? => {
+            official.boards.clone()
+        }
         None => Vec::new(),
     };
     let mut base = schedule_keys(&official.schedule, &kind);
@@ -204,8 +201,8 @@ fn schedule(
 }
 
 /// Whether `[params]` names the one board that all matches are played on.
-fn params_have_board(source: &Source) -> Result<bool, FileError> {
-    Ok(source.section("params")?.contains_key("board"))
+fn params_have_board(source: &Source, official: &TournamentFile) -> Result<bool, FileError> {
+    Ok(source.section("params")?.contains_key(official.board_key()))
 }
 
 /// Reads `boards`: the word `official`, or a list of names and texts.
@@ -213,17 +210,17 @@ fn board_list(
     source: &Source,
     official: &TournamentFile,
     written: &Value,
-) -> Result<Vec<Board>, FileError> {
+) -> Result<Vec<String>, FileError> {
     let blame = |cause: String| source.blame("schedule", "boards", &cause);
-    if official.game() != GameName::Bitwa {
+    let Some(info) = &official.game().boards else {
         return Err(blame(format!("{} has no boards; leave it out", official.game())));
-    }
-    if params_have_board(source)? {
+    };
+    if params_have_board(source, official)? {
         let cause = "[params] board names the board of all matches already; keep one of them";
         return Err(blame(cause.to_owned()));
     }
     let texts = match written {
-        Value::String(word) if word == OFFICIAL => return Ok(boards()),
+        Value::String(word) if word == OFFICIAL => return Ok(boards(&official.params)),
         Value::Array(texts) => texts,
         _ => {
             let cause = "write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"";
@@ -231,7 +228,8 @@ fn board_list(
         }
     };
     let read = |(place, text): (usize, &Value)| {
-        Board::deserialize(text).map_err(|error| blame(format!("board {place}: {error}")))
+        board(&official.params, info, text)
+            .map_err(|error| blame(format!("board {place}: {error}")))
     };
     let boards: Vec<_> = (1..).zip(texts).map(read).collect::<Result<_, _>>()?;
     if count(boards.len()).is_none() {

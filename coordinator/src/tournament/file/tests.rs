@@ -1,6 +1,7 @@
 use std::io;
 
 use arbiter_games::bitwa::shipped_boards;
+use arbiter_games::{Games, blackjack};
 use arbiter_proto::limits::Bytes;
 use arbiter_schedule::{Extent, RoundRobin, Sides, Times};
 
@@ -8,7 +9,10 @@ use super::*;
 
 /// A file of this game with these lines, the third and those after it.
 fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {
-    TournamentFile::parse(&format!("name = \"cup\"\ngame = \"{game}\"\n{lines}"))
+    TournamentFile::parse(
+        &Games::built_in(),
+        &format!("name = \"cup\"\ngame = \"{game}\"\n{lines}"),
+    )
 }
 
 fn refusal(game: &str, lines: &str) -> String {
@@ -19,11 +23,11 @@ fn refusal(game: &str, lines: &str) -> String {
 
 #[test]
 fn what_is_left_out_is_official() {
-    for game in GameName::ALL {
+    for game in Games::built_in().iter() {
         let official = TournamentFile::official("cup", game);
-        assert_eq!(file(game.word(), "").unwrap(), official, "{game}");
+        assert_eq!(file(game.as_str(), "").unwrap(), official, "{game}");
     }
-    let blackjack = TournamentFile::official("cup", GameName::Blackjack);
+    let blackjack = TournamentFile::official("cup", &blackjack::game());
     assert_eq!(blackjack.limits.memory, Bytes::megabytes(256));
     assert_eq!(blackjack.to_json()["params"]["rounds"], 5);
     assert_eq!(blackjack.settings().params.get("rounds"), None);
@@ -37,12 +41,12 @@ fn files_round_trip_as_json() {
         "[audit]\nreplay = \"0%\"\nshadow = \"12.5%\"",
         "[submissions]\npreflight = false\nwindow = \"0ms\"\ncloses = \"2027-03-01T12:00:00+01:00\"",
     ];
-    for game in GameName::ALL {
+    for game in Games::built_in().iter() {
         for text in files {
-            let read = file(game.word(), text).unwrap();
+            let read = file(game.as_str(), text).unwrap();
             let stored = read.to_json();
             assert!(stored.get("seed").is_none(), "{stored}");
-            let again = TournamentFile::from_json(&stored).unwrap();
+            let again = TournamentFile::from_json(&Games::built_in(), &stored).unwrap();
             assert_eq!(again, TournamentFile { seed: None, ..read });
         }
     }
@@ -58,7 +62,7 @@ fn files_round_trip_as_json() {
         let stored = read.to_json();
         // It is a shipped board, and is told by its name.
         assert_eq!(stored["params"]["board"], "przyklad");
-        assert_eq!(TournamentFile::from_json(&stored).unwrap(), read);
+        assert_eq!(TournamentFile::from_json(&Games::built_in(), &stored).unwrap(), read);
     }
 }
 
@@ -333,7 +337,8 @@ fn what_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn a_name_and_a_game_are_needed() {
-    let refusal = |text: &str| TournamentFile::parse(text).unwrap_err().to_string();
+    let refusal =
+        |text: &str| TournamentFile::parse(&Games::built_in(), text).unwrap_err().to_string();
     assert_eq!(refusal("game = \"gomoku\""), "name: it is missing; every tournament has one");
     assert_eq!(
         refusal("name = \"cup\""),
@@ -360,20 +365,23 @@ fn boards_beside_the_file_become_part_of_it() {
     let inline = |boards: &str| {
         let text =
             format!("name = \"x\" # mine\ngame = \"bitwa\"\n{boards}\n[house]\nbots = [\"a\"]");
-        TournamentFile::inline(&text, folder)
+        TournamentFile::inline(&Games::built_in(), &text, folder)
     };
     let inlined = inline("schedule.boards = [\"pole\", 'boards/small.bit', \"boards/small.bit\"]");
     let inlined = inlined.unwrap();
     assert!(inlined.contains("[\"pole\", \"3 2 9 1 #A. .a#\", \"3 2 9 1 #A. .a#\"]"), "{inlined}");
     assert!(inlined.starts_with("name = \"x\" # mine\n"), "{inlined}");
-    assert_eq!(TournamentFile::parse(&inlined).unwrap().boards.len(), 3);
+    assert_eq!(TournamentFile::parse(&Games::built_in(), &inlined).unwrap().boards.len(), 3);
     let inlined = inline("[params]\nboard = \"boards/small.bit\"").unwrap();
     assert!(inlined.contains("board = \"3 2 9 1 #A. .a#\"\n"), "{inlined}");
     // Nothing to do: names, texts, and files of other games.
     for boards in ["schedule.boards = \"official\"", "[params]\nboard = \"3 2 9 1 #A. .a#\""] {
         assert!(inline(boards).unwrap().contains(boards));
     }
-    assert_eq!(TournamentFile::inline("game = \"gomoku\"", folder).unwrap(), "game = \"gomoku\"");
+    assert_eq!(
+        TournamentFile::inline(&Games::built_in(), "game = \"gomoku\"", folder).unwrap(),
+        "game = \"gomoku\""
+    );
     assert_eq!(
         inline("[params]\nboard = \"wrong.bit\"").unwrap_err().to_string(),
         "line 4: [params] board: wrong.bit: row 1 of the board has 2 squares instead of 3"
@@ -391,7 +399,7 @@ fn boards_beside_the_file_become_part_of_it() {
 
 #[test]
 fn stored_nonsense_is_refused() {
-    let error = TournamentFile::from_json(&json!([])).unwrap_err().to_string();
+    let error = TournamentFile::from_json(&Games::built_in(), &json!([])).unwrap_err().to_string();
     assert_eq!(error, "the tournament file: it is stored as an object");
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::files;
 use crate::db::matches::Match;
-use crate::queue::{MOST_FILES, MOST_SEATS, Work};
+use crate::queue::{MOST_FILES, Work};
 
 /// Bytes on their way to all workers.
 const OF_ALL: usize = 64 << 20;
@@ -44,12 +44,11 @@ impl FileMemory {
         Self { all: Arc::clone(&self.all), stream: of_stream() }
     }
 
-    /// Waits until there is memory for a match of this stream: who takes nothing of what was sent is
-    /// to lease nothing more.
+    /// Waits until half of the memory of this stream is free, which is enough for a match of four: who
+    /// takes nothing of what was sent is to lease nothing more.
     pub(crate) async fn wait(&self) {
-        let most = units(usize::from(MOST_SEATS) * MOST_FILES);
         // It is never closed.
-        drop(self.stream.acquire_many(most).await);
+        drop(self.stream.acquire_many(units(OF_STREAM / 2)).await);
     }
 
     /// Waits for so many bytes, or for all of a stream's, if that is less.

@@ -298,9 +298,10 @@ impl Question for GetSteps {
         let name = name(self.edition, self.number);
         let record = asker.service.record(asker.caller(), &name).await?;
         let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
+        let games = asker.service.games().clone();
         let steps = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
-            arbiter_replay::steps(text, from..from.saturating_add(count))
+            arbiter_replay::steps(&games, text, from..from.saturating_add(count))
         };
         let found: Steps = replay::replayed(&asker.service, asker.caller(), steps).await?;
         let seats = found.names().iter().map(ToString::to_string).collect();

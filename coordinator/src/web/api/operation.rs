@@ -3,7 +3,6 @@
 
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
-use arbiter_games::GameName;
 use arbiter_proto::v1;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +29,7 @@ pub(super) struct Server {
     /// The version of this interface.
     api: &'static str,
     /// The games it knows.
-    games: Vec<&'static str>,
+    games: Vec<String>,
 }
 
 impl Question for AskServer {
@@ -38,8 +37,8 @@ impl Question for AskServer {
     const ABOUT: &'static str = "operation";
     type Answer = Server;
 
-    async fn answer(self, _: &Asker) -> Result<Server, Problem> {
-        let games = GameName::ALL.iter().map(|game| game.word()).collect();
+    async fn answer(self, asker: &Asker) -> Result<Server, Problem> {
+        let games = asker.service.games().iter().map(ToString::to_string).collect();
         Ok(Server { version: env!("CARGO_PKG_VERSION"), api: "v1", games })
     }
 }

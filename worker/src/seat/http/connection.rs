@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 
-use arbiter_proto::tricks::Format;
+use arbiter_proto::tricks_http::Format;
 
 use super::request::{self, Parsed, Refused, Request};
 

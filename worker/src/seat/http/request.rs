@@ -1,6 +1,6 @@
 //! Requests of HTTP/1.x as they come in: bytes in, requests out, no I/O.
 
-use arbiter_proto::tricks::LONGEST_BODY;
+use arbiter_proto::tricks_http::LONGEST_BODY;
 use httparse::Status;
 
 /// How long the head of a request may be, in bytes.

@@ -4,33 +4,40 @@
 //! each decision and sees the dealer's open card and the cards of all bots; equal scores lose. A
 //! bad answer, or none, is standing; nobody is ever thrown out of a match.
 //!
-//! An [`Episode`] is a number of rounds between which the bots are seated anew. [`Table`] has the
+//! An episode ([`crate::Episode`]) is a number of rounds between which the bots are seated anew. [`Table`] has the
 //! rules of a hand, [`Situation`] and [`Action`] are the words of the protocol.
 //!
 //! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles, and
 //! where it is silent the behaviour of its judge.
 
 mod cards;
-mod episode;
+mod info;
+mod moves;
 mod params;
+mod picture;
 mod protocol;
 mod table;
 
+use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use cards::{BEST, Card, Face, Shoe, score};
-pub use episode::{Episode, TablePlan};
-pub use params::{Count, CountError, PARAMETERS, Params, PerSeat, PerSeatError, SEATS};
+pub use info::game;
+pub use params::{Count, CountError, Params, PerSeat, PerSeatError, SEATS};
 pub use protocol::{Action, Situation};
 pub use table::{ANTE, Player, Table};
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Note, Owes, Say, Score, Seat, Standing, StartError, Step,
-    View,
+use crate::match_state::{
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Seat, Standing,
+    StartError, Step,
 };
+use crate::moves::{FormFields, Offer};
+use crate::name::BotName;
+use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 
 /// The stream of a match's seed that shuffles its decks.
@@ -195,7 +202,7 @@ impl Match {
     }
 }
 
-impl Game for Match {
+impl MatchState for Match {
     fn step(&mut self) -> Step {
         if !self.in_hand {
             self.deal();
@@ -212,8 +219,8 @@ impl Game for Match {
         Step::Note(self.settle())
     }
 
-    fn view(&self) -> View<'_> {
-        View::Blackjack(self)
+    fn view(&self) -> &dyn MatchView {
+        self
     }
 
     /// A bad answer is standing, and is counted.
@@ -229,5 +236,35 @@ impl Game for Match {
         self.manners[seat.index()].here += u32::from(bad);
         self.table.act(action);
         verdict
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        picture::draw(self, names)
+    }
+
+    fn picture_key(&self) -> Key {
+        picture::key(self)
+    }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Hand {}", self.dealt.max(1)))
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
+    }
+
+    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
+        moves::warn(self, seat, answer)
     }
 }

@@ -2,23 +2,26 @@
 //!
 //! The driver (a referee with real programs, or the verification of a record) repeats:
 //!
-//! 1. [`Game::step`] gives the next thing to do.
-//! 2. After a [`Say`] that owes something, [`Game::heard`] passes on the answer, or the forfeit
+//! 1. [`MatchState::step`] gives the next thing to do.
+//! 2. After a [`Say`] that owes something, [`MatchState::heard`] passes on the answer, or the forfeit
 //!    that stands in its place, with the time charged for it.
 //!
 //! Consequences are the game's alone. A forfeit is ordinary input: each game treats a dead bot in
 //! its own way, and says [`Step::Dismiss`] when the program is to be killed.
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::clock::Micros;
-use crate::{bitwa, blackjack, gomoku, tricks, wojna};
+use crate::moves::{FormFields, Offer};
+use crate::name::BotName;
+use crate::picture::{Key, Picture};
 
 /// A place at the table, numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -129,7 +132,7 @@ pub struct Say {
     pub tells_time: bool,
 }
 
-/// An event for people and verification, sent to nobody.
+/// An event for people and verification. No seat is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Note {
@@ -147,7 +150,7 @@ pub enum Note {
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Say this, and if it owes something report back through [`Game::heard`].
+    /// Say this, and if it owes something report back through [`MatchState::heard`].
     Say(Say),
     /// Kill this seat's program: it is never spoken to again.
     Dismiss(Seat),
@@ -184,37 +187,9 @@ pub struct Illegal(pub String);
 #[error("{0}")]
 pub struct StartError(pub String);
 
-/// A match in progress as what it is: read-only, for those who draw it.
-#[derive(Clone, Copy, Debug)]
-pub enum View<'a> {
-    /// Of wojna.
-    Wojna(&'a wojna::Match),
-    /// Of bitwa.
-    Bitwa(&'a bitwa::Match),
-    /// Of tricks.
-    Tricks(&'a tricks::Match),
-    /// Of blackjack.
-    Blackjack(&'a blackjack::Match),
-    /// Of gomoku.
-    Gomoku(&'a gomoku::Match),
-}
-
-impl View<'_> {
-    /// A match of its own that stands as this one does: what is tried there is not played here.
-    pub fn fork(self) -> Box<dyn Game> {
-        match self {
-            Self::Wojna(game) => Box::new(game.clone()),
-            Self::Bitwa(game) => Box::new(game.clone()),
-            Self::Tricks(game) => Box::new(game.clone()),
-            Self::Blackjack(game) => Box::new(game.clone()),
-            Self::Gomoku(game) => Box::new(game.clone()),
-        }
-    }
-}
-
 /// A match in progress.
-pub trait Game: Send + fmt::Debug {
-    /// The next thing to do. After a [`Step::Say`] that owes something, [`Game::heard`] comes
+pub trait MatchState: Send + fmt::Debug {
+    /// The next thing to do. After a [`Step::Say`] that owes something, [`MatchState::heard`] comes
     /// first.
     fn step(&mut self) -> Step;
 
@@ -227,11 +202,59 @@ pub trait Game: Send + fmt::Debug {
     /// [`Illegal`] if the answer forfeits the seat. The game has taken it into account already.
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal>;
 
-    /// The match as what it is, for those who draw it.
-    fn view(&self) -> View<'_>;
-
     /// What the program of `seat` is told on its command line, after its own arguments.
     fn launch_arguments(&self, _seat: Seat) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What records of earlier versions say to a program that was gone, if they do.
+    fn told_to_gone(&self) -> Option<String> {
+        None
+    }
+
+    /// The match as people see it.
+    fn view(&self) -> &dyn MatchView;
+}
+
+/// A match as people see it: what it looks like, and what they may play. Read-only.
+pub trait MatchView: Any + fmt::Debug {
+    /// A match that stands as this one does: what is tried there is not played here.
+    fn fork(&self) -> Box<dyn MatchState>;
+
+    /// What the match looks like between bots of these names, seat 1 first, as the player of `eyes`
+    /// sees it; without eyes everything is seen. What is hidden is not in the picture at all.
+    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture;
+
+    /// What a picture of this state shows.
+    fn picture_key(&self) -> Key;
+
+    /// The part of the match that this state belongs to, in games that have parts.
+    fn chapter(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether nothing is answered to this protocol unit: it is the last one of a match.
+    fn is_farewell(&self, _unit: &str) -> bool {
+        false
+    }
+
+    /// What the person at `seat` may do. `chosen` is what was chosen before, in moves that take
+    /// several steps.
+    fn offer(&self, seat: Seat, chosen: &FormFields) -> Offer;
+
+    /// The answer that a form comes to in which no whole answer was chosen.
+    ///
+    /// # Errors
+    /// What is missing in it, for the person.
+    fn form_answer(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
+        Err("choose a move".to_string())
+    }
+
+    /// Warns a person of an answer that the rules take and punish.
+    ///
+    /// # Errors
+    /// Why it should not be given.
+    fn warn(&self, _seat: Seat, _answer: &str) -> Result<(), String> {
+        Ok(())
     }
 }

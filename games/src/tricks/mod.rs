@@ -17,25 +17,34 @@
 //! are ours.
 
 mod cards;
+mod info;
+mod moves;
+mod picture;
 mod table;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
+pub use info::game;
 pub use table::{Player, TRICKS, Table, Trick};
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, TurnPolicy, View,
+use crate::match_state::{
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
+    TurnPolicy,
 };
+use crate::moves::{FormFields, Offer};
+use crate::name::BotName;
 use crate::parameter::{Accepts, some_time, whole_number};
+use crate::picture::{Key, Picture};
 use crate::quote::quote;
 use crate::seed::Seed;
 
@@ -48,15 +57,11 @@ const MOVE_LIMIT: Micros = Micros::from_millis(2000);
 
 /// What may stand before the cards of an answer.
 const KEY: &str = "move=";
-
-/// The parameters and their meanings.
-pub const PARAMETERS: &[(&str, &str)] = &[
-    ("tables", "how many tables are played at once, an even number from 2 to 200; default 100"),
-    ("move_limit", "the time for an answer for all tables; default 2s"),
-];
+/// What the last line of a match begins with.
+const RESULT: &str = "result:";
 
 /// At how many tables is played, and with how much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     /// How many tables are played at once.
@@ -104,8 +109,7 @@ fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::E
 }
 
 /// A number of tables: even, for they come in pairs, from 2 to 200.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableCount(u32);
 
 /// A number that is no [`TableCount`].
@@ -235,7 +239,7 @@ impl Match {
         let (result, _) = self.result(player);
         Say {
             seat: seat(player),
-            text: format!("{}\nresult: {result}", self.news(player)),
+            text: format!("{}\n{RESULT} {result}", self.news(player)),
             owes: Owes::Nothing,
             allowance: Allowance::Move(Micros::ZERO),
             tells_time: false,
@@ -305,7 +309,7 @@ fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
     Ok(words)
 }
 
-impl Game for Match {
+impl MatchState for Match {
     fn step(&mut self) -> Step {
         if !self.is_over() {
             return Step::Say(self.ask(self.turn));
@@ -317,8 +321,8 @@ impl Game for Match {
         Step::Over(Player::ALL.map(|player| self.standing(player)).to_vec())
     }
 
-    fn view(&self) -> View<'_> {
-        View::Tricks(self)
+    fn view(&self) -> &dyn MatchView {
+        self
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
@@ -335,5 +339,35 @@ impl Game for Match {
                 Ok(())
             }
         }
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+        picture::draw(self, names, eyes)
+    }
+
+    fn picture_key(&self) -> Key {
+        picture::key(self)
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.lines().any(|line| line.starts_with(RESULT))
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(self, seat, fields)
+    }
+
+    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
+        moves::warn(self, seat, answer)
     }
 }

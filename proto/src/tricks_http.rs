@@ -12,6 +12,9 @@ use thiserror::Error;
 
 /// Where the game is played.
 pub const PATH: &str = "/tricks.php";
+
+/// Why a bot that speaks HTTP does not play another game.
+pub const NO_OTHER_GAME: &str = "only tricks is played over http";
 /// The longest body that a request may have, in bytes: of 200 cards, written as wastefully as it
 /// goes, there is room for many times over.
 pub const LONGEST_BODY: usize = 64 * 1024;

@@ -1,10 +1,18 @@
-//! Orders of bitwa: the target is a square of the board, what breaks ties is set beside it.
+//! Orders of bitwa for people: the target is a square of the board, what breaks ties is set beside
+//! it.
 
-use arbiter_games::Seat;
-use arbiter_games::bitwa::{Division, Match};
-use maud::{Markup, html};
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use super::{FORM, Fields, Offer};
+use super::Match;
+use super::board::Division;
+use crate::match_state::Seat;
+use crate::moves::{self, ChoiceOption, Field, FormFields, Offer, SquareField};
+
+/// The field of the target.
+const TARGET: &str = "at";
 
 /// What belongs to an order besides its target.
 struct Choice {
@@ -28,7 +36,8 @@ pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
         Some(division) => format!("Your order to division {division}: click on its target."),
         None => "Your order: click on its target.".to_owned(),
     };
-    Offer { task, form: choices(), squares: Some(squares(game)) }
+    let fields = CHOICES.iter().map(|choice| Field::Choice(choice.field())).collect();
+    Offer { task, fields, squares: squares(game) }
 }
 
 /// The division of `seat` that is to be ordered next: the first one with units after the last that
@@ -41,34 +50,39 @@ fn due(game: &Match, seat: Seat) -> Option<Division> {
     later.or_else(|| Division::all().find(can_move))
 }
 
-fn choices() -> Markup {
-    html! {
-        @for Choice { name, what, values } in CHOICES {
-            fieldset.choice {
-                legend { (what) }
-                @for (index, (value, meaning)) in values.into_iter().enumerate() {
-                    label { input type="radio" name=(name) value=(value) checked[index == 0]; " " (meaning) }
-                }
-            }
+impl Choice {
+    fn field(&self) -> moves::Choice {
+        let option = |(value, meaning): (&str, &str)| ChoiceOption {
+            value: value.to_owned(),
+            label: meaning.to_owned(),
+            card: None,
+        };
+        moves::Choice {
+            name: self.name.to_owned(),
+            legend: self.what.to_owned(),
+            options: self.values.map(option).into(),
+            default: Some(0),
+            sends: false,
         }
     }
 }
 
-fn squares(game: &Match) -> Markup {
+fn squares(game: &Match) -> Vec<SquareField> {
     let (columns, rows) = (game.board().columns(), game.board().rows());
-    html! {
-        @for y in 0..rows { @for x in 0..columns {
-            button type="submit" form=(FORM) name="at" value={ (x) " " (y) }
-                aria-label={ "(" (x) ", " (y) ")" } title={ "(" (x) ", " (y) ")" } {}
-        } }
-    }
+    let square = |x, y| SquareField::Free {
+        name: TARGET,
+        value: format!("{x} {y}"),
+        label: format!("({x}, {y})"),
+        sends: true,
+    };
+    (0..rows).flat_map(|y| (0..columns).map(move |x| square(x, y))).collect()
 }
 
-pub(super) fn answer(fields: &Fields) -> Result<String, String> {
-    let at = fields.get("at").ok_or("choose a square of the board")?;
+pub(super) fn answer(fields: &FormFields) -> Result<String, String> {
+    let target = fields.get(TARGET).ok_or("choose a square of the board")?;
     let value = |Choice { name, values: [(first, _), _], .. }: Choice| {
         fields.get(name).unwrap_or(first).to_owned()
     };
     let [attack, dx, dy, p] = CHOICES.map(value);
-    Ok(format!("= {attack} {at} {dx} {dy} {p}"))
+    Ok(format!("= {attack} {target} {dx} {dy} {p}"))
 }

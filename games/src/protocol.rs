@@ -1,7 +1,8 @@
 //! How bots are spoken to.
 
-use arbiter_games::{GameName, TurnPolicy};
 use serde::{Deserialize, Serialize};
+
+use crate::match_state::TurnPolicy;
 
 /// How a bot is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,19 +12,11 @@ pub enum Protocol {
     Stdio,
     /// One execution a decision: arguments in, standard output back.
     Exec,
-    /// A client of the HTTP form of tricks, the only game that has one.
+    /// A client of a game's HTTP form.
     Http,
 }
 
 impl Protocol {
-    /// The protocol of a bot whose manifest names none.
-    pub fn default_of(game: GameName) -> Self {
-        match game {
-            GameName::Blackjack => Self::Exec,
-            GameName::Wojna | GameName::Bitwa | GameName::Tricks | GameName::Gomoku => Self::Stdio,
-        }
-    }
-
     /// When a bot is asked that speaks it.
     pub fn turn_policy(self) -> TurnPolicy {
         match self {
@@ -31,9 +24,14 @@ impl Protocol {
             Self::Stdio | Self::Exec => TurnPolicy::AnyTable,
         }
     }
+}
 
-    /// Whether a game can be played by it.
-    pub fn is_spoken_at(self, game: GameName) -> bool {
-        self != Self::Http || game == GameName::Tricks
-    }
+/// How the answers of a program are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// An answer starts with `=` or `?` and ends with an empty line. One that starts otherwise
+    /// ends with its first line, so that it is judged at once and not at the deadline.
+    Gtp,
+    /// An answer is a line.
+    Line,
 }

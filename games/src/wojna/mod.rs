@@ -14,9 +14,13 @@ mod auction;
 mod clock;
 mod deal;
 mod deck;
+mod info;
+mod moves;
 mod params;
+mod picture;
 mod points;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -28,15 +32,19 @@ pub use auction::{CannotPay, MOST_SEATS, Move, Raise};
 pub use clock::{TimeSettings, TimeSettingsError};
 pub use deal::{Deal, Outcome};
 pub use deck::{Card, Deck, DeckError};
-pub use params::{PARAMETERS, Params, ParamsError};
+pub use info::game;
+pub use params::{Params, ParamsError};
 pub(crate) use points::bounds;
 pub use points::{Fate, points};
 
 use crate::clock::Micros;
-use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+use crate::gtp::{self, FAREWELL};
+use crate::match_state::{
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
 };
-use crate::gtp;
+use crate::moves::{FormFields, Offer};
+use crate::name::BotName;
+use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 use clock::SeatClock;
 use points::FIRST_PLACE;
@@ -267,7 +275,7 @@ impl Match {
 
     fn say_goodbye(&mut self) {
         for seat in self.seats() {
-            self.say(seat, "quit".to_string(), Purpose::Farewell);
+            self.say(seat, FAREWELL.to_string(), Purpose::Farewell);
         }
         self.phase = Phase::Over;
     }
@@ -311,7 +319,7 @@ impl Match {
     }
 }
 
-impl Game for Match {
+impl MatchState for Match {
     fn step(&mut self) -> Step {
         if let Some(seat) = self.condemned.take() {
             return Step::Dismiss(seat);
@@ -334,8 +342,8 @@ impl Game for Match {
         }
     }
 
-    fn view(&self) -> View<'_> {
-        View::Wojna(self)
+    fn view(&self) -> &dyn MatchView {
+        self
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
@@ -350,6 +358,32 @@ impl Game for Match {
                 Ok(())
             }
         }
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+        picture::draw(self, names, eyes)
+    }
+
+    fn picture_key(&self) -> Key {
+        picture::key(self)
+    }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Deal {}", self.number.max(1)))
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.trim() == FAREWELL
+    }
+
+    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self)
     }
 }
 

@@ -1,10 +1,16 @@
-//! Wojna: piles, bids, the cards that are peeked at, and the pot.
+//! Wojna drawn: piles, bids, the cards that are peeked at, and the pot.
 
-use arbiter_games::wojna::{Fate, Match, Outcome};
-use arbiter_games::{BotName, Seat};
-use maud::{Markup, html};
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
-use super::{Key, Picture, bits, card, name, number, sees};
+use super::points::Fate;
+use super::{Match, Outcome};
+use crate::match_state::Seat;
+use crate::name::BotName;
+use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number, sees};
 
 /// What a picture of this state shows.
 pub(super) fn key(game: &Match) -> Key {
@@ -21,36 +27,39 @@ pub(super) fn key(game: &Match) -> Key {
 
 /// Draws the table, as the player of `eyes` sees it.
 pub(super) fn draw(game: &Match, names: &[BotName], eyes: Option<Seat>) -> Picture {
-    let (deal, caption) = (game.deal(), caption(game, names));
-    let markup = html! {
-        table.cards.wojna {
-            thead {
-                tr {
-                    th { "Seat" } th { "Bot" } th { "Card" } th.number { "Bid" } th.number { "Pile" }
-                    th.number { "Points" } th { "State" }
-                }
-            }
-            tbody {
-                @for seat in Seat::all(deal.seats()) {
-                    tr.turn[deal.turn() == Some(seat)] {
-                        td class={ "seat" (seat) } { (seat) }
-                        td { (name(names, seat)) }
-                        td { (shown(game, seat, eyes)) }
-                        td.number { (deal.paid(seat)) }
-                        td.number {
-                            (deal.pile(seat)) " "
-                            meter min="0" max=(cards(game)) value=(deal.pile(seat))
-                                aria-label={ "cards of seat " (seat) } {}
-                        }
-                        td.number { (game.points(seat)) }
-                        td { (state(game, seat)) }
-                    }
-                }
-            }
-            tfoot { tr { th colspan="4" scope="row" { "Pot" } td.number { (deal.pot()) } td colspan="2" {} } }
-        }
+    let deal = game.deal();
+    let cards = cards(game);
+    let row = |seat| Row {
+        class: Some(if deal.turn() == Some(seat) { "turn" } else { "" }),
+        cells: vec![
+            Cell::seat(seat),
+            Cell::text(name(names, seat)),
+            Cell::of(shown(game, seat, eyes)),
+            Cell::number(deal.paid(seat)),
+            pile(deal.pile(seat), cards, seat),
+            Cell::number(game.points(seat)),
+            Cell::text(state(game, seat)),
+        ],
     };
-    Picture { caption, markup }
+    let table = TablePicture {
+        class: "cards wojna",
+        head: vec![
+            Cell::text("Seat"),
+            Cell::text("Bot"),
+            Cell::text("Card"),
+            Cell::number("Bid"),
+            Cell::number("Pile"),
+            Cell::number("Points"),
+            Cell::text("State"),
+        ],
+        rows: Seat::all(deal.seats()).map(row).collect(),
+        foot: vec![
+            Cell::text("Pot").over(4).head(),
+            Cell::number(deal.pot()),
+            Cell::of(Vec::new()).over(2),
+        ],
+    };
+    Picture { caption: caption(game, names), parts: vec![Part::Table(table)] }
 }
 
 /// How many cards there are in all.
@@ -59,15 +68,19 @@ fn cards(game: &Match) -> usize {
     deal.pot() + Seat::all(deal.seats()).map(|seat| deal.pile(seat)).sum::<usize>()
 }
 
+/// How many cards a seat has of all there are.
+fn pile(cards: usize, all: usize, seat: Seat) -> Cell {
+    let label = format!("cards of seat {seat}");
+    let meter = Item::Meter { most: all, value: cards, label };
+    Cell::of(vec![Item::text(format!("{cards} ")), meter]).classed("number")
+}
+
 /// The card that a seat bids with.
-fn shown(game: &Match, seat: Seat, eyes: Option<Seat>) -> Markup {
-    let shown = if game.is_showdown() { "open" } else { "peeked" };
+fn shown(game: &Match, seat: Seat, eyes: Option<Seat>) -> Vec<Item> {
+    let class = if game.is_showdown() { "open" } else { "peeked" };
     let visible = game.is_showdown() || sees(eyes, seat);
-    html! {
-        @if let Some(value) = game.deal().peeked(seat) {
-            @if visible { (card(&value.to_string(), shown)) } @else { (card("", "")) }
-        }
-    }
+    let card = |value| if visible { Item::card(value, class) } else { Item::FaceDown };
+    game.deal().peeked(seat).map(card).into_iter().collect()
 }
 
 fn state(game: &Match, seat: Seat) -> String {

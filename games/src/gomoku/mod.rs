@@ -9,26 +9,33 @@
 //! titles.
 
 mod board;
+mod info;
+mod moves;
+mod picture;
 mod syntax;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
+pub use info::game;
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+use crate::match_state::{
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
 };
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::parameter::{Accepts, some_time, whole_number};
+use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 use syntax::Swap;
 
@@ -39,19 +46,15 @@ const BOT_SEED_STREAM: u64 = 0;
 /// The official limit for an answer: what the source calls fine ("Rules").
 const MOVE_LIMIT: Micros = Micros::from_millis(500);
 
+/// What the last line of a match begins with.
+const EXIT: &str = "EXIT";
+
 /// What a victory is worth ("KotH rules").
 const VICTORY: i64 = 2;
 /// What a tie is worth to both.
 const TIE: i64 = 1;
 /// What a defeat is worth.
 const DEFEAT: i64 = 0;
-
-/// The parameters and their meanings.
-pub const PARAMETERS: &[(&str, &str)] = &[
-    ("overline", "what a row of more than five is worth, wins or ignored; default wins"),
-    ("first_number", "the number of the first prompt of the game phase, 0 or 1; default 0"),
-    ("move_limit", "the time for an answer; default 500ms"),
-];
 
 /// What the points of a game can be when these players forfeited; nothing if both did, for a game is
 /// over when one does, and that one has lost.
@@ -67,7 +70,7 @@ pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
 }
 
 /// What is played, and with how much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     /// What a row of more than five is worth.
@@ -95,8 +98,7 @@ fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::E
 }
 
 /// The number of the first prompt of the game phase; the source's example fits both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(into = "u32")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstNumber {
     /// Prompts are counted from 0.
     #[default]
@@ -281,7 +283,7 @@ impl Match {
 
     fn exit_line(&self, winner: Option<Seat>) -> String {
         let name = winner.map_or("TIE", |winner| self.names[winner.index()].as_str());
-        format!("EXIT {name}")
+        format!("{EXIT} {name}")
     }
 
     /// Tells a seat how the match has ended.
@@ -377,7 +379,7 @@ fn colour_at(ply: u32) -> Colour {
     if ply.is_multiple_of(2) { Colour::Black } else { Colour::White }
 }
 
-impl Game for Match {
+impl MatchState for Match {
     fn step(&mut self) -> Step {
         let Some(Ending { winner, told }) = self.ending else {
             return Step::Say(self.prompt());
@@ -390,8 +392,12 @@ impl Game for Match {
         Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
     }
 
-    fn view(&self) -> View<'_> {
-        View::Gomoku(self)
+    fn view(&self) -> &dyn MatchView {
+        self
+    }
+
+    fn told_to_gone(&self) -> Option<String> {
+        self.exit()
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
@@ -414,5 +420,31 @@ impl Game for Match {
     fn launch_arguments(&self, seat: Seat) -> Vec<String> {
         let opponent = &self.names[Self::opponent(seat).index()];
         vec![opponent.to_string(), self.bot_seed.to_string()]
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        picture::draw(self, names)
+    }
+
+    fn picture_key(&self) -> Key {
+        picture::key(self)
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.split_whitespace().next() == Some(EXIT)
+    }
+
+    fn offer(&self, _seat: Seat, chosen: &FormFields) -> Offer {
+        moves::offer(self, chosen)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
     }
 }

@@ -8,8 +8,12 @@
 
 mod battle;
 mod board;
+mod info;
+mod moves;
 mod order;
+mod picture;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -17,48 +21,40 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 pub use battle::{Battle, Forces};
 pub use board::{
     Board, BoardError, Division, Ground, Rounds, RoundsError, Square, official_boards,
     shipped_boards,
 };
+pub use info::game;
 pub use order::{Order, Sign};
 
 use crate::bank::Bank;
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::game::{
-    Allowance, Forfeit, Game, Illegal, Owes, Say, Score, Seat, Standing, Step, View,
+use crate::gtp::{self, FAREWELL};
+use crate::match_state::{
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
 };
-use crate::gtp;
+use crate::moves::{FormFields, Offer};
+use crate::name::BotName;
 use crate::parameter::some_time;
+use crate::picture::{Key, Picture};
 
 /// How many bots play.
 const SEATS: usize = 2;
 /// The least official bank: 3 minutes ("Przebieg turnieju": between 3 and 15).
 const BANK: Micros = Micros::from_millis(180_000);
 
-/// The parameters and their meanings.
-pub const PARAMETERS: &[(&str, &str)] = &[
-    (
-        "board",
-        "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad, or \
-        the text of a board; default pole",
-    ),
-    ("rounds", "how many rounds a game has at most, 1 to 1000000; default as the board says"),
-    ("bank", "each bot's time for a whole game; default 3min"),
-];
-
 /// What is played, and with how much time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     /// The board, by name or as text.
     pub board: Board,
     /// How many rounds a game has at most, if not as many as the board says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Rounds>,
     /// Each bot's time for the whole game, all commands counted.
     #[serde(deserialize_with = "bank")]
@@ -270,7 +266,7 @@ impl Match {
             }
             Task::GenMove(division) => format!("gen_move {division}"),
             Task::Play(_, division, order) => format!("play {division} {order}"),
-            Task::Quit(_) => String::from("quit"),
+            Task::Quit(_) => String::from(FAREWELL),
         }
     }
 
@@ -321,7 +317,7 @@ impl Match {
     }
 }
 
-impl Game for Match {
+impl MatchState for Match {
     fn step(&mut self) -> Step {
         if let Some(seat) = self.dismissed.take() {
             return Step::Dismiss(seat);
@@ -335,8 +331,8 @@ impl Game for Match {
         }
     }
 
-    fn view(&self) -> View<'_> {
-        View::Bitwa(self)
+    fn view(&self) -> &dyn MatchView {
+        self
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
@@ -354,5 +350,35 @@ impl Game for Match {
                 Ok(())
             }
         }
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        picture::draw(self, names)
+    }
+
+    fn picture_key(&self) -> Key {
+        picture::key(self)
+    }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Round {}", self.round))
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.trim() == FAREWELL
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
     }
 }

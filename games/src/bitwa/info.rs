@@ -1,0 +1,118 @@
+//! Bitwa as data, and its parameters as rules.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::ops::RangeInclusive;
+
+use super::board::{ROUNDS, official_boards, shipped_boards};
+use super::{Match, Params, SEATS, bounds};
+use crate::RULES_VERSION;
+use crate::bounds::Bounds;
+use crate::info::{
+    BoardInfo, BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, ParamKind, Phrase,
+    Playground, Ranking, Reader, param, phrase, texts,
+};
+use crate::match_state::{MatchState, StartError};
+use crate::moves::Grid;
+use crate::name::BotName;
+use crate::protocol::{Framing, Protocol};
+use crate::rules::Rules;
+use crate::seed::Seed;
+use crate::value::{Value, Values};
+
+/// The game.
+pub fn game() -> Game {
+    let official = Params::default();
+    Game::new(GameInfo {
+        name: "bitwa".into(),
+        title: "Bitwa".into(),
+        rules_version: RULES_VERSION.into(),
+        seats: SEATS..=SEATS,
+        columns: texts(["wins-losses", "units", "strength"]),
+        ranking: Ranking::default(),
+        params: vec![
+            param(
+                "board",
+                ParamKind::Text,
+                Some(Value::text(&official.board)),
+                "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, \
+                 przyklad, or the text of a board; default pole",
+            ),
+            param(
+                "rounds",
+                ParamKind::Integer((*ROUNDS.start()).into()..=(*ROUNDS.end()).into()),
+                None,
+                "how many rounds a game has at most, 1 to 1000000; default as the board says",
+            ),
+            param(
+                "bank",
+                ParamKind::Duration,
+                Some(Value::text(official.bank)),
+                "each bot's time for a whole game; default 3min",
+            ),
+        ],
+        seats_param: None,
+        boards: Some(BoardInfo {
+            key: "board".into(),
+            shipped: shipped_boards().map(|(name, _)| name.into()).collect(),
+            official: official_boards().map(|(name, _)| name.into()).collect(),
+        }),
+        episodes: None,
+        bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
+        official: Official {
+            schedule: Family::RoundRobin(PairSeats::Random),
+            memory_mb: None,
+            keeps_files: false,
+            shared_deals: false,
+        },
+        trial: vec![("rounds".into(), 40)],
+        playground: Playground { phrases: PHRASES.into(), ..Playground::default() },
+        time: Estimate::fixed(2500),
+        record: Estimate::fixed(7000),
+        reader: Reader::of::<Params>(),
+    })
+}
+
+impl Rules for Params {
+    fn values(&self) -> Values {
+        let values = Values::new().with("board", Value::text(&self.board));
+        let rounds = self.rounds.into_iter();
+        let values = rounds.fold(values, |values, rounds| values.with("rounds", u32::from(rounds)));
+        values.with("bank", Value::text(self.bank))
+    }
+
+    fn seats(&self) -> RangeInclusive<usize> {
+        SEATS..=SEATS
+    }
+
+    fn start(&self, _names: &[BotName], _seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
+        Ok(Box::new(Match::start(self)))
+    }
+
+    fn bounds(&self, _forfeited: &[bool]) -> Option<Bounds> {
+        Some(bounds(self))
+    }
+
+    fn agrees(&self, score: &[i64]) -> bool {
+        match score {
+            [result, units, strength] => *result == (*units, *strength).cmp(&(0, 0)) as i64,
+            _ => false,
+        }
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        let (columns, rows) = (self.board.columns(), self.board.rows());
+        Some(Grid { columns, rows, before: 0.0, behind: 0.0 })
+    }
+}
+
+const PHRASES: [Phrase; 5] = [
+    phrase(
+        "set_game 8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########",
+        "The board: 8 columns, 6 rows, 100 rounds, strength 2, then row by row. Due: =",
+    ),
+    phrase("time_left 180000", "180 s are left for the whole game. Due: ="),
+    phrase("gen_move A", "An order for your division A. Due: = A xd yd dx dy p"),
+    phrase("play A 1 3 2 1 1 1", "Division A got this order; your own come back too. Due: ="),
+    phrase("quit", "The game is over; half a second is left. Nothing is due."),
+];

@@ -1,0 +1,159 @@
+//! Bitwa drawn: the board with its walls, the units with their divisions and strengths.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use super::board::{Division, Ground, Square};
+use super::{Match, SEATS};
+use crate::match_state::Seat;
+use crate::name::BotName;
+use crate::picture::{
+    BoardPicture, Cell, Item, Key, Part, Picture, Row, Shape, ShapeKind, TablePicture, bits, name,
+};
+
+/// What a picture of this state shows.
+pub(super) fn key(game: &Match) -> Key {
+    let alive = bits(SEATS, |seat| game.is_alive(seat));
+    [game.orders(), alive, u64::from(game.is_over()), 0, 0, 0]
+}
+
+/// Draws the board.
+pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
+    let board = game.board();
+    let (columns, rows) = (board.columns(), board.rows());
+    let moved = game.last_order().map(|(division, _)| division);
+    let ground = [("width", &columns as _), ("height", &rows as _)];
+    let mut shapes = vec![
+        Shape::new(ShapeKind::Rectangle, "ground").at(ground),
+        Shape::new(ShapeKind::Path, "squares").at([("d", &lines(columns, rows))]),
+        Shape::new(ShapeKind::Path, "walls").at([("d", &walls(game))]),
+    ];
+    for square in squares(columns, rows) {
+        if let Some((division, strength)) = game.battle().unit(square) {
+            let is_moved = moved == Some(division);
+            shapes.push(unit(square, division, strength, is_moved, board.strength()));
+        }
+    }
+    if let Some((_, order)) = game.last_order() {
+        let Square { x, y } = order.target;
+        let place =
+            [("cx", &format!("{x}.5") as _), ("cy", &format!("{y}.5") as _), ("r", &"0.25" as _)];
+        shapes.push(Shape::new(ShapeKind::Circle, "target").at(place));
+    }
+    let board = BoardPicture {
+        class: "board bitwa",
+        view: format!("0 0 {columns} {rows}"),
+        description: description(game),
+        shapes,
+    };
+    let parts = vec![Part::Board(board), Part::Table(forces(game, names))];
+    Picture { caption: caption(game, names), parts }
+}
+
+/// Every square, row by row.
+fn squares(columns: usize, rows: usize) -> impl Iterator<Item = Square> {
+    let coordinate = |index| u8::try_from(index).expect("a board's sides fit into a byte");
+    (0..rows)
+        .flat_map(move |y| (0..columns).map(move |x| Square { x: coordinate(x), y: coordinate(y) }))
+}
+
+/// The lines between the squares, as a path.
+fn lines(columns: usize, rows: usize) -> String {
+    let down = (1..columns).map(|x| format!("M{x},0V{rows}"));
+    down.chain((1..rows).map(|y| format!("M0,{y}H{columns}"))).collect()
+}
+
+/// The blocked squares, as a path.
+fn walls(game: &Match) -> String {
+    let board = game.board();
+    let mut path = String::new();
+    for (square, ground) in squares(board.columns(), board.rows()).zip(board.ground()) {
+        if *ground == Ground::Blocked {
+            let Square { x, y } = square;
+            write!(path, "M{x},{y}h1v1h-1z").expect("a string takes every text");
+        }
+    }
+    path
+}
+
+fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u32) -> Shape {
+    let Square { x, y } = square;
+    // The bar shows what is left of the strength that every unit has at first, in thousandths.
+    let width = 0.8 * f64::from(strength) / f64::from(full.max(1));
+    let moved = if moved { " moved" } else { "" };
+    let body: [(_, &dyn core::fmt::Display); 5] =
+        [("x", &"0.06"), ("y", &"0.06"), ("width", &"0.88"), ("height", &"0.88"), ("rx", &"0.12")];
+    let bar: [(_, &dyn core::fmt::Display); 4] =
+        [("x", &"0.1"), ("y", &"0.84"), ("height", &"0.06"), ("width", &format!("{width:.3}"))];
+    let words =
+        |class, y: &'static str| Shape::new(ShapeKind::Text, class).at([("x", &"0.5"), ("y", &y)]);
+    let parts = vec![
+        Shape::new(ShapeKind::Rectangle, "body").at(body),
+        words("letter", "0.36").saying(division),
+        words("strength", "0.72").saying(strength),
+        Shape::new(ShapeKind::Rectangle, "bar").at(bar),
+    ];
+    Shape::new(ShapeKind::Group, format!("unit{moved} seat{}", division.seat()))
+        .at([("transform", &format!("translate({x},{y})"))])
+        .of(parts)
+}
+
+/// What each seat has left, as a table.
+fn forces(game: &Match, names: &[BotName]) -> TablePicture {
+    let row = |seat| {
+        let forces = game.battle().forces(seat);
+        let mut bot = vec![Item::text(name(names, seat))];
+        bot.extend((!game.is_alive(seat)).then(|| Item::text(" (forfeited)")));
+        let numbers = [Cell::number(forces.units), Cell::number(forces.strength)];
+        Row {
+            class: None,
+            cells: [Cell::seat(seat), Cell::of(bot)].into_iter().chain(numbers).collect(),
+        }
+    };
+    TablePicture {
+        class: "forces",
+        head: vec![
+            Cell::text("Seat"),
+            Cell::text("Bot"),
+            Cell::number("Units"),
+            Cell::number("Strength"),
+        ],
+        rows: Seat::all(SEATS).map(row).collect(),
+        foot: Vec::new(),
+    }
+}
+
+fn description(game: &Match) -> String {
+    let side = |seat| {
+        let forces = game.battle().forces(seat);
+        let divisions = Division::all().filter(|division| division.seat() == seat);
+        let divisions = divisions.filter_map(|division| {
+            let units = game.battle().units(division).len();
+            (units > 0).then(|| format!("{division}: {units}"))
+        });
+        let divisions: Vec<_> = divisions.collect();
+        let (units, strength) = (forces.units, forces.strength);
+        format!(
+            "seat {seat} has {units} units of strength {strength} in all, by division {}",
+            divisions.join(", ")
+        )
+    };
+    let [one, two] = [0, 1].map(|index| side(Seat::from_index(index)));
+    let (columns, rows) = (game.board().columns(), game.board().rows());
+    format!("A board of {columns} by {rows} squares; {one}; {two}.")
+}
+
+fn caption(game: &Match, names: &[BotName]) -> String {
+    let (round, rounds) = (game.round(), game.board().rounds());
+    let Some((division, order)) = game.last_order() else {
+        return format!("The battle is set up; it lasts {rounds} rounds at most.");
+    };
+    let Square { x, y } = order.target;
+    let how = if order.attack { "attacking whom it meets" } else { "passing by" };
+    let who = name(names, division.seat());
+    let over = if game.is_over() { " The battle is over." } else { "" };
+    format!("Round {round} of {rounds}: {who} sends {division} to ({x}, {y}), {how}.{over}")
+}

@@ -1,0 +1,177 @@
+//! Blackjack as data, and its parameters as rules.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
+use super::params::{Count, PerSeat, SEATS};
+use super::table::ANTE;
+use super::{Match, Params, bounds};
+use crate::RULES_VERSION;
+use crate::bounds::Bounds;
+use crate::episode::{Carried, EpisodeRules};
+use crate::info::{
+    BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, Official, ParamInfo, ParamKind, Phrase,
+    Playground, Ranking, Reader, param, phrase, texts,
+};
+use crate::match_state::{MatchState, StartError};
+use crate::name::BotName;
+use crate::protocol::{Framing, Protocol};
+use crate::rules::Rules;
+use crate::seed::Seed;
+use crate::value::{Value, Values};
+
+/// The most chips or bad answers a bot may start an episode with: whatever comes to them then, the
+/// next match can be started with.
+const MOST_START: i64 = 1_000_000_000_000;
+
+/// The game.
+pub fn game() -> Game {
+    Game::new(GameInfo {
+        name: "blackjack".into(),
+        title: "Blackjack".into(),
+        rules_version: RULES_VERSION.into(),
+        seats: SEATS,
+        columns: texts(["chips"]),
+        ranking: Ranking { by_mean: false, earlier_wins: true },
+        params: params(),
+        seats_param: None,
+        boards: None,
+        episodes: Some(EpisodeInfo {
+            rounds_param: "rounds".into(),
+            least: ANTE,
+            column: "solvent".into(),
+            official_rounds: 5,
+        }),
+        bots: BotInfo { protocol: Protocol::Exec, framing: Framing::Line, http: false },
+        official: Official {
+            schedule: Family::Episodes(25),
+            memory_mb: Some(256),
+            keeps_files: false,
+            shared_deals: false,
+        },
+        trial: Vec::new(),
+        playground: Playground { params: Values::new(), slow: true, phrases: PHRASES.into() },
+        time: Estimate::growing(0, "hands", 150),
+        record: Estimate::growing(600, "hands", 220),
+        reader: Reader::of::<Params>(),
+    })
+}
+
+fn params() -> Vec<ParamInfo> {
+    let official = Params::default();
+    let bounds = |most: u32| ParamKind::Integer(1..=most.into());
+    vec![
+        param(
+            "rounds",
+            bounds(Count::<1000>::MOST),
+            Some(u32::from(official.rounds).into()),
+            "how many rounds an episode has, 1 to 1000; a match is one round; default 1",
+        ),
+        param(
+            "hands",
+            bounds(Count::<100>::MOST),
+            Some(u32::from(official.hands).into()),
+            "how many hands a round has, 1 to 100; default 5",
+        ),
+        param(
+            "chips",
+            ParamKind::PerSeat(0..=PerSeat::MOST),
+            Some(official.chips.value()),
+            "what each bot starts with, one number for all or one for each seat as in 120,0,305; \
+             default 200",
+        ),
+        param(
+            "bad_answers",
+            ParamKind::PerSeat(0..=PerSeat::MOST),
+            Some(official.bad_answers.value()),
+            "how many bad answers each bot has given earlier in the episode, as for chips; \
+             default 0",
+        ),
+        param(
+            "move_limit",
+            ParamKind::Duration,
+            Some(Value::text(official.move_limit)),
+            "the time for a decision, the start of the program included; default 2s",
+        ),
+    ]
+}
+
+impl Rules for Params {
+    fn values(&self) -> Values {
+        Values::new()
+            .with("rounds", u32::from(self.rounds))
+            .with("hands", u32::from(self.hands))
+            .with("chips", self.chips.value())
+            .with("bad_answers", self.bad_answers.value())
+            .with("move_limit", Value::text(self.move_limit))
+    }
+
+    fn seats(&self) -> RangeInclusive<usize> {
+        SEATS
+    }
+
+    fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
+        Ok(Box::new(Match::start(self, names.len(), seed)?))
+    }
+
+    fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {
+        bounds(self, forfeited)
+    }
+
+    fn episodes(&self) -> Option<&dyn EpisodeRules> {
+        Some(self)
+    }
+}
+
+/// Every bot starts with the same chips and carries them from round to round. Before each round
+/// those who cannot pay an ante drop out ("A round").
+impl EpisodeRules for Params {
+    fn rounds(&self) -> u32 {
+        self.rounds.into()
+    }
+
+    fn begin(&self) -> Result<Carried, StartError> {
+        Ok(Carried {
+            score: start(&self.chips, "chips")?,
+            bad_answers: start(&self.bad_answers, "bad_answers")?,
+        })
+    }
+
+    fn at_table(&self, carried: &[Carried]) -> Arc<dyn Rules> {
+        Arc::new(Self {
+            rounds: Self::default().rounds,
+            chips: of(carried.iter().map(|carried| carried.score)),
+            bad_answers: of(carried.iter().map(|carried| carried.bad_answers)),
+            ..self.clone()
+        })
+    }
+}
+
+/// These numbers as a parameter.
+fn of(numbers: impl Iterator<Item = i64>) -> PerSeat {
+    let numbers: Vec<_> = numbers.collect();
+    numbers.try_into().expect("an episode's chips and answers stay far below 10^18")
+}
+
+/// The number that all bots start with.
+fn start(numbers: &PerSeat, what: &str) -> Result<i64, StartError> {
+    numbers.for_all().filter(|number| *number <= MOST_START).ok_or_else(|| {
+        StartError(format!(
+            "{what} = {numbers}: in an episode it is one number for all bots, {MOST_START} at most"
+        ))
+    })
+}
+
+const PHRASES: [Phrase; 4] = [
+    phrase(
+        "10 73 J#Q72A39 10 170",
+        "10 points with 7 and 3; the dealer shows J; 10 staked, 170 left. Due: H, S, D or B n",
+    ),
+    phrase("20 73K J#Q72A39KT 10 170", "20 points after a K was drawn. Due: H, S or B n"),
+    phrase("21 QA J#Q72A39 10 300", "21 in two cards. Due: H, S, D or B n"),
+    phrase("15 96 6#9648 10 0", "15 points, and no chips left. Due: H or S"),
+];

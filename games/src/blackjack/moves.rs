@@ -1,0 +1,51 @@
+//! Actions of blackjack for people.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Action, Match};
+use crate::match_state::Seat;
+use crate::moves::{Field, FormFields, Offer, answer_field};
+
+/// The field of a bet.
+const BET: &str = "bet";
+
+pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
+    let player = &game.table().players()[seat.index()];
+    let (stake, most) = (player.stake(), player.most_bet());
+    let mut fields = vec![answer_field("H", "Hit"), answer_field("S", "Stand")];
+    fields.extend(player.can_double().then(|| answer_field("D", "Double down")));
+    if most > 0 {
+        let label = "Bet".to_owned();
+        fields.push(Field::Number { label, name: BET, most, value: most.min(10) });
+        fields.push(Field::Send("Raise the stake".to_owned()));
+    }
+    Offer { task: format!("Your move; your stake is {stake}."), fields, squares: Vec::new() }
+}
+
+pub(super) fn answer(fields: &FormFields) -> Result<String, String> {
+    let bet = fields.get(BET).ok_or("choose a move")?;
+    Ok(format!("B {}", bet.trim()))
+}
+
+/// What is not possible is standing by the rules; a person is told instead.
+pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String> {
+    let player = &game.table().players()[seat.index()];
+    match answer.parse() {
+        Ok(Action::DoubleDown) if !player.can_double() => {
+            Err("doubling down takes as many chips as are staked, and is only possible as the \
+                 first action of a hand"
+                .to_owned())
+        }
+        Ok(Action::Bet(chips)) if !(1..=player.most_bet()).contains(&chips) => {
+            match player.most_bet() {
+                0 => Err("there is nothing left to bet".to_owned()),
+                most => Err(format!("a bet is 1 to {most} chips, not {chips}")),
+            }
+        }
+        _ => Ok(()),
+    }
+}

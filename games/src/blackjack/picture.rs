@@ -1,0 +1,123 @@
+//! Blackjack drawn: the dealer's cards, the players' cards, stakes and chips.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{BEST, Card, Match, Player, score};
+use crate::match_state::Seat;
+use crate::name::BotName;
+use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number};
+
+/// What a picture of this state shows.
+pub(super) fn key(game: &Match) -> Key {
+    let table = game.table();
+    let players = table.players();
+    let acting = bits(players.len(), |seat| players[seat.index()].is_acting());
+    let cards: usize = players.iter().map(|player| player.hand().len()).sum();
+    let turn = table.turn().map_or(0, |seat| u64::from(seat.number()));
+    let stakes: i64 = players.iter().map(Player::stake).sum();
+    let hand = 2 * u64::from(game.dealt()) + u64::from(game.is_in_hand());
+    [hand, number(cards + table.dealer().len()), acting, turn, stakes.unsigned_abs(), 0]
+}
+
+/// Draws the table.
+pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
+    let table = game.table();
+    let player = |(seat, player): (Seat, &Player)| {
+        let is_turn = table.turn() == Some(seat) && game.is_in_hand();
+        Row {
+            class: Some(if is_turn { "turn" } else { "" }),
+            cells: vec![
+                Cell::seat(seat),
+                Cell::text(name(names, seat)),
+                Cell::of(player.hand().iter().map(card).collect()).classed("hand"),
+                points(player.hand()),
+                Cell::number(player.stake()),
+                Cell::number(player.chips()),
+                Cell::of(state(game, seat, player)),
+            ],
+        }
+    };
+    let players = Seat::all(table.players().len()).zip(table.players()).map(player);
+    let picture = TablePicture {
+        class: "cards blackjack",
+        head: vec![
+            Cell::text("Seat"),
+            Cell::text("Bot"),
+            Cell::text("Cards"),
+            Cell::number("Score"),
+            Cell::number("Stake"),
+            Cell::number("Chips"),
+            Cell::text("State"),
+        ],
+        rows: [dealer(game)].into_iter().chain(players).collect(),
+        foot: Vec::new(),
+    };
+    Picture { caption: caption(game, names), parts: vec![Part::Table(picture)] }
+}
+
+/// The dealer's row: the second card lies face down until all players have acted.
+fn dealer(game: &Match) -> Row {
+    let cards = game.table().dealer();
+    let shown = |(index, face): (usize, &Card)| {
+        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(face) }
+    };
+    let hidden: &[Card] = &[];
+    Row {
+        class: Some("dealer"),
+        cells: vec![
+            Cell::of(Vec::new()),
+            Cell::text("the dealer"),
+            Cell::of(cards.iter().enumerate().map(shown).collect()).classed("hand"),
+            points(if game.is_in_hand() { hidden } else { cards }),
+            Cell::of(Vec::new()),
+            Cell::number(game.table().house()),
+            Cell::of(Vec::new()),
+        ],
+    }
+}
+
+fn card(face: &Card) -> Item {
+    Item::card(face.letter(), "")
+}
+
+fn points(hand: &[Card]) -> Cell {
+    let points = (!hand.is_empty()).then(|| Item::text(score(hand)));
+    Cell::of(points.into_iter().collect()).classed("number")
+}
+
+fn state(game: &Match, seat: Seat, player: &Player) -> Vec<Item> {
+    let state = if game.is_in_hand() && game.table().turn() == Some(seat) {
+        "to act"
+    } else if score(player.hand()) > BEST {
+        "bust"
+    } else if !player.hand().is_empty() && !player.is_acting() {
+        "stands"
+    } else {
+        ""
+    };
+    let bad = game.bad_answers(seat);
+    let bad = (bad > 0).then(|| Item::text(format!(" (bad answers: {bad})")));
+    [Item::text(state)].into_iter().chain(bad).collect()
+}
+
+fn caption(game: &Match, names: &[BotName]) -> String {
+    let (hand, hands) = (game.dealt(), game.hands());
+    if hand == 0 {
+        return "The table is open.".to_owned();
+    }
+    match game.table().turn() {
+        Some(seat) if game.is_in_hand() => {
+            format!("Hand {hand} of {hands}: {} is to act.", name(names, seat))
+        }
+        _ if game.is_in_hand() => format!("Hand {hand} of {hands}: all have acted."),
+        _ => {
+            let dealer = score(game.table().dealer());
+            let bust = if dealer > BEST { ", which is bust" } else { "" };
+            format!("Hand {hand} of {hands} is over: the dealer has {dealer}{bust}.")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Stones of gomoku for people: squares of the board, several of them in the opening.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Match, Phase, SIDE, Square};
+use crate::moves::{Field, FormFields, MODE, Offer, PICK, SquareField, answer_field};
+
+/// What the opening of B may come to, besides black at once.
+const WHITE: &str = "white";
+const BOTH: &str = "both";
+
+pub(super) fn offer(game: &Match, chosen: &FormFields) -> Offer {
+    let mode = chosen.get(MODE).unwrap_or_default();
+    match game.phase() {
+        Phase::Play { .. } => {
+            let task = "Your stone: click on its square.".to_owned();
+            Offer { task, fields: Vec::new(), squares: squares(game, chosen, &[""]) }
+        }
+        Phase::Choose => {
+            let colours = [("\"B\"", "Black"), ("\"W\"", "White")];
+            Offer::of_answers("Which colour do you take?", colours)
+        }
+        Phase::Open => several(game, chosen, "", &["black", "black", "white"]),
+        Phase::Swap if mode == WHITE => several(game, chosen, WHITE, &["white"]),
+        Phase::Swap if mode == BOTH => several(game, chosen, BOTH, &["black", "white"]),
+        Phase::Swap => Offer {
+            task: "How do you answer the opening?".to_owned(),
+            fields: vec![
+                answer_field("\"B\"", "Take black"),
+                step(WHITE, "Take white, and put a white stone"),
+                step(BOTH, "Put a black and a white stone, and let the other choose"),
+            ],
+            squares: Vec::new(),
+        },
+    }
+}
+
+fn step(mode: &str, label: &str) -> Field {
+    Field::Step { mode: mode.to_owned(), label: label.to_owned() }
+}
+
+/// The squares that were chosen for a move of so many stones, without the last.
+fn picked<'a>(chosen: &'a FormFields, colours: &[&str]) -> Vec<&'a str> {
+    chosen.all(PICK).take(colours.len() - 1).collect()
+}
+
+/// The offer of a move of several stones, of these colours.
+fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static str]) -> Offer {
+    let picked = picked(chosen, colours);
+    let due = colours[picked.len()];
+    let number = picked.len() + 1;
+    let many = colours.len();
+    let task = format!("Put a {due} stone ({number} of {many}): click on its square.");
+    let before = |name, value: &str| Field::Chosen { name, value: value.to_owned() };
+    let mut fields: Vec<_> = (!mode.is_empty()).then(|| before(MODE, mode)).into_iter().collect();
+    fields.extend(picked.iter().map(|square| before(PICK, square)));
+    if !fields.is_empty() {
+        fields.push(Field::Reset);
+    }
+    Offer { task, fields, squares: squares(game, chosen, colours) }
+}
+
+/// Every free square can be chosen. The last of the squares of a move sends it; those before ask
+/// for the next.
+fn squares(game: &Match, chosen: &FormFields, colours: &[&'static str]) -> Vec<SquareField> {
+    let picked = picked(chosen, colours);
+    let sends = picked.len() + 1 == colours.len();
+    let square = |x, y| {
+        let name = format!("({x},{y})");
+        let square = Square::new(x, y).expect("the loops stay on the board");
+        if let Some(before) = picked.iter().position(|picked| *picked == name) {
+            return SquareField::Picked { colour: colours[before], number: before + 1 };
+        }
+        if game.board().get(square).is_some() {
+            return SquareField::Taken;
+        }
+        SquareField::Free { name: PICK, label: name.clone(), value: name, sends }
+    };
+    let square = &square;
+    (0..SIDE).flat_map(|y| (0..SIDE).map(move |x| square(x, y))).collect()
+}
+
+pub(super) fn answer(fields: &FormFields) -> Result<String, String> {
+    let squares: Vec<_> = fields.all(PICK).collect();
+    if squares.is_empty() {
+        return Err("choose a square of the board".to_owned());
+    }
+    let colour = if fields.get(MODE) == Some(WHITE) { "\"W\" " } else { "" };
+    Ok(format!("{colour}{}", squares.concat()))
+}

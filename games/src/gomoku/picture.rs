@@ -1,0 +1,145 @@
+//! Gomoku drawn: the stones in the order in which they were put.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use super::{Board, Colour, Match, Phase, SIDE, Square};
+use crate::match_state::Seat;
+use crate::name::BotName;
+use crate::picture::{BoardPicture, Item, Key, Part, Picture, Shape, ShapeKind, name, number};
+
+/// The squares that are marked with a dot, as on a board of wood.
+const DOTS: [u8; 3] = [3, 7, 11];
+
+/// What a picture of this state shows.
+pub(super) fn key(game: &Match) -> Key {
+    let (phase, black) = match game.phase() {
+        Phase::Open => (0, 0),
+        Phase::Swap => (1, 0),
+        Phase::Choose => (2, 0),
+        Phase::Play { black, .. } => (3, u64::from(black.number())),
+    };
+    [number(game.placed().len()), phase, black, u64::from(game.is_over()), 0, 0]
+}
+
+/// Draws the board.
+pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
+    let last = game.placed().last().copied();
+    let mut shapes = marks();
+    for (number, square) in (1..).zip(game.placed()) {
+        let colour = game.board().get(*square).unwrap_or(Colour::Black);
+        shapes.push(stone(*square, colour, number, last == Some(*square)));
+    }
+    if let Some((from, to)) = last.and_then(|last| winning(game, last)) {
+        let ends: [(_, &dyn core::fmt::Display); 4] =
+            [("x1", &from.x()), ("y1", &from.y()), ("x2", &to.x()), ("y2", &to.y())];
+        shapes.push(Shape::new(ShapeKind::Line, "row").at(ends));
+    }
+    let board = BoardPicture {
+        class: "board gomoku",
+        view: "-1.2 -1.2 15.9 15.9".to_owned(),
+        description: description(game),
+        shapes,
+    };
+    let sides = Part::Line { class: "sides", items: colours(game, names) };
+    Picture { caption: caption(game, names), parts: vec![Part::Board(board), sides] }
+}
+
+/// The empty board: its lines, dots and numbers.
+fn marks() -> Vec<Shape> {
+    let mut shapes = vec![Shape::new(ShapeKind::Path, "grid").at([("d", &grid())])];
+    for x in DOTS {
+        for y in DOTS {
+            shapes.push(circle("dot", x, y, "0.1"));
+        }
+    }
+    let label = || Shape::new(ShapeKind::Text, "label");
+    for index in 0..SIDE {
+        shapes.push(label().at([("x", &index), ("y", &"-0.75")]).saying(index));
+        shapes.push(label().at([("x", &"-0.85"), ("y", &index)]).saying(index));
+    }
+    shapes
+}
+
+/// The lines of the board, as a path.
+fn grid() -> String {
+    let last = SIDE - 1;
+    let mut path = String::new();
+    for index in 0..SIDE {
+        write!(path, "M{index},0V{last}M0,{index}H{last}").expect("a string takes every text");
+    }
+    path
+}
+
+fn circle(class: &'static str, x: u8, y: u8, radius: &'static str) -> Shape {
+    Shape::new(ShapeKind::Circle, class).at([("cx", &x), ("cy", &y), ("r", &radius)])
+}
+
+fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
+    let class = match colour {
+        Colour::Black => "stone black",
+        Colour::White => "stone white",
+    };
+    let (x, y) = (square.x(), square.y());
+    let text = Shape::new(ShapeKind::Text, "").at([("x", &x), ("y", &y)]).saying(number);
+    let mut parts = vec![circle("", x, y, "0.45"), text];
+    parts.extend(last.then(|| circle("last", x, y, "0.53")));
+    Shape::new(ShapeKind::Group, class).of(parts)
+}
+
+/// The ends of the row that the last stone completed, if the match was won by it.
+fn winning(game: &Match, last: Square) -> Option<(Square, Square)> {
+    game.winner().and_then(|_| game.board().row(last, game.overline()))
+}
+
+/// Who plays which colour.
+fn colours(game: &Match, names: &[BotName]) -> Vec<Item> {
+    let Phase::Play { black, .. } = game.phase() else {
+        return vec![Item::text("The colours are not settled yet.")];
+    };
+    let white = Seat::from_index(1 - black.index());
+    let stone = |class, text| Item::Sign { class, title: None, text };
+    vec![
+        stone("stone-black", "●"),
+        Item::text(format!(" {} plays black, ", name(names, black))),
+        stone("stone-white", "○"),
+        Item::text(format!(" {} white.", name(names, white))),
+    ]
+}
+
+fn description(game: &Match) -> String {
+    let board: &Board = game.board();
+    let of = |wanted| board.stones().filter(|(_, colour)| *colour == wanted).count();
+    format!(
+        "A board of {SIDE} by {SIDE} squares with {} black and {} white stones: {}",
+        of(Colour::Black),
+        of(Colour::White),
+        board.text()
+    )
+}
+
+fn caption(game: &Match, names: &[BotName]) -> String {
+    let (opener, other) = (name(names, Seat::from_index(0)), name(names, Seat::from_index(1)));
+    if game.is_over() {
+        return match game.winner() {
+            Some(winner) => format!("{} has won.", name(names, winner)),
+            None => "A tie: the board is full.".to_owned(),
+        };
+    }
+    match game.phase() {
+        Phase::Open => format!("Opening: {opener} is to put two black stones and a white one."),
+        Phase::Swap => format!(
+            "Swap: {other} is to take black, or put a white stone and take white, or put two \
+             stones and let {opener} choose."
+        ),
+        Phase::Choose => format!("Swap: {opener} is to choose its colour."),
+        Phase::Play { .. } => {
+            let put = game.placed().len();
+            format!("{} is to move; {put} stones are on the board.", name(names, game.to_answer()))
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Games as data: all that there is to know about one, and the games that a program knows.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Deref, RangeInclusive};
+
+use serde::{Deserialize, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::params::Params;
+use crate::protocol::{Framing, Protocol};
+use crate::rules::Rules;
+use crate::value::{ParamsError, Value, Values};
+use crate::{bitwa, blackjack, gomoku, tricks, wojna};
+
+/// The most seats that a table of any game has.
+pub const MOST_SEATS: u8 = 16;
+
+/// A text of a descriptor.
+pub type Text = Cow<'static, str>;
+
+/// A game: everything about it that the rest of Arbiter asks for.
+#[derive(Clone, Debug)]
+pub struct GameInfo {
+    /// The name on the command line, in files, records and rows.
+    pub name: Text,
+    /// The name for people.
+    pub title: Text,
+    /// The version of the rules, in each record. It changes when the same replies to the same seed
+    /// would no longer give the same scores.
+    pub rules_version: Text,
+    /// The fewest and the most seats of a table: 1 to [`MOST_SEATS`].
+    pub seats: RangeInclusive<usize>,
+    /// What the components of a score are called, the most important first. They are added over
+    /// matches and compared from the left; more is better.
+    pub columns: Vec<Text>,
+    /// How entrants are ranked beyond their sums.
+    pub ranking: Ranking,
+    /// The parameters of a match.
+    pub params: Vec<ParamInfo>,
+    /// The parameter that says how many seats a table has, if there is one.
+    pub seats_param: Option<Text>,
+    /// The boards, in games that are played on several.
+    pub boards: Option<BoardInfo>,
+    /// The episodes, in games that are played in them.
+    pub episodes: Option<EpisodeInfo>,
+    /// How bots are spoken to.
+    pub bots: BotInfo,
+    /// What official tournaments are like.
+    pub official: Official,
+    /// The values that parameters have at most in trials, which so take less time.
+    pub trial: Vec<(Text, u32)>,
+    /// How people play.
+    pub playground: Playground,
+    /// What a match between average bots takes, in milliseconds.
+    pub time: Estimate,
+    /// What the compressed record of one takes, in bytes.
+    pub record: Estimate,
+    /// How the parameters are read.
+    pub reader: Reader,
+}
+
+/// How entrants are ranked beyond their sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// Whether means over matches are compared rather than sums: where tables were added as bots
+    /// came and went, or there is a budget of matches, entrants have unequal numbers of matches.
+    /// Where all have the same, it makes no difference.
+    pub by_mean: bool,
+    /// Whether of two entrants with equal sums the one submitted earlier ranks higher.
+    pub earlier_wins: bool,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct ParamInfo {
+    /// Its key.
+    pub key: Text,
+    /// What its values are.
+    pub kind: ParamKind,
+    /// What it is where nothing is written; nothing if that follows from other parameters.
+    pub default: Option<Value>,
+    /// What it means, which values it has and what holds without it, for the command line.
+    pub help: Text,
+}
+
+/// What the values of a parameter are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A whole number within these bounds.
+    Integer(RangeInclusive<i64>),
+    /// A number within these bounds.
+    Number(RangeInclusive<f64>),
+    /// True or false.
+    Boolean,
+    /// Any text that the game can read.
+    Text,
+    /// One of these texts.
+    Choice(Vec<Text>),
+    /// A span of time with its unit.
+    Duration,
+    /// One whole number for all seats, or one for each.
+    PerSeat(RangeInclusive<i64>),
+}
+
+/// A text parameter of which a tournament may have several values: each pair meets on every one.
+/// A value may be given as the path of a file that holds it.
+#[derive(Clone, Debug)]
+pub struct BoardInfo {
+    /// The key of the parameter.
+    pub key: Text,
+    /// The names of the boards that come with the game.
+    pub shipped: Vec<Text>,
+    /// The names of those of official tournaments.
+    pub official: Vec<Text>,
+}
+
+/// Matches that follow one another: what a bot has at the end of one, it has at the beginning of
+/// the next ([`crate::Episode`]).
+#[derive(Clone, Debug)]
+pub struct EpisodeInfo {
+    /// The key of the parameter that says how many rounds an episode has. Matches do not have it.
+    pub rounds_param: Text,
+    /// The least first component of a score with which a bot plays on.
+    pub least: i64,
+    /// The column for those who played on to the end, behind those of the score.
+    pub column: Text,
+    /// How many rounds an official episode has.
+    pub official_rounds: u32,
+}
+
+/// How bots are spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BotInfo {
+    /// The protocol of bots whose manifest names none.
+    pub protocol: Protocol,
+    /// How answers on standard output end.
+    pub framing: Framing,
+    /// Whether a client of HTTP can play.
+    pub http: bool,
+}
+
+/// What official tournaments are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Official {
+    /// Who meets whom.
+    pub schedule: Family,
+    /// How much memory a bot has, in megabytes, where it is not as much as usual.
+    pub memory_mb: Option<u64>,
+    /// Whether the files that a bot leaves are there again in its next match.
+    pub keeps_files: bool,
+    /// Whether both matches of a pair have the same seed when sides are changed, so that what one
+    /// was lucky with in the first is the other's in the second.
+    pub shared_deals: bool,
+}
+
+/// Who meets whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Every pair meets, with the seats in this order.
+    RoundRobin(PairSeats),
+    /// Tables of four.
+    Foursomes,
+    /// So many episodes of all bots.
+    Episodes(u32),
+}
+
+/// Who has which seat when a pair meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairSeats {
+    /// Each bot has each seat equally often.
+    Balanced,
+    /// Each pair meets twice, with the seats changed.
+    Both,
+    /// By chance.
+    Random,
+}
+
+/// How people play, and talk to bots.
+#[derive(Clone, Debug, Default)]
+pub struct Playground {
+    /// Parameters of a match with people in it, unless they say otherwise.
+    pub params: Values,
+    /// Whether the end of a round would be gone before a person sees it, so that a match with
+    /// people is slowed down too.
+    pub slow: bool,
+    /// Examples of every line of the protocol, in the order in which a match comes to them.
+    pub phrases: Vec<Phrase>,
+}
+
+/// A line of the protocol as an example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phrase {
+    /// The line; `\n` in it stands for the end of a line within one protocol unit.
+    pub line: Text,
+    /// What it means, and what is due.
+    pub meaning: Text,
+}
+
+/// A quantity that grows with a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// What there is of it in any match.
+    pub base: i64,
+    /// What each unit of a parameter adds.
+    pub per_unit: Option<(Text, i64)>,
+}
+
+impl Estimate {
+    /// As much in every match.
+    pub const fn fixed(base: i64) -> Self {
+        Self { base, per_unit: None }
+    }
+
+    /// `base`, and `each` more for each unit of the parameter `key`.
+    pub const fn growing(base: i64, key: &'static str, each: i64) -> Self {
+        Self { base, per_unit: Some((Cow::Borrowed(key), each)) }
+    }
+
+    /// What it comes to with these parameters.
+    pub fn of(&self, params: &Params) -> i64 {
+        let Some((key, each)) = &self.per_unit else { return self.base };
+        let units = params.values().get(key).and_then(Value::as_integer);
+        let units = units.and_then(|units| i64::try_from(units).ok()).unwrap_or(1);
+        self.base.saturating_add(each.saturating_mul(units))
+    }
+}
+
+/// Reads the parameters of a game.
+#[derive(Clone)]
+pub struct Reader(Arc<dyn Fn(Value) -> Result<Arc<dyn Rules>, ParamsError> + Send + Sync>);
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl Reader {
+    /// A reader of parameters that are deserialized.
+    pub fn of<T: Rules + for<'de> Deserialize<'de> + 'static>() -> Self {
+        Self(Arc::new(|value| Ok(Arc::new(T::deserialize(value)?))))
+    }
+
+    /// Reads parameters; what is left out has its default.
+    pub(crate) fn read(&self, value: Value) -> Result<Arc<dyn Rules>, ParamsError> {
+        (self.0)(value)
+    }
+}
+
+/// A game that is known: a cheap handle of its [`GameInfo`]. Games are the same if their names are.
+#[derive(Clone)]
+pub struct Game(Arc<GameInfo>);
+
+impl Game {
+    /// A handle of this game.
+    pub fn new(info: GameInfo) -> Self {
+        Self(Arc::new(info))
+    }
+
+    /// The name as typed on the command line.
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a bot can speak this protocol at this game.
+    pub fn speaks(&self, protocol: Protocol) -> bool {
+        protocol != Protocol::Http || self.bots.http
+    }
+
+    /// What the columns of a ranking are called: those of the score, and that of episodes.
+    pub fn ranking_columns(&self) -> Vec<&str> {
+        let episodes = self.episodes.iter().map(|episodes| &episodes.column);
+        self.columns.iter().chain(episodes).map(AsRef::as_ref).collect()
+    }
+
+    /// The keys of the parameters.
+    pub fn param_keys(&self) -> Vec<&str> {
+        self.params.iter().map(|param| param.key.as_ref()).collect()
+    }
+}
+
+impl Deref for Game {
+    type Target = GameInfo;
+
+    fn deref(&self) -> &GameInfo {
+        &self.0
+    }
+}
+
+impl PartialEq for Game {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Game {}
+
+impl fmt::Debug for Game {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl fmt::Display for Game {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name)
+    }
+}
+
+impl Serialize for Game {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
+    }
+}
+
+/// The games that a program knows, in the order of the documents.
+#[derive(Clone, Debug)]
+pub struct Games(Arc<[Game]>);
+
+/// A name that is no game's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no game `{name}`; {known}")]
+pub struct UnknownGame {
+    name: String,
+    /// Which games there are.
+    known: String,
+}
+
+impl Games {
+    /// The games that come with Arbiter.
+    pub fn built_in() -> Self {
+        let games =
+            [wojna::game(), bitwa::game(), tricks::game(), blackjack::game(), gomoku::game()];
+        Self(games.into())
+    }
+
+    /// The same and one more, or one in the place of its namesake.
+    #[must_use]
+    pub fn with(&self, info: GameInfo) -> Self {
+        let game = Game::new(info);
+        let others = self.iter().filter(|known| **known != game).cloned();
+        Self(others.chain([game.clone()]).collect())
+    }
+
+    /// The games, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Game> {
+        self.0.iter()
+    }
+
+    /// The game of this name.
+    ///
+    /// # Errors
+    /// If there is none: it tells which there are.
+    pub fn find(&self, name: &str) -> Result<Game, UnknownGame> {
+        let game = self.iter().find(|game| game.name == name);
+        game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), known: self.list() })
+    }
+
+    /// Which games there are, as the end of a sentence: "the games are …".
+    pub fn list(&self) -> String {
+        format!("the games are {}", self.names("and"))
+    }
+
+    /// The names of the games, with this word before the last.
+    pub fn names(&self, word: &str) -> String {
+        let names: Vec<_> = self.iter().map(Game::as_str).collect();
+        match names.split_last() {
+            Some((last, most)) if !most.is_empty() => {
+                format!("{} {word} {last}", most.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+}
+
+/// A parameter of a descriptor.
+pub const fn param(
+    key: &'static str,
+    kind: ParamKind,
+    default: Option<Value>,
+    help: &'static str,
+) -> ParamInfo {
+    ParamInfo { key: Cow::Borrowed(key), kind, default, help: Cow::Borrowed(help) }
+}
+
+/// An example of a line of a protocol.
+pub const fn phrase(line: &'static str, meaning: &'static str) -> Phrase {
+    Phrase { line: Cow::Borrowed(line), meaning: Cow::Borrowed(meaning) }
+}
+
+/// Texts of a descriptor.
+pub fn texts<const N: usize>(texts: [&'static str; N]) -> Vec<Text> {
+    texts.map(Cow::Borrowed).into()
+}

@@ -1,0 +1,66 @@
+//! What a game does that cannot be written as data.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::ops::RangeInclusive;
+
+use crate::bounds::Bounds;
+use crate::episode::EpisodeRules;
+use crate::match_state::{MatchState, StartError, TurnPolicy};
+use crate::moves::Grid;
+use crate::name::BotName;
+use crate::seed::Seed;
+use crate::value::Values;
+
+/// The rules of a game with the parameters of a match.
+pub trait Rules: Send + Sync + fmt::Debug {
+    /// The parameters. Reading them gives the same rules.
+    fn values(&self) -> Values;
+
+    /// How many seats a table has.
+    fn seats(&self) -> RangeInclusive<usize>;
+
+    /// Starts a match between bots of these names, seat 1 first: as many as there are seats, each
+    /// another one.
+    ///
+    /// # Errors
+    /// If the parameters do not fit so many bots.
+    fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError>;
+
+    /// The version of the rules by which such seats play, where it is not the game's.
+    fn version_for(&self, _turns: &[TurnPolicy]) -> Option<&'static str> {
+        None
+    }
+
+    /// Starts a match by the version that [`Rules::version_for`] gives.
+    ///
+    /// # Errors
+    /// Those of [`Rules::start`].
+    fn start_for(
+        &self,
+        _turns: &[TurnPolicy],
+        names: &[BotName],
+        seed: Seed,
+    ) -> Result<Box<dyn MatchState>, StartError> {
+        self.start(names, seed)
+    }
+
+    /// What the scores can be when these seats forfeited, seat 1 first: as many as there can be.
+    /// Nothing if no match of this game can end so.
+    fn bounds(&self, forfeited: &[bool]) -> Option<Bounds>;
+
+    /// Whether the components of a score, each within its bounds, agree with each other.
+    fn agrees(&self, _score: &[i64]) -> bool {
+        true
+    }
+
+    /// The rules of episodes, in games that have them.
+    fn episodes(&self) -> Option<&dyn EpisodeRules> {
+        None
+    }
+
+    /// The squares of the board, in games in which people play by clicking on one.
+    fn grid(&self) -> Option<Grid> {
+        None
+    }
+}

@@ -1,0 +1,94 @@
+//! Cards of tricks for people: one at each table that waits.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use super::{Card, KEY, Match, Player, Table};
+use crate::match_state::Seat;
+use crate::moves::{Choice, ChoiceOption, Field, FormFields, Offer};
+
+/// What stands in an answer for a table that does not wait.
+const NOTHING: &str = "_";
+
+pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
+    let waiting: Vec<_> = waiting(game, seat).collect();
+    let alone = waiting.len() == 1;
+    let task = if alone { "Your card." } else { "Your cards, one at each table." };
+    let choices =
+        waiting.into_iter().map(|(number, table)| Field::Choice(choice(number, table, alone)));
+    let send = (!alone).then(|| Field::Send("Play these".to_owned()));
+    Offer { task: task.to_owned(), fields: choices.chain(send).collect(), squares: Vec::new() }
+}
+
+/// The tables that wait for a seat, by their numbers from 1.
+fn waiting(game: &Match, seat: Seat) -> impl Iterator<Item = (usize, &Table)> {
+    let player = Player::ALL[seat.index()];
+    let tables = (1..).zip(game.tables());
+    tables.filter(move |(_, table)| table.turn() == Some(player))
+}
+
+/// The choice among the cards that may be played at a table; to choose one sends it if the table
+/// is alone.
+fn choice(number: usize, table: &Table, alone: bool) -> Choice {
+    let mut cards: Vec<_> = table.playable().collect();
+    cards.sort_unstable();
+    let due = match table.attack() {
+        Some(attack) => format!("answer {attack}"),
+        None => "attack".to_owned(),
+    };
+    let trump = match table.trump() {
+        Some(trump) => format!("trump {}", trump.letter()),
+        None => "no trump".to_owned(),
+    };
+    let option = |card: &Card| ChoiceOption {
+        value: card.to_string(),
+        label: card.to_string(),
+        card: Some(format!("card suit{}", card.suit().letter())),
+    };
+    Choice {
+        name: field(number),
+        legend: format!("Table {number}: {due}, {trump}"),
+        default: (cards.len() == 1).then_some(0),
+        options: cards.iter().map(option).collect(),
+        sends: alone,
+    }
+}
+
+/// The field of the card for a table.
+fn field(number: usize) -> String {
+    format!("card-{number}")
+}
+
+pub(super) fn answer(game: &Match, seat: Seat, fields: &FormFields) -> Result<String, String> {
+    let player = Player::ALL[seat.index()];
+    let word = |(number, table): (usize, &Table)| {
+        if table.turn() != Some(player) {
+            return Ok(NOTHING);
+        }
+        fields.get(&field(number)).ok_or(format!("choose a card at table {number}"))
+    };
+    let words: Result<Vec<_>, _> = (1..).zip(game.tables()).map(word).collect();
+    Ok(format!("{KEY}{}", words?.join(" ")))
+}
+
+/// A card that may not be played loses its table by the rules; a person is told instead.
+pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String> {
+    let cards = answer.trim_ascii();
+    let cards = cards.strip_prefix(KEY).unwrap_or(cards);
+    let words: Vec<_> = cards.split_ascii_whitespace().collect();
+    for (number, table) in waiting(game, seat) {
+        let word = words.get(number - 1).copied().unwrap_or_default();
+        let card: Result<Card, _> = word.parse();
+        let card = card.map_err(|error| format!("table {number}: {error}"))?;
+        if !table.playable().any(|playable| playable == card) {
+            let playable: Vec<_> = table.playable().map(|card| card.to_string()).collect();
+            return Err(format!(
+                "table {number}: {card} may not be played, and would lose the table; {} may",
+                playable.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Wojna as data, and its parameters as rules.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
+use super::auction::MOST_SEATS;
+use super::params::{LEAST_SEATS, MOST_DEALS};
+use super::{Match, Params, bounds};
+use crate::RULES_VERSION;
+use crate::bounds::Bounds;
+use crate::info::{
+    BotInfo, Estimate, Family, Game, GameInfo, Official, ParamInfo, ParamKind, Phrase, Playground,
+    Ranking, Reader, param, phrase, texts,
+};
+use crate::match_state::{MatchState, StartError};
+use crate::name::BotName;
+use crate::protocol::{Framing, Protocol};
+use crate::rules::Rules;
+use crate::seed::Seed;
+use crate::value::{Value, Values};
+
+/// The game.
+pub fn game() -> Game {
+    Game::new(GameInfo {
+        name: "wojna".into(),
+        title: "Wojna".into(),
+        rules_version: RULES_VERSION.into(),
+        columns: texts(["points"]),
+        ranking: Ranking { by_mean: true, earlier_wins: false },
+        params: params(),
+        seats_param: Some("seats".into()),
+        seats: LEAST_SEATS..=MOST_SEATS,
+        boards: None,
+        episodes: None,
+        bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
+        official: Official {
+            schedule: Family::Foursomes,
+            memory_mb: None,
+            keeps_files: false,
+            shared_deals: true,
+        },
+        trial: vec![("deals".into(), 2)],
+        playground: Playground {
+            params: Values::new().with("deals", 1_u32),
+            slow: true,
+            phrases: PHRASES.into(),
+        },
+        time: Estimate::growing(0, "deals", 1000),
+        record: Estimate::growing(0, "deals", 110_000),
+        reader: Reader::of::<Params>(),
+    })
+}
+
+fn params() -> Vec<ParamInfo> {
+    let official = Params::default();
+    vec![
+        param(
+            "deals",
+            ParamKind::Integer(1..=MOST_DEALS.into()),
+            Some(official.deals().into()),
+            "how many deals a match has, 1 to 10000; default 40",
+        ),
+        param(
+            "deck",
+            ParamKind::Text,
+            Some(Value::text(official.deck())),
+            "the cards: a list of cards v or ranges a-b, with *n for n of each, as in \
+                 1-10*4,20; default 1-13*8",
+        ),
+        param(
+            "clock",
+            ParamKind::Text,
+            Some(Value::text(official.clock())),
+            "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; \
+                 default 30000/1000/3000/100",
+        ),
+        param(
+            "seats",
+            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MOST_SEATS)),
+            Some(integer(*official.seats().start()).into()),
+            "how many bots play, 2 to 4; default 4, the only official number",
+        ),
+    ]
+}
+
+/// A number of seats as a value.
+fn integer(seats: usize) -> i64 {
+    i64::try_from(seats).expect("tables are small")
+}
+
+impl Rules for Params {
+    fn values(&self) -> Values {
+        Values::new()
+            .with("deals", self.deals())
+            .with("deck", Value::text(self.deck()))
+            .with("clock", Value::text(self.clock()))
+            .with("seats", integer(*self.seats().start()))
+    }
+
+    fn seats(&self) -> RangeInclusive<usize> {
+        Self::seats(self)
+    }
+
+    fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
+        Ok(Box::new(Match::start(self, names.len(), seed)))
+    }
+
+    fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {
+        bounds(self, forfeited)
+    }
+}
+
+const PHRASES: [Phrase; 9] = [
+    phrase("your_number 1", "Yours is seat 1; once, at the start. Due: ="),
+    phrase("setdeck 8 1 1 2 2 3 3 4 4", "A new deal begins, with these eight cards. Due: ="),
+    phrase(
+        "time_settings 30000 1000 3000 100",
+        "30 s for 1000 moves, 3 s for each 100 more. Due: =",
+    ),
+    phrase("setstate 4 4 1 1 1 1", "An auction: 4 cards in the pot, one left to each seat. Due: ="),
+    phrase("topcard 1 4", "Before the first play your card; after it a card shown. Due: ="),
+    phrase("time_left 30000 1000", "30 s are left for the next 1000 moves. Due: ="),
+    phrase("genmove 1", "Your move. Due: = pass, = check or = raise 1, 2 or 3"),
+    phrase("play 1 check", "Seat 1 has made this move; your own come back too. Due: ="),
+    phrase("quit", "The match is over; half a second is left. Nothing is due."),
+];

@@ -1,0 +1,20 @@
+//! Bids of wojna for people: those of the five that the rules take now.
+
+use super::Match;
+use crate::clock::Micros;
+use crate::match_state::MatchState as _;
+use crate::moves::Offer;
+
+/// Every bid there is, and its name.
+const BIDS: [(&str, &str); 5] = [
+    ("= pass", "Pass"),
+    ("= check", "Check"),
+    ("= raise 1", "Raise 1"),
+    ("= raise 2", "Raise 2"),
+    ("= raise 3", "Raise 3"),
+];
+
+pub(super) fn offer(game: &Match) -> Offer {
+    let is_legal = |answer| game.clone().heard(Ok(answer), Micros::ZERO).is_ok();
+    Offer::of_answers("Your bid.", BIDS.into_iter().filter(|(answer, _)| is_legal(answer)))
+}

@@ -1,0 +1,19 @@
+//! `arbiter`: runs official tournaments of game-playing programs. A program with other games is one
+//! line too.
+
+mod cli;
+mod observe;
+mod play;
+mod trying;
+mod up;
+
+use std::process::ExitCode;
+
+use arbiter_games::Games;
+
+/// The whole program, for these games: does what its command line says, and gives the exit code.
+/// It starts its own file again for sandboxes and workers, so nothing may come before it.
+pub fn run(games: &Games) -> ExitCode {
+    arbiter_worker::sandbox::enter_if_asked();
+    cli::run(games)
+}
