@@ -314,7 +314,7 @@ async fn names_and_games_that_make_no_sense_are_refused() {
         refusal(tournaments::create(&database.pool, &new, START).await)
     };
     assert_eq!(create("a b", "gomoku", json!({})).await, "tournaments_name_check");
-    assert_eq!(create("cup", "chess", json!({})).await, "tournaments_game_check");
+    assert_eq!(create("cup", "", json!({})).await, "tournaments_game_check");
     assert_eq!(create("cup", "gomoku", json!([])).await, "tournaments_settings_check");
     let cup = database.tournament("cup", gomoku::game()).await;
     assert_eq!(create("cup", "gomoku", json!({})).await, "tournaments_name_key");
@@ -330,15 +330,17 @@ async fn names_and_games_that_make_no_sense_are_refused() {
 }
 
 /// Seats of a match, and the constraint that refuses them.
-const SEATS: [(&str, &str); 8] = [
+const SEATS: [(&str, &str); 10] = [
     ("{0,0}", "seats_are_taken_by_different_entrants"),
     ("{0,1,0}", "seats_are_taken_by_different_entrants"),
     ("{0,1,2,1}", "seats_are_taken_by_different_entrants"),
     ("{0,NULL}", "seats_are_taken_by_different_entrants"),
     ("{0,-1}", "seats_are_taken_by_different_entrants"),
-    ("{}", "a_table_has_one_to_four_seats"),
-    ("{0,1,2,3,4}", "a_table_has_one_to_four_seats"),
-    ("{{0,1},{2,3}}", "a_table_has_one_to_four_seats"),
+    ("{}", "a_table_has_one_to_sixteen_seats"),
+    ("{0,1,2,3,4,0}", "seats_are_taken_by_different_entrants"),
+    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,14}", "seats_are_taken_by_different_entrants"),
+    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}", "a_table_has_one_to_sixteen_seats"),
+    ("{{0,1},{2,3}}", "a_table_has_one_to_sixteen_seats"),
 ];
 
 /// Changes of all lots, which hold two matches and are pending, and what refuses them.
@@ -374,7 +376,7 @@ const OTHERS: [(&str, &str); 20] = [
         "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{3}')",
         "files_come_from_matches_before",
     ),
-    ("INSERT INTO files VALUES (0, 1, 5, '')", "files_seat_check"),
+    ("INSERT INTO files VALUES (0, 1, 17, '')", "files_seat_check"),
     ("INSERT INTO snapshots VALUES ('', 'x')", "snapshots_digest_check"),
     ("INSERT INTO snapshots VALUES (decode(repeat('00', 32), 'hex'), '')", "snapshots_bytes_check"),
     ("UPDATE snapshots SET bytes = 'x'", "rows of snapshots are never changed"),
