@@ -13,13 +13,24 @@ pub(crate) mod up;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A program that is tested in the place of `arbiter`: its file, and the variable that tells it so.
+pub(crate) static PROGRAM: OnceLock<(PathBuf, &str)> = OnceLock::new();
+
 /// The program under test.
 pub(crate) fn arbiter() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_arbiter"));
+    let mut command = match PROGRAM.get() {
+        Some((file, variable)) => {
+            let mut command = Command::new(file);
+            command.env(variable, "1");
+            command
+        }
+        None => Command::new(env!("CARGO_BIN_EXE_arbiter")),
+    };
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command
 }

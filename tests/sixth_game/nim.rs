@@ -1,0 +1,214 @@
+//! Nim: a heap of sticks, of which two players take one to three in turn. The last stick wins.
+//!
+//! Everything that Arbiter has to know of a game is in this file.
+
+use std::ops::RangeInclusive;
+
+use arbiter_games::moves::{FormFields, Offer};
+use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
+use arbiter_games::{
+    Allowance, BotInfo, BotName, Bounds, Estimate, Family, Forfeit, Framing, GameInfo, Illegal,
+    MatchState, MatchView, Micros, Official, Owes, PairSeats, ParamKind, Playground, Protocol,
+    Ranking, Reader, Rules, Say, Score, Seat, Seed, Standing, StartError, Step, Values, param,
+    phrase, texts,
+};
+use serde::Deserialize;
+
+/// The most sticks of a heap.
+const MOST: u32 = 100;
+
+/// Nim as data.
+pub(crate) fn info() -> GameInfo {
+    GameInfo {
+        name: "nim".into(),
+        title: "Nim".into(),
+        rules_version: "1".into(),
+        seats: 2..=2,
+        columns: texts(["wins", "sticks"]),
+        ranking: Ranking::default(),
+        params: vec![param(
+            "heap",
+            ParamKind::Integer(1..=MOST.into()),
+            Some(Nim::default().heap.into()),
+            "how many sticks there are, 1 to 100; default 21",
+        )],
+        seats_param: None,
+        boards: None,
+        episodes: None,
+        bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: false },
+        official: Official {
+            schedule: Family::RoundRobin(PairSeats::Both),
+            memory_mb: None,
+            keeps_files: false,
+            shared_deals: false,
+        },
+        trial: vec![("heap".into(), 5)],
+        playground: Playground {
+            params: Values::new().with("heap", 7_u32),
+            slow: false,
+            phrases: vec![phrase("heap 21", "21 sticks are left. Due: 1, 2 or 3")],
+        },
+        time: Estimate::growing(10, "heap", 5),
+        record: Estimate::growing(500, "heap", 20),
+        reader: Reader::of::<Nim>(),
+    }
+}
+
+/// The parameters.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Nim {
+    heap: u32,
+}
+
+impl Default for Nim {
+    fn default() -> Self {
+        Self { heap: 21 }
+    }
+}
+
+impl Rules for Nim {
+    fn values(&self) -> Values {
+        Values::new().with("heap", self.heap)
+    }
+
+    fn seats(&self) -> RangeInclusive<usize> {
+        2..=2
+    }
+
+    fn start(&self, _names: &[BotName], _seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
+        if !(1..=MOST).contains(&self.heap) {
+            return Err(StartError(format!("heap cannot be {}", self.heap)));
+        }
+        let first = Seat::from_index(0);
+        Ok(Box::new(Match { heap: self.heap, turn: first, taken: [0; 2], lost: None, told: 0 }))
+    }
+
+    fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {
+        let seat = |forfeited: &bool| {
+            let wins = if *forfeited { 0..=0 } else { 0..=1 };
+            vec![wins, 0..=i64::from(self.heap)]
+        };
+        Some(Bounds {
+            seats: forfeited.iter().map(seat).collect(),
+            sums: vec![1..=1, 0..=i64::from(self.heap)],
+            bad_answers: vec![0; 2],
+        })
+    }
+}
+
+/// A match in progress.
+#[derive(Clone, Debug)]
+struct Match {
+    heap: u32,
+    turn: Seat,
+    /// How many sticks each seat has.
+    taken: [u32; 2],
+    lost: Option<(Seat, Option<Forfeit>)>,
+    /// How many seats have been told the end.
+    told: usize,
+}
+
+impl Match {
+    fn other(&self) -> Seat {
+        Seat::from_index(1 - self.turn.index())
+    }
+
+    fn take(&mut self, answer: &str) -> Result<(), Illegal> {
+        let sticks = answer.trim().parse().ok().filter(|sticks| (1..=3).contains(sticks));
+        let sticks: u32 = sticks.filter(|sticks| *sticks <= self.heap).ok_or_else(|| {
+            Illegal(format!("{answer:?} is not 1, 2 or 3 of {} sticks", self.heap))
+        })?;
+        self.heap -= sticks;
+        self.taken[self.turn.index()] += sticks;
+        self.turn = self.other();
+        if self.heap == 0 {
+            self.lost = Some((self.turn, None));
+        }
+        Ok(())
+    }
+
+    fn standing(&self, seat: Seat) -> Standing {
+        let lost = self.lost.filter(|(loser, _)| *loser == seat);
+        let wins = i64::from(lost.is_none());
+        Standing {
+            score: Score(vec![wins, i64::from(self.taken[seat.index()])]),
+            forfeit: lost.and_then(|(_, forfeit)| forfeit),
+            bad_answers: 0,
+        }
+    }
+
+    fn say(&self, seat: Seat, text: String, owes: Owes) -> Step {
+        let allowance = Allowance::Move(Micros::from_millis(500));
+        Step::Say(Say { seat, text, owes, allowance, tells_time: false })
+    }
+}
+
+impl MatchState for Match {
+    fn step(&mut self) -> Step {
+        if self.lost.is_none() {
+            return self.say(self.turn, format!("heap {}", self.heap), Owes::Move);
+        }
+        if self.told < 2 {
+            self.told += 1;
+            return self.say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
+        }
+        Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
+    }
+
+    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+        let seat = self.turn;
+        match answer {
+            Ok(answer) => {
+                self.take(answer).inspect_err(|_| self.lost = Some((seat, Some(Forfeit::Illegal))))
+            }
+            Err(forfeit) => {
+                self.lost = Some((seat, Some(forfeit)));
+                Ok(())
+            }
+        }
+    }
+
+    fn view(&self) -> &dyn MatchView {
+        self
+    }
+}
+
+impl MatchView for Match {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        let row = |seat: Seat| Row {
+            class: None,
+            cells: vec![
+                Cell::seat(seat),
+                Cell::text(name(names, seat)),
+                Cell::number(self.taken[seat.index()]),
+            ],
+        };
+        let table = TablePicture {
+            class: "cards nim",
+            head: vec![Cell::text("Seat"), Cell::text("Bot"), Cell::number("Sticks")],
+            rows: Seat::all(2).map(row).collect(),
+            foot: vec![Cell::text("Heap").over(2).head(), Cell::number(self.heap)],
+        };
+        let caption = format!("{} sticks are left.", self.heap);
+        Picture { caption, parts: vec![Part::Table(table)] }
+    }
+
+    fn picture_key(&self) -> Key {
+        [self.heap.into(), u64::from(self.lost.is_some()), 0, 0, 0, 0]
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit == "over"
+    }
+
+    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
+        let all = [("1", "Take one"), ("2", "Take two"), ("3", "Take three")];
+        let legal = all.into_iter().filter(|(sticks, _)| self.clone().take(sticks).is_ok());
+        Offer::of_answers("Take some sticks.", legal)
+    }
+}
