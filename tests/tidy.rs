@@ -262,3 +262,57 @@ fn plans_rules_and_rankings_need_no_runtime_and_no_database() {
         }
     }
 }
+
+/// The games of the workspace: the folders of `games/src`.
+fn games() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/games/src");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries.filter(|path| path.is_dir());
+    folders.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Where code may name a game, and why.
+const MAY_NAME_GAMES: [(&str, &str); 9] = [
+    ("bots", "they play one"),
+    ("games/src/info.rs", "the list of those that come with Arbiter"),
+    ("games/src/lib.rs", "their modules"),
+    ("coordinator/src/tricks_http", "one game has an HTTP form with house, page and records"),
+    ("coordinator/src/tricks_http.rs", "as before"),
+    ("coordinator/src/web/api/operation.rs", "their list for programs"),
+    ("coordinator/src/web/create.rs", "the example of a tournament file on its page"),
+    ("proto/src/tricks_http.rs", "the words of the HTTP form"),
+    ("worker/src/seat/http.rs", "the seat of its clients"),
+];
+
+/// Whether a line is part of the help that people read: an example of a command, or a comment.
+fn is_example(line: &str) -> bool {
+    let line = line.trim_start();
+    ["//", "arbiter ", "printf ", "A match with a person", "tricks. People"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+#[test]
+fn a_game_is_named_in_its_folder_alone() {
+    let games = games();
+    assert_eq!(games.len(), 5, "{games:?}");
+    let named = |line: &str| {
+        let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        words.any(|word| games.iter().any(|game| game == word))
+    };
+    for (path, text) in sources() {
+        let own = games.iter().any(|game| path.starts_with(format!("games/src/{game}")));
+        let allowed = MAY_NAME_GAMES.iter().any(|(place, _)| path.starts_with(place));
+        let tested = path
+            .iter()
+            .any(|part| ["tests", "benches", "tests.rs"].iter().any(|name| part == *name));
+        if own || allowed || tested {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            let found = named(line) && !is_example(line);
+            assert!(!found, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}

@@ -55,7 +55,7 @@ pub mod tokens;
 pub mod tournaments;
 pub mod traces;
 pub mod trials;
-pub mod tricks;
+pub mod tricks_http;
 pub mod versions;
 pub mod voids;
 pub mod worker_figures;

@@ -48,7 +48,7 @@ use crate::access::guard::{Guard, Origin};
 use crate::access::{self, Role, Secret};
 use crate::bucket::Bucket;
 use crate::clock::Clock;
-use crate::db::tricks::{self, Ending, Holder, Stored};
+use crate::db::tricks_http::{self, Ending, Holder, Stored};
 use crate::queue::again;
 use limits::{Buckets, price};
 use session::{Session, WrongCount};
@@ -237,7 +237,7 @@ impl House {
     /// Whose token this is, and its session.
     async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
         let (hash, now) = (secret.hash(), self.clock.now());
-        let found = again(|| tricks::find(&self.pool, &hash, now - LIFE, now)).await?;
+        let found = again(|| tricks_http::find(&self.pool, &hash, now - LIFE, now)).await?;
         match found {
             Some(_) => self.guard.right(secret, Instant::now()),
             None => self.guard.wrong(secret, from, Instant::now()),
@@ -263,10 +263,10 @@ impl House {
             })
             .await?;
         let now = self.clock.now();
-        again(|| tricks::begin(&self.pool, id, &stored, now)).await?;
+        again(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
         // Now and then, and never in anybody's way.
         if seed.0[0] == 0 {
-            again(|| tricks::forget(&self.pool, now - LIFE)).await?;
+            again(|| tricks_http::forget(&self.pool, now - LIFE)).await?;
         }
         Ok(news)
     }
@@ -301,7 +301,7 @@ impl House {
             self.end((holder.id, &holder.first), &session, &stored, news).await?
         } else {
             // Said twice it would be refused: whether it was done the first time is not known.
-            (tricks::go_on(&self.pool, holder.id, &stored).await?, news)
+            (tricks_http::go_on(&self.pool, holder.id, &stored).await?, news)
         };
         if kept { Ok(news) } else { Err(conflict("another request played meanwhile")) }
     }
@@ -325,7 +325,7 @@ impl House {
         };
         let tables = i32::try_from(session.tables()).unwrap_or(i32::MAX);
         let ending = Ending { result, tables, victory: victory.is_some() };
-        let kept = tricks::end(&self.pool, id, stored, ending, now).await?;
+        let kept = tricks_http::end(&self.pool, id, stored, ending, now).await?;
         Ok((kept, news))
     }
 
@@ -346,14 +346,14 @@ impl House {
     /// What victory tokens are made with.
     async fn key(&self) -> Result<[u8; 32], Error> {
         let drawn = access::draw().map_err(Error::Io)?;
-        let key = || again(|| tricks::key(&self.pool, &drawn));
+        let key = || again(|| tricks_http::key(&self.pool, &drawn));
         self.key.get_or_try_init(key).await.copied()
     }
 
     /// Whose victory a token shows, if it shows one.
     async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
         let Some(victory) = Victory::claimed(token) else { return Ok(None) };
-        let holder = again(|| tricks::holder(&self.pool, victory.player)).await?;
+        let holder = again(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let made: OffsetDateTime = victory.at;
         let genuine = victory.token(&self.key().await?, &hash) == token && made <= self.clock.now();

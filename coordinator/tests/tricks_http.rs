@@ -11,7 +11,7 @@ use arbiter_coordinator::access::guard::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Coordinator;
-use arbiter_coordinator::db::tricks::{self, Stored};
+use arbiter_coordinator::db::tricks_http::{self, Stored};
 use arbiter_coordinator::tricks_http::{Mode, router};
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;

@@ -7,7 +7,7 @@ use crate::access::Role;
 use crate::db::held::{self, Held};
 use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
-use crate::db::{audit, tournaments, tricks, workers};
+use crate::db::{audit, tournaments, tricks_http, workers};
 
 /// The workers, and what they play.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// All players' records in tricks over HTTP, the best first.
-    pub(crate) async fn tricks_records(&self) -> Result<Vec<tricks::Record>> {
-        Ok(tricks::records(&self.pool).await?)
+    pub(crate) async fn tricks_records(&self) -> Result<Vec<tricks_http::Record>> {
+        Ok(tricks_http::records(&self.pool).await?)
     }
 }

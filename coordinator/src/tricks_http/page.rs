@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{House, Mode};
-use crate::db::tricks::{self, Record};
+use crate::db::tricks_http::{self, Record};
 use crate::queue::again;
 
 /// What a browser may do with these pages: show them.
@@ -17,7 +17,7 @@ const POLICY: &str =
 
 /// The leaderboard.
 pub(super) async fn records(State(house): State<House>) -> Response {
-    match again(|| tricks::records(&house.pool)).await {
+    match again(|| tricks_http::records(&house.pool)).await {
         Ok(records) => {
             let shown = html! {
                 @if house.mode == Mode::Test { p { "Test mode: there are no victory tokens." } }

@@ -14,7 +14,7 @@ use super::question::{Asker, Question};
 use super::tournaments::Edition;
 use super::values::written;
 use crate::access::Role;
-use crate::db::{audit, tricks, workers};
+use crate::db::{audit, tricks_http, workers};
 
 /// What this server is.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -248,7 +248,7 @@ pub(super) struct ListTricks {
 
 answer! {
     /// What somebody made of tricks against the house.
-    TricksRecord(found: tricks::Record) {
+    TricksRecord(found: tricks_http::Record) {
         /// The player's name.
         player: String = found.name;
         /// The best result of a session.
