@@ -141,7 +141,7 @@ fn typed(secret: &Secret) -> &str {
 async fn stored(database: &Database, secret: &Secret) -> Option<Stored> {
     let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
     let since = START - Duration::days(1);
-    tricks::find(&database.pool, &hash, since, START).await.unwrap().unwrap().session
+    tricks_http::find(&database.pool, &hash, since, START).await.unwrap().unwrap().session
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +329,7 @@ async fn sessions_end_with_their_day() {
     PASSED.store(2 * 24 * 3600, Ordering::Relaxed);
     let (status, answer) = server.post(&mistake).await;
     assert!(status == 409 && answer.starts_with("error: no session"), "{answer}");
-    assert_eq!(tricks::forget(&database.pool, passing_clock()).await.unwrap(), 1);
+    assert_eq!(tricks_http::forget(&database.pool, passing_clock()).await.unwrap(), 1);
 }
 
 /// A session of 40 tables of which the house has lost all but the last, by mistakes of its own.
@@ -364,9 +364,9 @@ async fn victories_are_proved_but_not_in_test_mode() {
     for (name, mode) in [("Ada", Mode::Official), ("Bob", Mode::Test)] {
         let secret = player(&database, name).await;
         let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
-        let id = tricks::find(&database.pool, &hash, START, START).await.unwrap().unwrap().id;
+        let id = tricks_http::find(&database.pool, &hash, START, START).await.unwrap().unwrap().id;
         let now = OffsetDateTime::now_utc();
-        tricks::begin(&database.pool, id, &nearly_won(seed), now).await.unwrap();
+        tricks_http::begin(&database.pool, id, &nearly_won(seed), now).await.unwrap();
         let server = Server::whole(&database, mode).await;
         let body = format!("token={}&move={}", typed(&secret), "x ".repeat(40));
         let (status, answer) = server.post(&body).await;

@@ -230,9 +230,12 @@ impl Estimate {
     }
 }
 
+/// How the parameters of a game are read.
+type Read = dyn Fn(Value) -> Result<Arc<dyn Rules>, ParamsError> + Send + Sync;
+
 /// Reads the parameters of a game.
 #[derive(Clone)]
-pub struct Reader(Arc<dyn Fn(Value) -> Result<Arc<dyn Rules>, ParamsError> + Send + Sync>);
+pub struct Reader(Arc<Read>);
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,8 +15,8 @@ use arbiter_games::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn params(game: Game, json: Value) -> Params {
-    Params::read(&game, json).unwrap()
+fn params(game: &Game, json: Value) -> Params {
+    Params::read(game, json).unwrap()
 }
 
 /// Three stones, three free squares, or one of several words, as the prompt asks.
@@ -57,9 +57,9 @@ fn answer(view: &dyn MatchView, say: &Say, dice: &mut Dice) -> String {
         let x = dice.index(game.board().columns());
         let y = dice.index(game.board().rows());
         format!("= {} {x} {y} 1 -1 {}", dice.below(2), dice.below(2))
-    } else if let Some(game) = state.downcast_ref() {
+    } else if let Some(game) = state.downcast_ref::<tricks::Match>() {
         tricks_answer(game, dice)
-    } else if let Some(game) = state.downcast_ref() {
+    } else if let Some(game) = state.downcast_ref::<gomoku::Match>() {
         gomoku_answer(game, say, dice)
     } else {
         match dice.below(6) {
@@ -119,18 +119,18 @@ const BOARDS: [&str; 4] =
 fn matches() -> impl Strategy<Value = (Params, usize)> {
     let wojna = (2..=4_usize, 1..4_u32).prop_map(|(seats, deals)| {
         let json = json!({"seats": seats, "deals": deals, "deck": "1-5*4"});
-        (params(wojna::game(), json), seats)
+        (params(&wojna::game(), json), seats)
     });
     let boards = prop::sample::select(&BOARDS[..]);
-    let bitwa = boards.prop_map(|board| (params(bitwa::game(), json!({"board": board})), 2));
+    let bitwa = boards.prop_map(|board| (params(&bitwa::game(), json!({"board": board})), 2));
     let tricks =
-        (1..4_u32).prop_map(|pairs| (params(tricks::game(), json!({"tables": 2 * pairs})), 2));
+        (1..4_u32).prop_map(|pairs| (params(&tricks::game(), json!({"tables": 2 * pairs})), 2));
     let chips = prop_oneof![0..40_i64, 200..5000_i64, Just(1_000_000_000_000_000_000_i64)];
     let chips = prop::collection::vec((chips, 0..17_i64), 1..=4);
     let blackjack = (chips, 1..8_u32).prop_map(|(seats, hands)| {
         let (chips, before): (Vec<_>, Vec<_>) = seats.into_iter().unzip();
         let json = json!({"chips": chips, "bad_answers": before, "hands": hands});
-        (params(blackjack::game(), json), chips.len())
+        (params(&blackjack::game(), json), chips.len())
     });
     let gomoku = Just((Params::official(&gomoku::game()), 2));
     prop_oneof![wojna, bitwa, tricks, blackjack, gomoku]
@@ -187,7 +187,7 @@ fn earlier(forfeited: &[bool]) -> Vec<Vec<bool>> {
 #[test]
 fn bounds_of_wojna_are_what_deals_can_bring() {
     for seats in 2..=4 {
-        let params = params(wojna::game(), json!({"seats": seats, "deals": 2, "deck": "1-9"}));
+        let params = params(&wojna::game(), json!({"seats": seats, "deals": 2, "deck": "1-9"}));
         for forfeited in earlier(&vec![true; seats]) {
             let bounds = params.bounds(&forfeited);
             if forfeited.iter().all(|forfeited| *forfeited) {
@@ -236,7 +236,7 @@ fn bounds_of_blackjack_are_what_stakes_can_bring() {
         for hands in 1..4_u32 {
             for (before, stake) in [(0, i64::MAX), (15, 10)] {
                 let json = json!({"chips": [chips], "bad_answers": [before], "hands": hands});
-                let bounds = params(blackjack::game(), json).bounds(&[false]).unwrap();
+                let bounds = params(&blackjack::game(), json).bounds(&[false]).unwrap();
                 let range = extremes(reachable(chips, hands, stake).into_iter());
                 assert_eq!(bounds.seats, [[range.clone()]], "{chips} chips, {hands} hands");
                 assert_eq!(bounds.sums, [range]);
@@ -245,7 +245,7 @@ fn bounds_of_blackjack_are_what_stakes_can_bring() {
             }
         }
     }
-    let bounds = |json| params(blackjack::game(), json).bounds(&[false]).unwrap().seats;
+    let bounds = |json| params(&blackjack::game(), json).bounds(&[false]).unwrap().seats;
     let trillion = 1_000_000_000_000_i64;
     let rich = bounds(json!({"chips": [trillion * 3], "hands": 2}));
     assert_eq!(rich, [[trillion..=trillion * 5]]);
@@ -266,7 +266,7 @@ fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<Standing> {
 /// Every pair of points and tricks is possible exactly if tables can bring it.
 #[test]
 fn bounds_of_tricks_are_what_tables_can_bring() {
-    let params = params(tricks::game(), json!({"tables": 4}));
+    let params = params(&tricks::game(), json!({"tables": 4}));
     let mut possible = BTreeSet::from([(0, 0)]);
     for _ in 0..4 {
         let more = |(points, tricks): &(i64, i64)| {
@@ -324,7 +324,7 @@ fn impossible_results_are_refused_with_a_reason() {
             assert!(check(&params, &standings(&seats, &[])).is_err(), "{game}");
         }
     }
-    let bitwa = params(bitwa::game(), json!({"board": "3 1 9 5 A.a"}));
+    let bitwa = params(&bitwa::game(), json!({"board": "3 1 9 5 A.a"}));
     assert_eq!(check(&bitwa, &standings(&[&[1, 1, 5], &[-1, -1, -5]], &[])), Ok(()));
     assert_eq!(
         refusal(&bitwa, &[&[-1, 1, 5], &[1, -1, -5]], &[]),

@@ -104,7 +104,7 @@ fn descriptors_agree_with_what_is_read() {
                 ParamKind::Number(bounds) => assert!(reads(json!(*bounds.start())), "{key}"),
             }
         }
-        for (key, _) in game.trial.iter() {
+        for (key, _) in &game.trial {
             assert!(game.param_keys().contains(&key.as_ref()), "{game} {key}");
         }
     }

@@ -138,7 +138,7 @@ impl Match {
         }
     }
 
-    fn say(&self, seat: Seat, text: String, owes: Owes) -> Step {
+    fn say(seat: Seat, text: String, owes: Owes) -> Step {
         let allowance = Allowance::Move(Micros::from_millis(500));
         Step::Say(Say { seat, text, owes, allowance, tells_time: false })
     }
@@ -147,11 +147,11 @@ impl Match {
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         if self.lost.is_none() {
-            return self.say(self.turn, format!("heap {}", self.heap), Owes::Move);
+            return Self::say(self.turn, format!("heap {}", self.heap), Owes::Move);
         }
         if self.told < 2 {
             self.told += 1;
-            return self.say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
+            return Self::say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
         }
         Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
     }

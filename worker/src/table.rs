@@ -258,7 +258,7 @@ impl Match {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
-            return Ok(AbsentSeat::boxed(&format!("{NO_OTHER_GAME}; use protocol = \"stdio\"")));
+            return Ok(AbsentSeat::boxed(format!("{NO_OTHER_GAME}; use protocol = \"stdio\"")));
         }
         let home = match state {
             State::Fresh => Home::fresh(&bot.source)?,

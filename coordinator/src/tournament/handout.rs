@@ -231,13 +231,11 @@ impl Handout {
     }
 
     async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
-        match self.editions.get(edition, None) {
-            Some(constants) => Ok(constants),
-            None => {
-                let constants = Constants::read(&self.pool, &self.games, edition).await?;
-                Ok(self.editions.insert(edition, constants))
-            }
+        if let Some(constants) = self.editions.get(edition, None) {
+            return Ok(constants);
         }
+        let constants = Constants::read(&self.pool, &self.games, edition).await?;
+        Ok(self.editions.insert(edition, constants))
     }
 }
 

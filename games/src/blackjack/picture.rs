@@ -33,7 +33,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
             cells: vec![
                 Cell::seat(seat),
                 Cell::text(name(names, seat)),
-                Cell::of(player.hand().iter().map(card).collect()).classed("hand"),
+                Cell::of(player.hand().iter().copied().map(card).collect()).classed("hand"),
                 points(player.hand()),
                 Cell::number(player.stake()),
                 Cell::number(player.chips()),
@@ -63,7 +63,7 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
 fn dealer(game: &Match) -> Row {
     let cards = game.table().dealer();
     let shown = |(index, face): (usize, &Card)| {
-        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(face) }
+        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(*face) }
     };
     let hidden: &[Card] = &[];
     Row {
@@ -80,7 +80,7 @@ fn dealer(game: &Match) -> Row {
     }
 }
 
-fn card(face: &Card) -> Item {
+fn card(face: Card) -> Item {
     Item::card(face.letter(), "")
 }
 

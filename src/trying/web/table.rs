@@ -124,7 +124,7 @@ fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, Standing>) -> Markup {
         @if let Some(ending) = &state.ending { (over(desk, sitting, ending)) }
         @else if let Some((turn, offer)) = &offer { (task(desk, *turn, offer)) }
         @else { (waiting(sitting, state)) }
-        (picture(sitting, state, eyes, offer.map(|(_, offer)| offer)))
+        (picture(sitting, state, eyes, offer.as_ref().map(|(_, offer)| offer)))
         @if state.captions.len() > 1 {
             details open { summary { "What happened" }
                 ol.captions reversed {
@@ -177,11 +177,11 @@ fn picture(
     sitting: &Sitting,
     state: &Standing,
     eyes: Option<Seat>,
-    offer: Option<Offer>,
+    offer: Option<&Offer>,
 ) -> Markup {
     let Some(position) = &state.position else { return html! {} };
     let mut picture = draw(&position.view().picture(&sitting.setting.names, eyes));
-    if let Some(squares) = offer.as_ref().and_then(squares) {
+    if let Some(squares) = offer.and_then(squares) {
         let board = picture.markup;
         picture.markup = html! { div.on-board { (board) div.squares { (squares) } } };
     }

@@ -30,7 +30,6 @@ pub(super) struct ListBots {
 
 answer! {
     /// A bot.
-    #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
     Bot(found: v1::Bot) {
         /// Its name.
         bot: String = found.name;
