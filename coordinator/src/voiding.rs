@@ -108,9 +108,6 @@ pub async fn apply(
 }
 
 /// What these matches do to the leaderboard of an edition.
-///
-/// # Errors
-/// If there is no such edition, or the database fails.
 pub async fn preview(
     pool: &PgPool,
     games: &Games,

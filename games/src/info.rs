@@ -230,12 +230,12 @@ impl Estimate {
     }
 }
 
-/// How the parameters of a game are read.
-type Read = dyn Fn(Value) -> Result<Arc<dyn Rules>, ParamsError> + Send + Sync;
-
 /// Reads the parameters of a game.
 #[derive(Clone)]
-pub struct Reader(Arc<Read>);
+pub struct Reader(Arc<dyn Fn(Value) -> RulesResult + Send + Sync>);
+
+/// The rules with the parameters that were read.
+type RulesResult = Result<Arc<dyn Rules>, ParamsError>;
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -250,7 +250,7 @@ impl Reader {
     }
 
     /// Reads parameters; what is left out has its default.
-    pub(crate) fn read(&self, value: Value) -> Result<Arc<dyn Rules>, ParamsError> {
+    pub(crate) fn read(&self, value: Value) -> RulesResult {
         (self.0)(value)
     }
 }

@@ -142,7 +142,9 @@ impl Params {
     fn check_names(&self, names: &[BotName]) -> Result<(), StartError> {
         let seats = self.seats();
         if !seats.contains(&names.len()) {
-            let (game, due, given) = (&self.game, seats_due(&seats), names.len());
+            let game = &self.game;
+            let due = seats_due(&seats);
+            let given = names.len();
             return Err(StartError(format!("a match of {game} takes {due} bots, not {given}")));
         }
         for (index, name) in names.iter().enumerate() {
@@ -156,7 +158,8 @@ impl Params {
 
 /// How many seats there are, in words: "2", or "1 to 4".
 pub fn seats_due(seats: &RangeInclusive<usize>) -> String {
-    let (least, most) = (seats.start(), seats.end());
+    let least = seats.start();
+    let most = seats.end();
     if least == most { format!("{least}") } else { format!("{least} to {most}") }
 }
 

@@ -142,11 +142,14 @@ impl Failure {
 /// The command line, with what helps with these games in its help.
 fn command(games: &Games) -> clap::Command {
     let names = games.names("or");
-    let named = |command: clap::Command| command.mut_arg("game", |game| game.help(names.clone()));
-    Cli::command()
-        .mut_subcommand("play", |play| named(play).after_help(play::after_help(games)))
-        .mut_subcommand("try", named)
-        .mut_subcommand("preflight", named)
+    let named = |command: clap::Command| {
+        command.mut_args(|arg| if arg.get_id() == "game" { arg.help(names.clone()) } else { arg })
+    };
+    Cli::command().mut_subcommands(|command| match command.get_name() {
+        "play" => named(command).after_help(play::after_help(games)),
+        "try" | "preflight" => named(command),
+        _ => command,
+    })
 }
 
 /// Reads the command line, does what it says, and gives the exit code.

@@ -106,7 +106,8 @@ fn is_episode(params: &Params, count: usize) -> bool {
 
 /// Who meets whom: one table for all, or every pair.
 fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
-    let (game, seats) = (params.game(), params.seats());
+    let game = params.game();
+    let seats = params.seats();
     if seats.contains(&count) {
         return Ok(vec![(0..count).collect()]);
     }

@@ -84,7 +84,7 @@ fn local_matches(games: &Games) {
     );
     let scores: Vec<_> = played[..2].iter().map(|played| &played["scores"]).collect();
     // 21 sticks: who begins takes the last one.
-    assert_eq!(scores, [&json!([[0, 5], [1, 16]]), &json!([[1, 16], [0, 5]])]);
+    assert_eq!(scores, [&json!([[1, 6], [0, 15]]), &json!([[1, 16], [0, 5]])]);
     assert_eq!(played[2]["columns"], json!(["wins", "sticks"]));
     let record = &files(&records)[0];
     let checked = succeed(&["verify", place]);
@@ -95,7 +95,7 @@ fn local_matches(games: &Games) {
     let replay = steps(games, text.as_bytes(), 0..usize::MAX).unwrap();
     let last = replay.drawn.last().unwrap().render(&replay.names()).into_string();
     assert!(last.contains("<table class=\"cards nim\">"), "{last}");
-    assert!(last.contains("data-score=\"1 16\""), "{last}");
+    assert!(last.contains("data-score=\"1 6\""), "{last}");
     let edited = bots.file("edited.jsonl", &text.replacen("\"reply\":\"1\"", "\"reply\":\"2\"", 1));
     assert_eq!(run(&["verify", &edited]).status.code(), Some(1));
 
@@ -142,19 +142,21 @@ fn tournament(games: &Games) {
     assert_eq!(up.json("tournament schedule cup").len(), 6);
     up.play("cup");
     up.tell("tournament check cup");
-    let places = up.json("ranking cup");
+    let places = up.tell("ranking cup --format json");
+    let places: Vec<Value> =
+        places.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let wins = |place: &Value| (place["bot"].clone(), place["score"].clone());
     let found: Vec<_> = places.iter().filter(|place| place["bot"].is_string()).map(wins).collect();
     assert_eq!(found.len(), 3, "{places:?}");
+    assert_eq!(places[0]["columns"], json!(["wins", "sticks"]));
     let sum = |column: usize| found.iter().map(|(_, score)| score[column].as_i64().unwrap()).sum();
     let all: (i64, i64) = (sum(0), sum(1));
     assert_eq!(all, (6, 6 * 21), "each match has a winner, and takes all sticks");
 
-    let path = up.directory.path().join("match.jsonl");
     let edition = up.newest("cup")["id"].as_i64().unwrap();
-    done(&up.command(&format!("match {edition}/0 --record")).arg(&path).output().unwrap());
-    assert!(succeed(&["verify", path.to_str().unwrap()]).contains(": ok"));
-    let record = fs::read(&path).unwrap();
-    assert!(steps(games, &record[..], 0..1).unwrap().drawn[0].picture.caption.contains("21"));
+    let record = up.tell(&format!("match {edition}/0 --record -"));
+    let path = up.bots.file("match.jsonl", &record);
+    assert!(succeed(&["verify", &path]).contains(": ok"));
+    assert!(steps(games, record.as_bytes(), 0..1).unwrap().drawn[0].picture.caption.contains("21"));
     up.close();
 }

@@ -137,21 +137,21 @@ impl Match {
             bad_answers: 0,
         }
     }
+}
 
-    fn say(seat: Seat, text: String, owes: Owes) -> Step {
-        let allowance = Allowance::Move(Micros::from_millis(500));
-        Step::Say(Say { seat, text, owes, allowance, tells_time: false })
-    }
+fn say(seat: Seat, text: String, owes: Owes) -> Step {
+    let allowance = Allowance::Move(Micros::from_millis(500));
+    Step::Say(Say { seat, text, owes, allowance, tells_time: false })
 }
 
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         if self.lost.is_none() {
-            return Self::say(self.turn, format!("heap {}", self.heap), Owes::Move);
+            return say(self.turn, format!("heap {}", self.heap), Owes::Move);
         }
         if self.told < 2 {
             self.told += 1;
-            return Self::say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
+            return say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
         }
         Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
     }

@@ -411,9 +411,6 @@ pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64,
 }
 
 /// The game of an edition.
-///
-/// # Errors
-/// If there is no such edition, or the database fails.
 pub async fn game(
     db: impl PgExecutor<'_>,
     games: &Games,

@@ -95,9 +95,6 @@ impl TournamentFile {
     }
 
     /// Reads what [`TournamentFile::to_json`] gives.
-    ///
-    /// # Errors
-    /// If it was not made by this program.
     pub fn from_json(games: &Games, stored: &Value) -> Result<Self, FileError> {
         Self::read(games, &Source::of_json(stored)?)
     }

@@ -239,9 +239,6 @@ pub struct Promise {
 }
 
 /// What the schedule promises of an edition that is stored.
-///
-/// # Errors
-/// If its plan makes no sense, or the database fails.
 pub async fn promise(
     db: &mut PgConnection,
     games: &Games,

@@ -101,7 +101,8 @@ impl Rules for Params {
     }
 
     fn grid(&self) -> Option<Grid> {
-        let (columns, rows) = (self.board.columns(), self.board.rows());
+        let columns = self.board.columns();
+        let rows = self.board.rows();
         Some(Grid { columns, rows, before: 0.0, behind: 0.0 })
     }
 }

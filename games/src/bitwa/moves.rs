@@ -68,7 +68,8 @@ impl Choice {
 }
 
 fn squares(game: &Match) -> Vec<SquareField> {
-    let (columns, rows) = (game.board().columns(), game.board().rows());
+    let columns = game.board().columns();
+    let rows = game.board().rows();
     let square = |x, y| SquareField::Free {
         name: TARGET,
         value: format!("{x} {y}"),

@@ -23,7 +23,8 @@ pub(super) fn key(game: &Match) -> Key {
 /// Draws the board.
 pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
     let board = game.board();
-    let (columns, rows) = (board.columns(), board.rows());
+    let columns = board.columns();
+    let rows = board.rows();
     let moved = game.last_order().map(|(division, _)| division);
     let ground = [("width", &columns as _), ("height", &rows as _)];
     let mut shapes = vec![
@@ -83,7 +84,7 @@ fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u3
     let Square { x, y } = square;
     // The bar shows what is left of the strength that every unit has at first, in thousandths.
     let width = 0.8 * f64::from(strength) / f64::from(full.max(1));
-    let moved = if moved { " moved" } else { "" };
+    let class = if moved { "unit moved" } else { "unit" };
     let body: [(_, &dyn core::fmt::Display); 5] =
         [("x", &"0.06"), ("y", &"0.06"), ("width", &"0.88"), ("height", &"0.88"), ("rx", &"0.12")];
     let bar: [(_, &dyn core::fmt::Display); 4] =
@@ -96,7 +97,7 @@ fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u3
         words("strength", "0.72").saying(strength),
         Shape::new(ShapeKind::Rectangle, "bar").at(bar),
     ];
-    Shape::new(ShapeKind::Group, format!("unit{moved} seat{}", division.seat()))
+    Shape::new(ShapeKind::Group, format!("{class} seat{}", division.seat()))
         .at([("transform", &format!("translate({x},{y})"))])
         .of(parts)
 }
@@ -135,19 +136,22 @@ fn description(game: &Match) -> String {
             (units > 0).then(|| format!("{division}: {units}"))
         });
         let divisions: Vec<_> = divisions.collect();
-        let (units, strength) = (forces.units, forces.strength);
+        let units = forces.units;
+        let strength = forces.strength;
         format!(
             "seat {seat} has {units} units of strength {strength} in all, by division {}",
             divisions.join(", ")
         )
     };
     let [one, two] = [0, 1].map(|index| side(Seat::from_index(index)));
-    let (columns, rows) = (game.board().columns(), game.board().rows());
+    let columns = game.board().columns();
+    let rows = game.board().rows();
     format!("A board of {columns} by {rows} squares; {one}; {two}.")
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {
-    let (round, rounds) = (game.round(), game.board().rounds());
+    let round = game.round();
+    let rounds = game.board().rounds();
     let Some((division, order)) = game.last_order() else {
         return format!("The battle is set up; it lasts {rounds} rounds at most.");
     };

@@ -15,7 +15,8 @@ const BET: &str = "bet";
 
 pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
     let player = &game.table().players()[seat.index()];
-    let (stake, most) = (player.stake(), player.most_bet());
+    let stake = player.stake();
+    let most = player.most_bet();
     let mut fields = vec![answer_field("H", "Hit"), answer_field("S", "Stand")];
     fields.extend(player.can_double().then(|| answer_field("D", "Double down")));
     if most > 0 {

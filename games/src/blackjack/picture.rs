@@ -62,8 +62,8 @@ pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
 /// The dealer's row: the second card lies face down until all players have acted.
 fn dealer(game: &Match) -> Row {
     let cards = game.table().dealer();
-    let shown = |(index, face): (usize, &Card)| {
-        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(*face) }
+    let shown = |(index, face): (usize, Card)| {
+        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(face) }
     };
     let hidden: &[Card] = &[];
     Row {
@@ -71,7 +71,7 @@ fn dealer(game: &Match) -> Row {
         cells: vec![
             Cell::of(Vec::new()),
             Cell::text("the dealer"),
-            Cell::of(cards.iter().enumerate().map(shown).collect()).classed("hand"),
+            Cell::of(cards.iter().copied().enumerate().map(shown).collect()).classed("hand"),
             points(if game.is_in_hand() { hidden } else { cards }),
             Cell::of(Vec::new()),
             Cell::number(game.table().house()),
@@ -105,7 +105,8 @@ fn state(game: &Match, seat: Seat, player: &Player) -> Vec<Item> {
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {
-    let (hand, hands) = (game.dealt(), game.hands());
+    let hand = game.dealt();
+    let hands = game.hands();
     if hand == 0 {
         return "The table is open.".to_owned();
     }

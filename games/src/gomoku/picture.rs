@@ -84,7 +84,8 @@ fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
         Colour::Black => "stone black",
         Colour::White => "stone white",
     };
-    let (x, y) = (square.x(), square.y());
+    let x = square.x();
+    let y = square.y();
     let text = Shape::new(ShapeKind::Text, "").at([("x", &x), ("y", &y)]).saying(number);
     let mut parts = vec![circle("", x, y, "0.45"), text];
     parts.extend(last.then(|| circle("last", x, y, "0.53")));
@@ -123,7 +124,8 @@ fn description(game: &Match) -> String {
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {
-    let (opener, other) = (name(names, Seat::from_index(0)), name(names, Seat::from_index(1)));
+    let opener = name(names, Seat::from_index(0));
+    let other = name(names, Seat::from_index(1));
     if game.is_over() {
         return match game.winner() {
             Some(winner) => format!("{} has won.", name(names, winner)),

@@ -99,7 +99,10 @@ fn state(game: &Match, seat: Seat) -> String {
 
 fn caption(game: &Match, names: &[BotName]) -> String {
     let deal = game.deal();
-    let (number, deals, auction, pot) = (game.number(), game.deals(), deal.auction(), deal.pot());
+    let number = game.number();
+    let deals = game.deals();
+    let auction = deal.auction();
+    let pot = deal.pot();
     if number == 0 {
         return "The cards are dealt.".to_owned();
     }

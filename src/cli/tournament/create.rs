@@ -80,9 +80,6 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Reads a tournament file and packs its house bots, so that nothing is left to fail here
     /// once the tournament is made.
-    ///
-    /// # Errors
-    /// If the file or one of the bots is not as it should be.
     pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
         let (text, file) = read(games, path)?;
         let bots = house(path, &file.house)?;

@@ -58,8 +58,9 @@ fn board_style(desk: &Desk) -> Option<String> {
         0.0 => "0".to_owned(),
         percent => format!("{percent:.4}%"),
     };
-    let (before, behind) = (part(before), part(behind));
-    let padding = format!("{before} {behind} {behind} {before}");
+    let top = part(before);
+    let bottom = part(behind);
+    let padding = format!("{top} {bottom} {bottom} {top}");
     Some(format!(
         ".squares {{ grid-template-columns: repeat({columns}, 1fr); grid-template-rows: \
          repeat({rows}, 1fr); aspect-ratio: {columns} / {rows}; padding: {padding}; }}\n"

@@ -73,14 +73,14 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             "{game} is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] \
              {key} = 2"
         ),
-        (None, None) if *game.seats.start() == foursomes::SEATS => {
-            if matches!(file.schedule, Schedule::Foursomes(_)) {
-                return Ok(());
+        (None, None) => match file.schedule {
+            Schedule::RoundRobin(_) if game.seats.contains(&2) => return Ok(()),
+            Schedule::Foursomes(_) if game.seats.contains(&foursomes::SEATS) => return Ok(()),
+            _ if game.seats.contains(&2) => {
+                "it is a game for two; write kind = \"round_robin\"".to_owned()
             }
-            "it is a game for four; write kind = \"foursomes\"".to_owned()
-        }
-        (None, None) if matches!(file.schedule, Schedule::RoundRobin(_)) => return Ok(()),
-        (None, None) => "it is a game for two; write kind = \"round_robin\"".to_owned(),
+            _ => "it is a game for four; write kind = \"foursomes\"".to_owned(),
+        },
     };
     Err(source.blame("schedule", "kind", &format!("{game}: {cause}")))
 }
