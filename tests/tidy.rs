@@ -144,7 +144,10 @@ const FLOORS: [(&str, &[&str]); 5] = [
     ("replay/src", &["draw packed transcript", "line", "verify write", "steps", "render"]),
     (
         "proto/src",
-        &["codec fault ids level limits metrics protocol trace trial tricks", "convert settings"],
+        &[
+            "codec fault ids level limits metrics protocol trace trial tricks_http",
+            "convert settings",
+        ],
     ),
     (
         "schedule/src",

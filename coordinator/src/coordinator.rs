@@ -234,9 +234,9 @@ impl Coordinator {
         let changes = service.changes().clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
-            let tricks = tricks_pages(&service, tricks_mode);
+            let tricks_http = tricks_pages(&service, tricks_mode);
             pages.spawn(async move {
-                if let Err(error) = web::serve(service, observer, tricks, listener).await {
+                if let Err(error) = web::serve(service, observer, tricks_http, listener).await {
                     tracing::error!(%error, "the web server failed");
                 }
             });

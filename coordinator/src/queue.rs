@@ -19,7 +19,7 @@
 //! # What makes it fast
 //!
 //! Rows that change are few and small; results go in by `COPY`; many reports share one commit
-//! ([`Reporter`]); sums are brought up to date four times a second by [`Upkeep`], never while a
+//! ([`Reporter`]); sums are brought up to date four times a second by [`crate::maintenance`], never while a
 //! report is stored, so that bots who meet in many matches do not wait for each other's row.
 //! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
 //! more can wait for another that does the same.

@@ -103,12 +103,12 @@ impl FromRef<Pages> for ranking::Rendered {
 pub async fn serve(
     service: Service,
     observer: Observer,
-    tricks: Router,
+    tricks_http: Router,
     listener: TcpListener,
 ) -> io::Result<()> {
     let changes = service.changes().clone();
     let pages = Pages { service, observer, boards: Cache::new(WATCHED) };
-    serve::serve(listener, routes(pages, tricks), changes).await
+    serve::serve(listener, routes(pages, tricks_http), changes).await
 }
 
 /// Serves other pages in the same way, with the same limits, until the future is dropped.
@@ -120,7 +120,7 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 }
 
 /// All pages.
-fn routes(pages: Pages, tricks: Router) -> Router {
+fn routes(pages: Pages, tricks_http: Router) -> Router {
     let metrics = Arc::clone(pages.service.metrics());
     Router::new()
         .route("/", get(tournament::list))
@@ -177,7 +177,7 @@ fn routes(pages: Pages, tricks: Router) -> Router {
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .with_state(pages)
-        .merge(tricks)
+        .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
 }

@@ -268,7 +268,7 @@ async fn malformed_reports_are_refused_and_hold_up_nobody() {
             report.records = vec![(report.results[0].number, vec![1]); 2];
         }),
         changed(13, |report| report.files = vec![(report.results[0].number, 0, vec![1])]),
-        changed(14, |report| report.files = vec![(report.results[0].number, 5, vec![1])]),
+        changed(14, |report| report.files = vec![(report.results[0].number, 17, vec![1])]),
         changed(15, |report| report.files = vec![(report.results[0].number, 1, Vec::new())]),
         changed(16, |report| report.files = vec![(MatchNumber(999), 1, vec![1])]),
         changed(17, |report| report.files = vec![(report.results[0].number, 1, vec![1]); 2]),

@@ -1,7 +1,7 @@
 //! Episodes: rounds in which everybody left plays once, seated anew after each.
 //!
 //! Who sits where in a round follows from the results of the one before, so there are no matches to
-//! list in advance: an episode in progress is [`arbiter_games::blackjack::Episode`]. What can be
+//! list in advance: an episode in progress is [`arbiter_games::Episode`]. What can be
 //! said beforehand is what depends on what: episodes are independent of one another; the tables of
 //! a round are too; and a round waits for all tables of the one before.
 
