@@ -122,7 +122,7 @@ fn wrong_calls_are_told_what_is_wrong() {
     says(&repro("/nowhere.jsonl", "1", &one, &[]), 2, &["/nowhere.jsonl", "No such file"]);
     let none = bots.file("none.jsonl", "{}\n");
     says(&repro(&none, "1", &one, &[]), 1, &["the record: line 1", "not that of a record"]);
-    says(&repro(&none, "0", &one, &[]), 2, &["--seat", "1..=4"]);
+    says(&repro(&none, "0", &one, &[]), 2, &["--seat", "1..=16"]);
     says(&repro(&none, "1", &one, &["3/1207"]), 2, &["--record", "cannot be used"]);
     says(&run(&["repro", "--seat", "1", "--bot", &one]), 2, &["MATCH", "--help"]);
     let gomoku = record(&bots, "gomoku", [&one, &one], "move_limit=1s");
