@@ -20,6 +20,15 @@ use crate::tournament::edition::{self, Running};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::{Design, lineage, opener};
 
+/// How an organiser ends a tournament.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// It is given up: nothing more is played.
+    Cancel,
+    /// Its official leaderboard is final, and its seed is published.
+    Close,
+}
+
 impl Service {
     pub(crate) async fn create_tournament(
         &self,
@@ -91,17 +100,7 @@ impl Service {
         caller: &Caller,
         request: CancelTournamentRequest,
     ) -> Result<Tournament> {
-        let who = caller.require(Role::Organiser)?;
-        let found = self.tournament(&request.tournament).await?;
-        let mut transaction = self.pool.begin().await?;
-        let before = standing_in(&mut transaction, &found).await?;
-        let ended = create::cancel_in(&mut transaction, found.id, self.now()).await?;
-        let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
-        let (action, name) = ("tournament cancel", &ended.name);
-        self.note_in(&mut *transaction, who, action, name, Some(&detail)).await?;
-        transaction.commit().await?;
-        self.changes.tell();
-        self.described(ended, caller).await
+        self.end_tournament(caller, &request.tournament, Ending::Cancel).await
     }
 
     pub(crate) async fn close_tournament(
@@ -109,14 +108,31 @@ impl Service {
         caller: &Caller,
         request: CloseTournamentRequest,
     ) -> Result<Tournament> {
+        self.end_tournament(caller, &request.tournament, Ending::Close).await
+    }
+
+    /// Ends a tournament, and notes it in the audit log.
+    async fn end_tournament(
+        &self,
+        caller: &Caller,
+        name: &str,
+        ending: Ending,
+    ) -> Result<Tournament> {
         let who = caller.require(Role::Organiser)?;
-        let found = self.tournament(&request.tournament).await?;
+        let found = self.tournament(name).await?;
         let mut transaction = self.pool.begin().await?;
         let before = standing_in(&mut transaction, &found).await?;
-        let ended = create::close_in(&mut transaction, found.id, self.now()).await?;
+        let (id, now) = (found.id, self.now());
+        let (ended, action) = match ending {
+            Ending::Cancel => {
+                (create::cancel_in(&mut transaction, id, now).await?, "tournament cancel")
+            }
+            Ending::Close => {
+                (create::close_in(&mut transaction, id, now).await?, "tournament close")
+            }
+        };
         let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
-        let (action, name) = ("tournament close", &ended.name);
-        self.note_in(&mut *transaction, who, action, name, Some(&detail)).await?;
+        self.note_in(&mut *transaction, who, action, &ended.name, Some(&detail)).await?;
         transaction.commit().await?;
         self.changes.tell();
         self.described(ended, caller).await

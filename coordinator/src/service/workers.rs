@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::bundles::BundlePieces;
 use super::returns::Returns;
-use super::{Answers, Caller, Changes, Principal, Result, Service, ServiceError};
+use super::{Answers, Caller, Changes, Parts, Principal, Result, Service, ServiceError};
 use crate::access::Role;
 use crate::db::{held, suspensions, workers};
 use crate::match_audit::Auditor;
@@ -168,9 +168,9 @@ impl WorkerService {
 
     /// Looks a second time at what workers report.
     pub(crate) fn auditor(&self) -> Auditor {
-        let Service(parts) = &self.service;
-        let (pool, clock) = (parts.queue.pool().clone(), parts.clock.clone());
-        Auditor::new(pool, parts.store.clone(), Arc::clone(&self.handout), clock)
+        let Parts { queue, store, clock, .. } = &*self.service;
+        let handout = Arc::clone(&self.handout);
+        Auditor::new(queue.pool().clone(), store.clone(), handout, clock.clone())
     }
 
     /// The use cases of clients.
