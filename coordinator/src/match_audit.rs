@@ -22,11 +22,14 @@
 //! No result is ever changed here. What a suspended worker reported counts until an organiser
 //! declares it void.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{Games, RULES_VERSION};
+use arbiter_games::{ClockRules, Games, Params, RULES_VERSION};
+use arbiter_proto::assignment::MatchAssignment;
 use arbiter_proto::ids::{MatchId, WorkerId};
+use arbiter_proto::settings::Settings;
 use arbiter_ranking::residual;
 use sqlx::{Error, PgPool};
 use tokio::time::Instant;
@@ -44,7 +47,7 @@ mod recount;
 pub mod review;
 pub mod shadow;
 
-use recount::{Finding, Planned};
+use recount::Finding;
 
 /// How often it is looked whether something is to be recounted.
 const LOOK: Duration = Duration::from_millis(500);
@@ -246,20 +249,29 @@ impl Auditor {
     }
 }
 
-/// What was to be played.
-async fn planned(pool: &PgPool, handout: &Handout, id: MatchId) -> Result<Planned, AuditError> {
+/// What was to be played, and by which clock.
+async fn planned(
+    pool: &PgPool,
+    handout: &Handout,
+    id: MatchId,
+) -> Result<(ClockRules, MatchAssignment<Params>), AuditError> {
     let planned = matches::range(pool, id.edition, id.number, 1).await?;
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
     let (game, settings, told) = handout.one(id.edition, planned).await?;
-    Planned::of(handout.games(), &game, &settings, told).map_err(AuditError::Nonsense)
+    let nonsense = |error: &dyn Display| AuditError::Nonsense(error.to_string());
+    let game = handout.games().find(&game).map_err(|error| nonsense(&error))?;
+    let settings: Settings =
+        serde_json::from_str(&settings).map_err(|error| nonsense(&format!("settings: {error}")))?;
+    let due = told.complete(&game, &settings).map_err(|error| nonsense(&error))?;
+    Ok((settings.clock, due))
 }
 
 /// Recounts on a thread that may take its time.
 async fn compare(
     games: Games,
     record: Vec<u8>,
-    planned: Planned,
+    planned: (ClockRules, MatchAssignment<Params>),
     reported: PlayedMatch,
 ) -> Finding {
     let work = move || recount::recount(&games, &record, &planned, &reported);

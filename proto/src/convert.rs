@@ -30,6 +30,14 @@ pub enum Meaningless {
         /// What it was.
         value: String,
     },
+    /// A text is not the JSON that the field can have.
+    #[error("`{field}`: {why}")]
+    Json {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Bytes of the wrong length.
     #[error("`{field}` has {length} bytes, not {due}")]
     Length {

@@ -3,6 +3,7 @@
 //! The messages of [`v1`] are generated from `arbiter/v1/*.proto` and know no rules: a number may
 //! be anything. [`convert`] turns them into types that do, at the edge, once.
 
+pub mod assignment;
 pub mod codec;
 pub mod convert;
 pub mod fault;

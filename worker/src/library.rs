@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arbiter_proto::assignment::SeatAssignment;
 use arbiter_proto::v1::FetchBundleRequest;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -27,7 +28,6 @@ use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::callers::Callers;
 use crate::fault::Fault;
-use crate::lot::Sitting;
 use crate::sandbox::{Host, Source, empty_directory};
 use crate::seat::Stop;
 use crate::spool::{self, SpoolError};
@@ -206,11 +206,11 @@ pub(crate) struct Supplies {
 
 impl Supplies {
     /// Who is to take a seat.
-    pub(crate) fn contestant(&self, sitting: &Sitting) -> Result<Contestant, Fault> {
-        let found = self.bots.get(&sitting.program);
+    pub(crate) fn contestant(&self, seat: &SeatAssignment) -> Result<Contestant, Fault> {
+        let found = self.bots.get(&seat.program);
         let found =
             found.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
-        Ok(found.known_as(sitting.digest))
+        Ok(found.known_as(seat.digest))
     }
 }
 

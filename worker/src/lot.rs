@@ -1,12 +1,13 @@
 //! Lots and trials as they are played: what came over the wire, with every doubt about it settled.
 
-use arbiter_games::{BotName, Game, Games, Params, Seed};
-use arbiter_proto::convert;
-use arbiter_proto::ids::{Lease, MatchNumber};
+use arbiter_games::{Game, Games, Params, Seed};
+use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
+use arbiter_proto::convert::{self, Meaningless};
+use arbiter_proto::ids::Lease;
 use arbiter_proto::settings::Settings;
 use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Something to be done under one lease.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Job {
     pub(crate) fn programs(&self) -> Vec<blake3::Hash> {
         let mut programs: Vec<_> = match self {
             Self::Lot(lot) => {
-                let seats = lot.matches.iter().flat_map(|planned| &planned.seats);
+                let seats = lot.matches.iter().flat_map(|played| &played.seats);
                 seats.map(|seat| seat.program).collect()
             }
             Self::Trial(tryout) => tryout.opponents.iter().map(|seat| seat.program).collect(),
@@ -65,8 +66,8 @@ pub(crate) struct Tryout {
     pub(crate) params: Params,
     pub(crate) settings: Settings,
     pub(crate) seed: Seed,
-    pub(crate) subject: Sitting,
-    pub(crate) opponents: Vec<Sitting>,
+    pub(crate) subject: SeatAssignment,
+    pub(crate) opponents: Vec<SeatAssignment>,
     /// Where its trace goes on.
     pub(crate) trace: Option<TraceParent>,
 }
@@ -84,8 +85,10 @@ impl Tryout {
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed).map_err(text)?;
         let subject = convert::given("subject", message.subject).map_err(text)?;
-        let opponents = message.opponents.into_iter().map(sitting).collect::<Result<_, _>>()?;
-        let (subject, trace) = (sitting(subject)?, TraceParent::carried(&message.trace));
+        let subject = SeatAssignment::try_from(subject).map_err(text)?;
+        let opponents = message.opponents.into_iter().map(TryInto::try_into);
+        let opponents = opponents.collect::<Result<_, _>>().map_err(text)?;
+        let trace = TraceParent::carried(&message.trace);
         Ok(Self { lease, params, settings, seed, subject, opponents, trace })
     }
 }
@@ -96,31 +99,9 @@ pub(crate) struct Lot {
     pub(crate) lease: Lease,
     /// What all matches have in common.
     pub(crate) settings: Settings,
-    pub(crate) matches: Vec<Planned>,
+    pub(crate) matches: Vec<MatchAssignment<Params>>,
     /// Where its trace goes on.
     pub(crate) trace: Option<TraceParent>,
-}
-
-/// A match of a lot.
-#[derive(Clone, Debug)]
-pub(crate) struct Planned {
-    pub(crate) number: MatchNumber,
-    pub(crate) seed: Seed,
-    pub(crate) params: Params,
-    /// Who sits where, seat 1 first.
-    pub(crate) seats: Vec<Sitting>,
-}
-
-/// Who sits at a place.
-#[derive(Clone, Debug)]
-pub(crate) struct Sitting {
-    pub(crate) name: BotName,
-    /// The digest of what was submitted: what identifies it.
-    pub(crate) digest: blake3::Hash,
-    /// The digest of the bundle that is run.
-    pub(crate) program: blake3::Hash,
-    /// The files that it left before, packed.
-    pub(crate) files: Vec<u8>,
 }
 
 impl Lot {
@@ -134,7 +115,7 @@ impl Lot {
             .map_err(|error| format!("settings: {error}"))?;
         let matches = message.matches.into_iter().map(|played| {
             let number = played.number;
-            planned(&game, &settings, played).map_err(|why| format!("match {number}: {why}"))
+            assignment(&game, &settings, played).map_err(|why| format!("match {number}: {why}"))
         });
         let matches = matches.collect::<Result<Vec<_>, _>>()?;
         if matches.is_empty() {
@@ -145,28 +126,12 @@ impl Lot {
     }
 }
 
-fn planned(game: &Game, settings: &Settings, message: v1::Match) -> Result<Planned, String> {
-    let v1::Match { number, seed, seats, params } = message;
-    let mut all = settings.params.clone();
-    if !params.is_empty() {
-        let own: Map<String, Value> =
-            serde_json::from_str(&params).map_err(|error| format!("params: {error}"))?;
-        all.extend(own);
-    }
-    let params =
-        Params::read(game, Value::Object(all)).map_err(|error| format!("params: {error}"))?;
-    let seats = seats.into_iter().map(sitting).collect::<Result<_, _>>()?;
-    let seed = convert::seed("seed", &seed).map_err(text)?;
-    Ok(Planned { number: MatchNumber(number), seed, params, seats })
-}
-
-fn sitting(message: v1::Seat) -> Result<Sitting, String> {
-    let v1::Seat { bot, digest, files, program } = message;
-    let hash = |field, bytes: &[u8]| convert::bytes32(field, bytes).map_err(text);
-    let digest = hash("digest", &digest)?;
-    let program = if program.is_empty() { digest } else { hash("program", &program)? };
-    let name = bot.parse().map_err(text)?;
-    Ok(Sitting { name, digest: digest.into(), program: program.into(), files })
+fn assignment(
+    game: &Game,
+    settings: &Settings,
+    message: v1::Match,
+) -> Result<MatchAssignment<Params>, Meaningless> {
+    MatchAssignment::try_from(message)?.complete(game, settings)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]

@@ -13,6 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use arbiter_games::Params;
+use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::ids::Lease;
 use arbiter_proto::trace::Span;
 use arbiter_proto::v1;
@@ -23,7 +25,7 @@ use tracing::{debug, error, info, info_span, warn};
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
 use crate::library::Supplies;
-use crate::lot::{Job, Lot, Planned, Sitting, Tryout};
+use crate::lot::{Job, Lot, Tryout};
 use crate::metrics::{End, Metrics};
 use crate::sandbox::{Host, Terms, cores_of, dying};
 use crate::seat::Stop;
@@ -261,9 +263,9 @@ impl Slot {
     /// Builds and tries a version.
     fn trial(&self, order: &Order, tryout: &Tryout, trace: &Span) -> Result<v1::Report, Fault> {
         let scratch = self.directory().fault("cannot make a directory for a trial")?;
-        let opponents = tryout.opponents.iter().map(|sitting| {
-            let bot = order.supplies.contestant(sitting)?;
-            Ok(Player { name: sitting.name.clone(), bot })
+        let opponents = tryout.opponents.iter().map(|assigned| {
+            let bot = order.supplies.contestant(assigned)?;
+            Ok(Player { name: assigned.bot.clone(), bot })
         });
         let trial = Trial {
             params: tryout.params.clone(),
@@ -272,7 +274,7 @@ impl Slot {
             limits: tryout.settings.limits,
             ponder: tryout.settings.ponder,
             cores: self.cores.clone(),
-            name: tryout.subject.name.clone(),
+            name: tryout.subject.bot.clone(),
             opponents: opponents.collect::<Result<_, Fault>>()?,
         };
         let host = &self.workshop.host;
@@ -296,7 +298,7 @@ impl Slot {
         &self,
         order: &Order,
         lot: &Lot,
-        planned: &Planned,
+        planned: &MatchAssignment<Params>,
         room: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
         order.stop.check()?;
@@ -304,15 +306,15 @@ impl Slot {
         let settings = &lot.settings;
         let keeps = settings.state.keeps();
         let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
-        let entrants = planned.seats.iter().enumerate().map(|(index, sitting)| {
-            let bot = order.supplies.contestant(sitting)?;
+        let entrants = planned.seats.iter().enumerate().map(|(index, assigned)| {
+            let bot = order.supplies.contestant(assigned)?;
             let state = if keeps {
-                bring_back(sitting, &left(index))?;
+                bring_back(assigned, &left(index))?;
                 State::Kept(left(index))
             } else {
                 State::Fresh
             };
-            Ok(Entrant { bot, name: sitting.name.clone(), state })
+            Ok(Entrant { bot, name: assigned.bot.clone(), state })
         });
         let record = scratch.path().join("record.jsonl");
         let played = Match {
@@ -381,14 +383,14 @@ impl<'a> Stages<'a> {
 }
 
 /// Unpacks the files that a bot left into `directory`, which is new.
-fn bring_back(sitting: &Sitting, directory: &Path) -> Result<(), Fault> {
+fn bring_back(assigned: &SeatAssignment, directory: &Path) -> Result<(), Fault> {
     let make = || fs::create_dir(directory).fault("cannot make a directory for a bot's files");
     make()?;
-    match unpack_left(&sitting.files, directory) {
+    match unpack_left(&assigned.files, directory) {
         // No honest worker packed this. It counts as nothing, on every worker alike: a fault would
         // follow the bot from worker to worker, and it would be stood down for another's lie.
         Err(BundleError::Unfit(why)) => {
-            warn!(bot = %sitting.name, why, "its files are not such as bots leave: it has none");
+            warn!(bot = %assigned.bot, why, "its files are not such as bots leave: it has none");
             fs::remove_dir_all(directory).fault("cannot remove forged files")?;
             make()
         }
@@ -397,10 +399,10 @@ fn bring_back(sitting: &Sitting, directory: &Path) -> Result<(), Fault> {
 }
 
 /// The files that a bot left, packed; nothing if they do not fit.
-fn what_it_left(sitting: &Sitting, directory: &Path) -> Result<Vec<u8>, Fault> {
+fn what_it_left(assigned: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fault> {
     match pack_left(directory) {
         Err(BundleError::Unfit(why)) => {
-            info!(bot = %sitting.name, why, "what it left is not kept");
+            info!(bot = %assigned.bot, why, "what it left is not kept");
             Ok(Vec::new())
         }
         packed => packed.fault("cannot keep a bot's files"),
@@ -418,10 +420,10 @@ fn told(tried: Tried) -> v1::TrialReport {
 }
 
 /// What a match came to, as it is reported; files and record are still to come.
-fn result(planned: &Planned, outcome: &Outcome) -> v1::MatchResult {
+fn result(planned: &MatchAssignment<Params>, outcome: &Outcome) -> v1::MatchResult {
     for (seat, report) in planned.seats.iter().zip(&outcome.seats) {
         if let Some(detail) = &report.detail {
-            debug!(bot = %seat.name, detail, "forfeits");
+            debug!(bot = %seat.bot, detail, "forfeits");
         }
     }
     let seats = outcome.standings.iter().zip(&outcome.seats).map(|(standing, report)| {

@@ -3,13 +3,11 @@
 use std::fmt::Debug;
 use std::io::{BufReader, Read as _};
 
-use arbiter_games::{ClockRules, Forfeit, Games, Params, Seed, Standing};
-use arbiter_proto::settings::Settings;
+use arbiter_games::{ClockRules, Forfeit, Games, Params, Standing};
+use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_replay::{Difference, Verified, verify};
-use serde_json::Value;
 
 use crate::db::played::PlayedMatch;
-use crate::tournament::handout::{MatchAssignment, SeatAssignment};
 
 /// The longest record that is replayed, in bytes of text. A match's output ends at 16 MiB a bot,
 /// and a byte takes at most six characters of JSON.
@@ -19,42 +17,6 @@ const LONGEST: u64 = 512 << 20;
 const WINDOW: u32 = 23;
 /// So much of a difference is shown, in characters.
 const SHOWN: usize = 500;
-
-/// What was to be played.
-#[derive(Clone, Debug)]
-pub(crate) struct Planned {
-    pub(crate) params: Params,
-    pub(crate) seed: Seed,
-    pub(crate) clock: ClockRules,
-    /// The name of the bot at each seat and the digest of its bundle, seat 1 first.
-    pub(crate) seats: Vec<(String, String)>,
-}
-
-impl Planned {
-    /// What a worker was told of a match.
-    pub(crate) fn of(
-        games: &Games,
-        game: &str,
-        settings: &str,
-        assignment: MatchAssignment,
-    ) -> Result<Self, String> {
-        let game = games.find(game).map_err(|error| error.to_string())?;
-        let settings: Settings =
-            serde_json::from_str(settings).map_err(|error| format!("settings: {error}"))?;
-        let MatchAssignment { seed, seats, params: own, .. } = assignment;
-        let mut params = settings.params;
-        params.extend(own);
-        let params =
-            Params::read(&game, Value::Object(params)).map_err(|error| error.to_string())?;
-        let seat = |SeatAssignment { bot, digest, .. }: SeatAssignment| {
-            let digest: [u8; 32] =
-                digest.try_into().map_err(|_| format!("the digest of {bot} has no 32 bytes"))?;
-            Ok((bot, blake3::Hash::from(digest).to_hex().to_string()))
-        };
-        let seats = seats.into_iter().map(seat).collect::<Result<_, String>>()?;
-        Ok(Self { params, seed, clock: settings.clock, seats })
-    }
-}
 
 /// What a recount has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,32 +52,40 @@ fn shown(difference: &Difference) -> String {
     text.chars().take(SHOWN).map(printable).collect()
 }
 
-/// Replays the compressed record of a match, and compares it with what was planned and reported.
+/// Replays the compressed record of a match, and compares it with what was planned, by which clock,
+/// and with what was reported.
 pub(crate) fn recount(
     games: &Games,
     record: &[u8],
-    planned: &Planned,
+    (clock, due): &(ClockRules, MatchAssignment<Params>),
     reported: &PlayedMatch,
 ) -> Finding {
     let found = match replay(games, record) {
-        Ok(verified) => difference(&verified, planned, reported),
+        Ok(verified) => difference(&verified, *clock, due, reported),
         Err(finding) => return finding,
     };
     found.map_or(Finding::Agreed, Finding::Disagreed)
 }
 
 /// The first difference between a record and what was planned and reported.
-fn difference(verified: &Verified, planned: &Planned, reported: &PlayedMatch) -> Option<String> {
+fn difference(
+    verified: &Verified,
+    clock: ClockRules,
+    due: &MatchAssignment<Params>,
+    reported: &PlayedMatch,
+) -> Option<String> {
     let Verified { header, standings, transcript, .. } = verified;
     let seats: Vec<_> =
         header.seats.iter().map(|seat| (seat.bot.to_string(), seat.digest.clone())).collect();
-    unlike("parameters", &header.params, &planned.params)
+    let due_seat = |seat: &SeatAssignment| (seat.bot.to_string(), seat.digest.to_hex().to_string());
+    let due_seats: Vec<_> = due.seats.iter().map(due_seat).collect();
+    unlike("parameters", &header.params, &due.params)
         .or_else(|| {
-            let same = header.seed == planned.seed;
+            let same = header.seed == due.seed;
             (!same).then(|| "seed: it is not that of the match".to_owned())
         })
-        .or_else(|| unlike("clock", &header.clock, &planned.clock))
-        .or_else(|| unlike("bots", &seats, &planned.seats))
+        .or_else(|| unlike("clock", &header.clock, &clock))
+        .or_else(|| unlike("bots", &seats, &due_seats))
         .or_else(|| unlike("sandbox", &header.sandbox.as_str(), &reported.level.as_str()))
         .or_else(|| result(standings, reported))
         .or_else(|| {

@@ -3,11 +3,10 @@
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
-use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::service::{Contents, Delivery};
-use crate::tournament::handout::{LotAssignment, MatchAssignment, SeatAssignment};
+use crate::tournament::handout::LotAssignment;
 use crate::tournament::trial::TrialAssignment;
 
 pub mod report;
@@ -35,24 +34,6 @@ impl From<LotAssignment> for v1::Lot {
         let LotAssignment { lease, game, settings, matches, lease_ms, expected_ms, trace } = lot;
         let matches = matches.into_iter().map(Into::into).collect();
         Self { lease: Some(lease.into()), game, settings, matches, lease_ms, expected_ms, trace }
-    }
-}
-
-impl From<MatchAssignment> for v1::Match {
-    fn from(assignment: MatchAssignment) -> Self {
-        let MatchAssignment { number, seed, seats, params } = assignment;
-        Self {
-            number: number.0,
-            seed: seed.0.to_vec(),
-            seats: seats.into_iter().map(Into::into).collect(),
-            params: if params.is_empty() { String::new() } else { json!(params).to_string() },
-        }
-    }
-}
-
-impl From<SeatAssignment> for v1::Seat {
-    fn from(SeatAssignment { bot, digest, program, files }: SeatAssignment) -> Self {
-        Self { bot, digest, files, program }
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{Games, Seed};
+use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
+use arbiter_proto::convert::Meaningless;
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
 use serde_json::{Map, Value, json};
@@ -69,32 +71,6 @@ struct Constants {
     roster: Roster,
     /// Where its trace goes on.
     trace: Option<TraceParent>,
-}
-
-/// A seat of a match that is handed out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeatAssignment {
-    /// The name of the bot.
-    pub bot: String,
-    /// The digest of its bundle, 32 bytes.
-    pub digest: Vec<u8>,
-    /// The digest of its program, 32 bytes; empty if the bundle is the program.
-    pub program: Vec<u8>,
-    /// What its directory holds besides at the beginning: a compressed tar archive, or nothing.
-    pub files: Vec<u8>,
-}
-
-/// A match that is handed out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MatchAssignment {
-    /// Its number in its edition.
-    pub number: MatchNumber,
-    /// Its seed.
-    pub seed: Seed,
-    /// Its seats, in order.
-    pub seats: Vec<SeatAssignment>,
-    /// Its parameters, where they differ from those of the lot.
-    pub params: Map<String, Value>,
 }
 
 /// A lot that is handed out.
@@ -294,7 +270,8 @@ impl Constants {
     fn one(&self, planned: Match, files: &mut Files) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
             let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
-            Ok(SeatAssignment { files: files.take(planned.number, number), ..seat(entrant) })
+            let seat = seat(entrant).map_err(|why| format!("bot at seat {number}: {why}"))?;
+            Ok(SeatAssignment { files: files.take(planned.number, number), ..seat })
         });
         let seats = seats.collect::<Result<_, String>>()?;
         let mut params = match planned.params {
@@ -312,10 +289,11 @@ impl Constants {
 }
 
 /// A bot at a place, without files.
-pub(super) fn seat(named: &Named) -> SeatAssignment {
-    let Named { name, digest, program, .. } = named;
-    let built = if program == digest { Vec::new() } else { program.clone() };
-    SeatAssignment { bot: name.clone(), digest: digest.clone(), files: Vec::new(), program: built }
+///
+/// # Errors
+/// If its row is broken.
+pub(super) fn seat(named: &Named) -> Result<SeatAssignment, Meaningless> {
+    SeatAssignment::new(&named.name, &named.digest, &named.program)
 }
 
 /// The seed of the matches with this deal, in an edition with this seed.

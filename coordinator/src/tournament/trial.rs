@@ -1,12 +1,14 @@
 //! What a worker is told of a version that it is to try.
 
 use arbiter_games::{Games, Seed};
+use arbiter_proto::assignment::SeatAssignment;
+use arbiter_proto::convert::Meaningless;
 use arbiter_proto::ids::{Lease, VersionId};
 use arbiter_proto::trace::{self, Span};
 use serde_json::json;
 use sqlx::{Error, PgPool};
 
-use super::handout::{SeatAssignment, seat};
+use super::handout::seat;
 use super::{FileError, TournamentFile};
 use crate::db::entrants::Named;
 use crate::db::{bots, tournaments, traces};
@@ -34,6 +36,15 @@ pub enum TrialError {
         /// What is wrong with them.
         #[source]
         cause: FileError,
+    },
+    /// A row of the version or of an opponent is broken.
+    #[error("cannot read what version {version} is tried with: {cause}")]
+    Seat {
+        /// The version.
+        version: VersionId,
+        /// What is wrong with the row.
+        #[source]
+        cause: Meaningless,
     },
 }
 
@@ -68,6 +79,7 @@ pub async fn assignment(
     lease_ms: i64,
 ) -> Result<TrialAssignment, TrialError> {
     let failed = |cause| TrialError::Database { version, cause };
+    let broken = |cause| TrialError::Seat { version, cause };
     let subject = Named::of_version(pool, version).await.map_err(failed)?;
     let tournament = bots::tournament_of(pool, version).await.map_err(failed)?;
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
@@ -92,8 +104,8 @@ pub async fn assignment(
         game: tournament.game,
         settings: json!(settings).to_string(),
         seed: tournament.seed.derive(&format!("trial/{version}")),
-        subject: SeatAssignment { program: Vec::new(), ..seat(&subject) },
-        opponents: opponents.map(seat).collect(),
+        subject: SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(broken)?,
+        opponents: opponents.map(seat).collect::<Result<_, _>>().map_err(broken)?,
         lease_ms,
         trace: span.carried(),
     })

@@ -64,7 +64,9 @@ impl From<TrialError> for NotMade {
     fn from(error: TrialError) -> Self {
         match error {
             TrialError::Database { cause, .. } => Self::Database(cause),
-            error @ TrialError::Settings { .. } => Self::Nonsense(error.to_string()),
+            error @ (TrialError::Settings { .. } | TrialError::Seat { .. }) => {
+                Self::Nonsense(error.to_string())
+            }
         }
     }
 }
