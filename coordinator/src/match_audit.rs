@@ -36,8 +36,9 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::db::match_audits::{self, AuditState, Waiting};
-use crate::db::played::{self, PlayedMatch};
+use crate::db::played;
 use crate::db::records::{self, Record, Slice};
+use crate::db::results::MatchResult;
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
 use crate::store::{Store, StoreError};
 use crate::suspension::Suspended;
@@ -228,11 +229,20 @@ impl Auditor {
             return Ok((AuditState::Absent, None));
         };
         let planned = planned(&self.pool, &self.handout, id).await?;
-        Ok(match compare(self.handout.games().clone(), record, planned, reported).await {
-            Finding::Agreed => (AuditState::Agreed, None),
-            Finding::Disagreed(reason) => (AuditState::Disagreed, Some(reason)),
-            Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
-        })
+        Ok(
+            match compare(
+                self.handout.games().clone(),
+                record,
+                planned,
+                (reported.level, reported.result),
+            )
+            .await
+            {
+                Finding::Agreed => (AuditState::Agreed, None),
+                Finding::Disagreed(reason) => (AuditState::Disagreed, Some(reason)),
+                Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
+            },
+        )
     }
 
     /// The record of a match, from wherever it is.
@@ -272,9 +282,9 @@ async fn compare(
     games: Games,
     record: Vec<u8>,
     planned: (ClockRules, MatchAssignment<Params>),
-    reported: PlayedMatch,
+    reported: (String, MatchResult),
 ) -> Finding {
-    let work = move || recount::recount(&games, &record, &planned, &reported);
+    let work = move || recount::recount(&games, &record, &planned, (&reported.0, &reported.1));
     let found = tokio::task::spawn_blocking(work).await;
     // Only rules that meet what they never should can panic.
     found.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))

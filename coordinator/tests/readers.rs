@@ -175,7 +175,7 @@ async fn a_page_of_matches_reads_what_it_shows_however_far_in() {
         before = read;
     };
     let page = played::page(&mut *transaction, edition, after).await.unwrap();
-    assert_eq!((page.len(), page[0].number), (1_000, MatchNumber(25_001)));
+    assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(25_001)));
     check("matches", &mut transaction, page.len()).await;
     let page = records::page(&mut *transaction, edition, after).await.unwrap();
     assert_eq!((page.len(), page[0].number), (64, MatchNumber(25_001)));

@@ -4,7 +4,6 @@
 //! and each looks its match up (`LATERAL … OFFSET 0`): where the planner has the choice it also
 //! merges both tables from the first match of the edition on.
 
-use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
@@ -12,14 +11,14 @@ use sqlx::{Error, FromRow, PgExecutor};
 
 use super::lots::LotState;
 use super::matches::Seats;
-use super::results::Forfeits;
+use super::results::MatchResult;
 
 /// A match of an edition that was played.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct PlayedMatch {
-    /// Its number in the edition.
-    #[sqlx(try_from = "i64")]
-    pub number: MatchNumber,
+    /// What it came to.
+    #[sqlx(flatten)]
+    pub result: MatchResult,
     /// What its seed is derived with.
     pub deal: i64,
     /// The entrants, seat 1 first.
@@ -27,17 +26,6 @@ pub struct PlayedMatch {
     pub seats: Seats,
     /// Parameters that differ from the tournament's.
     pub params: Option<Value>,
-    /// Every seat's score in a row, seat 1 first.
-    pub scores: Vec<i64>,
-    /// Each seat's forfeit, or nothing at all if nobody forfeited.
-    #[sqlx(try_from = "Option<Vec<i16>>")]
-    pub forfeits: Forfeits,
-    /// Each seat's bad answers, or nothing at all if there were none.
-    pub bad_answers: Option<Vec<i32>>,
-    /// BLAKE3 of what was said.
-    pub transcript: Vec<u8>,
-    /// How long it took on the wall, in milliseconds.
-    pub wall_ms: i32,
     /// The level of the sandbox it was played in.
     pub level: String,
     /// The edition in which it was played, if it was taken over from there.
@@ -55,18 +43,9 @@ impl PlayedMatch {
 
     /// The score of a seat, from 0, the most important number first.
     pub fn score(&self, seat: usize) -> &[i64] {
-        let components = self.scores.len() / self.seats.0.len().max(1);
-        self.scores.chunks(components.max(1)).nth(seat).unwrap_or_default()
-    }
-
-    /// How a seat, from 0, forfeited, if it did.
-    pub fn forfeit(&self, seat: usize) -> Option<Forfeit> {
-        self.forfeits.0.get(seat).copied().flatten()
-    }
-
-    /// The bad answers of a seat, from 0.
-    pub fn bad_answers(&self, seat: usize) -> i32 {
-        self.bad_answers.as_ref().and_then(|counts| counts.get(seat)).copied().unwrap_or(0)
+        let scores = &self.result.scores;
+        let components = scores.len() / self.seats.0.len().max(1);
+        scores.chunks(components.max(1)).nth(seat).unwrap_or_default()
     }
 }
 

@@ -5,7 +5,8 @@ use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::Outcome;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::postgres::PgRow;
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use tokio_stream::StreamExt as _;
 
 use super::copy::{Rows, send};
@@ -26,6 +27,32 @@ pub struct MatchResult {
     pub forfeits: Vec<Option<Forfeit>>,
     /// Each seat's bad answers, or nothing at all if there were none.
     pub bad_answers: Vec<i32>,
+}
+
+impl MatchResult {
+    /// How a seat, from 0, forfeited, if it did.
+    pub fn forfeit(&self, seat: usize) -> Option<Forfeit> {
+        self.forfeits.get(seat).copied().flatten()
+    }
+
+    /// The bad answers of a seat, from 0.
+    pub fn bad_answers(&self, seat: usize) -> i32 {
+        self.bad_answers.get(seat).copied().unwrap_or(0)
+    }
+}
+
+impl FromRow<'_, PgRow> for MatchResult {
+    fn from_row(row: &PgRow) -> Result<Self, Error> {
+        let bad_answers: Option<_> = row.try_get("bad_answers")?;
+        Ok(Self {
+            number: MatchNumber(row.try_get("number")?),
+            wall_ms: row.try_get("wall_ms")?,
+            scores: row.try_get("scores")?,
+            transcript: row.try_get("transcript")?,
+            forfeits: Forfeits::from(row.try_get::<Option<_>, _>("forfeits")?).0,
+            bad_answers: bad_answers.unwrap_or_default(),
+        })
+    }
 }
 
 /// Adds results of several editions, and returns how many.

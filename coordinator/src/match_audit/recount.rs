@@ -7,7 +7,7 @@ use arbiter_games::{ClockRules, Forfeit, Games, Params, Standing};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_replay::{Difference, Verified, verify};
 
-use crate::db::played::PlayedMatch;
+use crate::db::results::MatchResult;
 
 /// The longest record that is replayed, in bytes of text. A match's output ends at 16 MiB a bot,
 /// and a byte takes at most six characters of JSON.
@@ -58,10 +58,10 @@ pub(crate) fn recount(
     games: &Games,
     record: &[u8],
     (clock, due): &(ClockRules, MatchAssignment<Params>),
-    reported: &PlayedMatch,
+    (level, reported): (&str, &MatchResult),
 ) -> Finding {
     let found = match replay(games, record) {
-        Ok(verified) => difference(&verified, *clock, due, reported),
+        Ok(verified) => difference(&verified, (*clock, due), (level, reported)),
         Err(finding) => return finding,
     };
     found.map_or(Finding::Agreed, Finding::Disagreed)
@@ -70,9 +70,8 @@ pub(crate) fn recount(
 /// The first difference between a record and what was planned and reported.
 fn difference(
     verified: &Verified,
-    clock: ClockRules,
-    due: &MatchAssignment<Params>,
-    reported: &PlayedMatch,
+    (clock, due): (ClockRules, &MatchAssignment<Params>),
+    (level, reported): (&str, &MatchResult),
 ) -> Option<String> {
     let Verified { header, standings, transcript, .. } = verified;
     let seats: Vec<_> =
@@ -86,16 +85,16 @@ fn difference(
         })
         .or_else(|| unlike("clock", &header.clock, &clock))
         .or_else(|| unlike("bots", &seats, &due_seats))
-        .or_else(|| unlike("sandbox", &header.sandbox.as_str(), &reported.level.as_str()))
+        .or_else(|| unlike("sandbox", &header.sandbox.as_str(), &level))
         .or_else(|| result(standings, reported))
         .or_else(|| {
-            let same = transcript.as_bytes()[..] == reported.transcript[..];
+            let same = *transcript.as_bytes() == reported.transcript;
             (!same).then(|| "transcript: its hash is not the one that was reported".to_owned())
         })
 }
 
 /// How a result differs from what was reported.
-fn result(standings: &[Standing], reported: &PlayedMatch) -> Option<String> {
+fn result(standings: &[Standing], reported: &MatchResult) -> Option<String> {
     let scores: Vec<i64> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
     let seats = || 0..standings.len();

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arbiter_games::Forfeit;
+use arbiter_games::{Forfeit, MOST_SEATS};
 use arbiter_proto::ids::{MatchId, TokenId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -21,8 +21,8 @@ use time::OffsetDateTime;
 use super::recount::Finding;
 use super::{AuditError, compare, planned};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
-use crate::db::played::{self, PlayedMatch};
-use crate::db::results::{Forfeits, MatchResult};
+use crate::db::played;
+use crate::db::results::MatchResult;
 use crate::db::shadows::{self, Played};
 use crate::queue::{Report, Verdict};
 use crate::suspension;
@@ -34,12 +34,11 @@ const FEWEST: usize = 3;
 const PARTNERS: usize = 2;
 
 /// How a second play differs from the first, if it does: in words, the most telling first.
-pub(crate) fn difference(first: &PlayedMatch, second: &MatchResult) -> Option<String> {
-    let again = |seat: usize| second.forfeits.get(seat).copied().flatten();
-    let bad_again = |seat: usize| second.bad_answers.get(seat).copied().unwrap_or(0);
-    let seats = || 0..first.seats.0.len();
+pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<String> {
+    let seats = || 0..usize::from(MOST_SEATS);
     let clock = Some(Forfeit::Clock);
-    let late = seats().filter(|seat| first.forfeit(*seat) == clock && again(*seat) != clock);
+    let late =
+        seats().filter(|seat| first.forfeit(*seat) == clock && second.forfeit(*seat) != clock);
     let late: Vec<_> = late.map(|seat| (seat + 1).to_string()).collect();
     if !late.is_empty() {
         return Some(format!("seat {} {FALSE_TIME_LOSS}", late.join(", ")));
@@ -48,13 +47,13 @@ pub(crate) fn difference(first: &PlayedMatch, second: &MatchResult) -> Option<St
         let (first, second) = (&first.scores, &second.scores);
         return Some(format!("scores {first:?}, and {second:?} the second time"));
     }
-    if let Some(seat) = seats().find(|seat| first.forfeit(*seat) != again(*seat)) {
+    if let Some(seat) = seats().find(|seat| first.forfeit(*seat) != second.forfeit(*seat)) {
         return Some(format!("seat {} forfeited in another way the second time", seat + 1));
     }
-    if let Some(seat) = seats().find(|seat| first.bad_answers(*seat) != bad_again(*seat)) {
+    if let Some(seat) = seats().find(|seat| first.bad_answers(*seat) != second.bad_answers(*seat)) {
         return Some(format!("seat {} gave other bad answers the second time", seat + 1));
     }
-    (first.transcript[..] != second.transcript[..]).then(|| "the transcripts differ".to_owned())
+    (first.transcript != second.transcript).then(|| "the transcripts differ".to_owned())
 }
 
 /// Compares the second play of a match with the first one, and says what becomes of its report. A
@@ -74,10 +73,11 @@ pub(crate) async fn judge(
         return Ok(Verdict::Late);
     }
     let Some(first) = played::find(pool, id).await? else { return Ok(Verdict::Late) };
+    let first = first.result;
     if second.number != id.number || second.scores.len() != first.scores.len() {
         return Ok(Verdict::Malformed);
     }
-    let (state, reason) = match proven_false(pool, handout, id, (&first, second), report).await? {
+    let (state, reason) = match proven_false(pool, handout, id, second, report).await? {
         Some(reason) => {
             let reason = format!("the record of the second play is false: {reason}");
             suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now).await?;
@@ -97,18 +97,11 @@ async fn proven_false(
     pool: &PgPool,
     handout: &Handout,
     id: MatchId,
-    (first, second): (&PlayedMatch, &MatchResult),
+    second: &MatchResult,
     report: &Report,
 ) -> Result<Option<String>, AuditError> {
     let Some((_, record)) = report.records.first() else { return Ok(None) };
-    let reported = PlayedMatch {
-        scores: second.scores.clone(),
-        forfeits: Forfeits(second.forfeits.clone()),
-        bad_answers: Some(second.bad_answers.clone()),
-        transcript: second.transcript.to_vec(),
-        level: report.level.as_str().to_owned(),
-        ..first.clone()
-    };
+    let reported = (report.level.as_str().to_owned(), second.clone());
     let planned = planned(pool, handout, id).await?;
     Ok(match compare(handout.games().clone(), record.clone(), planned, reported).await {
         Finding::Disagreed(reason) => Some(reason),
@@ -220,10 +213,8 @@ fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> 
 mod tests {
     use arbiter_games::Seed;
     use arbiter_proto::ids::MatchNumber;
-    use arbiter_ranking::Entrant;
 
     use super::*;
-    use crate::db::matches::Seats;
 
     const ANN: WorkerId = WorkerId(1);
     const BEN: WorkerId = WorkerId(2);
@@ -314,28 +305,15 @@ mod tests {
 
     #[test]
     fn two_plays_are_compared_in_all_that_is_reported() {
-        let first = PlayedMatch {
+        let first = MatchResult {
             number: MatchNumber(0),
-            deal: 0,
-            seats: Seats(vec![Entrant(0), Entrant(1)]),
-            params: None,
-            scores: vec![2, 0],
-            forfeits: Forfeits(vec![None, Some(Forfeit::Clock)]),
-            bad_answers: Some(vec![0, 1]),
-            transcript: Seed::of_text("what was said").0.to_vec(),
             wall_ms: 1,
-            level: "A".to_owned(),
-            source_edition: None,
-            source_number: None,
-        };
-        let same = MatchResult {
-            number: MatchNumber(0),
-            wall_ms: 900,
             scores: vec![2, 0],
             transcript: Seed::of_text("what was said").0,
             forfeits: vec![None, Some(Forfeit::Clock)],
             bad_answers: vec![0, 1],
         };
+        let same = MatchResult { wall_ms: 900, ..first.clone() };
         assert_eq!(difference(&first, &same), None);
         let differs = |second: MatchResult, how: &str| {
             let found = difference(&first, &second).unwrap();

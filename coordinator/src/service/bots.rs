@@ -134,11 +134,15 @@ fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatc
     let seat = seats.iter().position(|entrant| *entrant == whose).unwrap_or_default();
     let name = |entrant: &Entrant| roster.get(*entrant).map(|named| named.name.clone());
     LogLine {
-        r#match: MatchId { edition, number: played.number }.to_string(),
+        r#match: MatchId { edition, number: played.result.number }.to_string(),
         seat: u32::try_from(seat + 1).unwrap_or(u32::MAX),
         bots: seats.iter().filter_map(name).collect(),
         score: played.score(seat).to_vec(),
-        forfeit: played.forfeit(seat).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
+        forfeit: played
+            .result
+            .forfeit(seat)
+            .map(|kind| kind.as_str().to_owned())
+            .unwrap_or_default(),
         evidence: None,
     }
 }
@@ -163,12 +167,12 @@ impl Service {
         let shown = found.is_some_and(|edition| sight.shows(&edition));
         let mut matches = played::of_entrant(&self.pool, edition, entrant, forfeits).await?;
         matches.truncate(room);
-        let numbers: Vec<_> = matches.iter().map(|played| played.number).collect();
+        let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;
         let lines = matches.iter().map(|played| {
             let mut line = line(edition, entrant, &roster, played);
             let why = |why: &&Evidence| {
-                why.number == played.number && u32::try_from(why.seat) == Ok(line.seat)
+                why.number == played.result.number && u32::try_from(why.seat) == Ok(line.seat)
             };
             line.evidence = evidence.iter().find(why).map(why_message);
             if !shown {

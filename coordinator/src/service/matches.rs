@@ -238,7 +238,7 @@ impl Listing {
             drop(turn);
             let page = page?;
             let Some(last) = page.last() else { return Ok(()) };
-            after = last.number;
+            after = last.result.number;
             for played in &page {
                 if self.only.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
                     continue;
@@ -283,19 +283,20 @@ fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
 
 /// A match that was played.
 fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
+    let result = &played.result;
     let scored = |(index, entrant): (usize, &Entrant)| MatchSeat {
         score: played.score(index).to_vec(),
-        forfeit: played.forfeit(index).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
-        bad_answers: played.bad_answers(index),
+        forfeit: result.forfeit(index).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
+        bad_answers: result.bad_answers(index),
         ..seat(roster, *entrant)
     };
     MatchStatus {
-        r#match: MatchId { edition, number: played.number }.to_string(),
+        r#match: MatchId { edition, number: result.number }.to_string(),
         state: "reported".to_owned(),
         seats: played.seats.0.iter().enumerate().map(scored).collect(),
         params: played.params.as_ref().map(ToString::to_string).unwrap_or_default(),
-        transcript: played.transcript.clone(),
-        wall_ms: played.wall_ms,
+        transcript: result.transcript.to_vec(),
+        wall_ms: result.wall_ms,
         level: played.level.clone(),
         taken_from: played.source().map(|source| source.to_string()).unwrap_or_default(),
         ..MatchStatus::default()

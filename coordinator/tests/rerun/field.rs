@@ -6,6 +6,7 @@ use std::fmt::Display;
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::Patience;
+use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
 use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
@@ -234,13 +235,13 @@ impl Field {
         loop {
             let page = played::page(pool, edition, after).await.unwrap();
             let Some(last) = page.last() else { break };
-            after = last.number;
+            after = last.result.number;
             for one in &page {
                 let names: Vec<_> =
                     one.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();
-                let played::PlayedMatch { number, params, scores, forfeits, .. } = one;
-                let said = blake3::Hash::from_slice(&one.transcript).unwrap();
-                let bad = &one.bad_answers;
+                let (params, result) = (&one.params, &one.result);
+                let MatchResult { number, scores, forfeits, bad_answers: bad, .. } = result;
+                let said = blake3::Hash::from(result.transcript);
                 lines.push(format!(
                     "{number} {names:?} {params:?} {scores:?} {forfeits:?} {bad:?} {said}"
                 ));
