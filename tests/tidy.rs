@@ -147,6 +147,7 @@ const FLOORS: [(&str, &[&str]); 5] = [
         &[
             "codec fault ids level limits metrics protocol trace trial tricks_http",
             "convert settings",
+            "assignment",
         ],
     ),
     (
