@@ -13,8 +13,10 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, Error, PgConnection, PgExecutor, PgPool, PgTransaction, Row as _};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPoolOptions, PgRow};
+use sqlx::{
+    Connection as _, Error, PgConnection, PgExecutor, PgPool, PgTransaction, Postgres, Row as _,
+};
 use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
@@ -188,6 +190,18 @@ fn is_starting(error: &Error) -> bool {
 async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
     let question = sqlx::raw_sql("SELECT now() = statement_timestamp()");
     question.fetch_one(connection).await?.try_get(0)
+}
+
+/// A statement with its arguments.
+type Query<'q> = sqlx::query::Query<'q, Postgres, PgArguments>;
+
+/// What a statement returns, each row read by `read`.
+async fn fetch<T>(
+    query: Query<'_>,
+    db: impl PgExecutor<'_>,
+    read: impl FnMut(&PgRow) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    query.fetch_all(db).await?.iter().map(read).collect()
 }
 
 /// Begins a transaction that sees the database as it is at its first statement, whatever others

@@ -155,10 +155,16 @@ pub async fn lineage(
     Ok(found.flatten())
 }
 
+/// Editions with how much of each is counted, and the rest of the statement.
+macro_rules! edition {
+    ($rest:literal) => {
+        concat!("SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id ", $rest)
+    };
+}
+
 /// The edition with this identity.
 pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Edition>, Error> {
-    let statement =
-        "SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id WHERE e.id = $1";
+    let statement = edition!("WHERE e.id = $1");
     sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
 }
 
@@ -174,9 +180,7 @@ pub async fn find(
     tournament: TournamentId,
     number: i32,
 ) -> Result<Option<Edition>, Error> {
-    let statement = "
-        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
-        WHERE e.tournament = $1 AND e.number = $2";
+    let statement = edition!("WHERE e.tournament = $1 AND e.number = $2");
     sqlx::query_as(statement).bind(tournament.0).bind(number).fetch_optional(db).await
 }
 
@@ -185,9 +189,7 @@ pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Vec<Edition>, Error> {
-    let statement = "
-        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
-        WHERE e.tournament = $1 ORDER BY e.number DESC";
+    let statement = edition!("WHERE e.tournament = $1 ORDER BY e.number DESC");
     sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
 }
 
@@ -239,9 +241,7 @@ pub async fn playing(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Option<Edition>, Error> {
-    let statement = "
-        SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id
-        WHERE e.tournament = $1 AND e.state = 'running'";
+    let statement = edition!("WHERE e.tournament = $1 AND e.state = 'running'");
     sqlx::query_as(statement).bind(tournament.0).fetch_optional(db).await
 }
 

@@ -53,7 +53,7 @@ pub async fn of_leases(
     let lots: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.number.0).collect();
     let attempts: Vec<_> = leases.iter().map(|(_, lease)| lease.attempt.0).collect();
     let query = sqlx::query(statement).bind(workers).bind(editions).bind(lots).bind(attempts);
-    query.fetch_all(db).await?.iter().map(read).collect()
+    super::fetch(query, db, read).await
 }
 
 /// Whether a worker of this token has something leased for which it needs the bundle: a lot in which

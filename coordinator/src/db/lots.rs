@@ -26,6 +26,7 @@ use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
 use time::{Duration, OffsetDateTime};
 
 use super::copy::{Row, Rows, stream};
+use super::{Query, fetch};
 
 mod census;
 mod failure;
@@ -201,23 +202,11 @@ fn lot_id(row: &PgRow) -> Result<LotId, Error> {
     Ok(LotId { edition, number: LotNumber(row.try_get("number")?) })
 }
 
-/// Leases with their parts side by side, as statements take them.
-struct Columns {
-    editions: Vec<i32>,
-    numbers: Vec<i64>,
-    attempts: Vec<i32>,
-}
-
-impl Columns {
-    fn of(leases: impl Iterator<Item = Lease>) -> Self {
-        let mut columns = Self { editions: Vec::new(), numbers: Vec::new(), attempts: Vec::new() };
-        for Lease { lot, attempt } in leases {
-            columns.editions.push(lot.edition.0);
-            columns.numbers.push(lot.number.0);
-            columns.attempts.push(attempt.0);
-        }
-        columns
-    }
+/// Leases with their parts side by side, as statements take them: editions, numbers, attempts.
+fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<i32>, Vec<i64>, Vec<i32>) {
+    let parts = leases.map(|Lease { lot, attempt }| (lot.edition.0, (lot.number.0, attempt.0)));
+    let (editions, (numbers, attempts)) = parts.unzip();
+    (editions, numbers, attempts)
 }
 
 /// How many lots one claim takes at most: a power of two, since each number is a statement.
@@ -306,7 +295,7 @@ pub async fn renew(
     db: impl PgExecutor<'_>,
     by: Option<WorkerId>,
     leases: &[Lease],
-    lease: Duration,
+    duration: Duration,
 ) -> Result<Vec<Lease>, Error> {
     let statement = "
         WITH held AS MATERIALIZED (
@@ -325,7 +314,7 @@ pub async fn renew(
             WHERE l.edition = free.edition AND l.number = free.number
         )
         SELECT edition, number, attempt FROM held";
-    leases_of(sqlx::query(statement), db, by, leases, Some(lease)).await
+    fetch(on_leases(statement, by, leases).bind(duration), db, lease).await
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
@@ -333,7 +322,7 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
     let statement = "
         SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
         ORDER BY edition, number FOR UPDATE";
-    sqlx::query(statement).bind(workers).fetch_all(db).await?.iter().map(lease).collect()
+    fetch(sqlx::query(statement).bind(workers), db, lease).await
 }
 
 /// Gives back leases that were not played, without blame, and returns those that still held and
@@ -358,26 +347,14 @@ pub async fn give_back(
         FROM held JOIN editions e ON e.id = held.edition
         WHERE l.edition = held.edition AND l.number = held.number
         RETURNING l.edition, l.number, l.attempt";
-    leases_of(sqlx::query(statement), db, by, leases, None).await
+    fetch(on_leases(statement, by, leases), db, lease).await
 }
 
-type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
-
-/// Runs a statement on leases that returns leases.
-async fn leases_of(
-    query: Query<'_>,
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-    duration: Option<Duration>,
-) -> Result<Vec<Lease>, Error> {
-    let Columns { editions, numbers, attempts } = Columns::of(leases.iter().copied());
-    let by = by.map(|worker| worker.0);
-    let mut query = query.bind(editions).bind(numbers).bind(attempts).bind(by);
-    if let Some(duration) = duration {
-        query = query.bind(duration);
-    }
-    query.fetch_all(db).await?.iter().map(lease).collect()
+/// A statement on these leases, `$1` to `$3`, of this worker, `$4`.
+fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
+    let (editions, numbers, attempts) = columns(leases.iter().copied());
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    query.bind(by.map(|worker| worker.0))
 }
 
 /// Those of these leases that hold, or were reported, and are another worker's.
@@ -391,7 +368,7 @@ pub async fn of_others(
         FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
         JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
         WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')";
-    leases_of(sqlx::query(statement), db, Some(worker), leases, None).await
+    fetch(on_leases(statement, Some(worker), leases), db, lease).await
 }
 
 /// The lease that a row is about.

@@ -49,32 +49,44 @@ impl PlayedMatch {
     }
 }
 
+/// The columns of a match `m` and its result `r` that [`PlayedMatch`] has, and the rest of the
+/// statement.
+macro_rules! played {
+    ($rest:literal) => {
+        concat!(
+            "SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+                r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number ",
+            $rest
+        )
+    };
+}
+
 /// The played matches of an edition after the match `after`, in order: at most 1000 of them.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     after: MatchNumber,
 ) -> Result<Vec<PlayedMatch>, Error> {
-    let statement = "
-        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
-            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
+    let statement = played!(
+        "
         FROM (
             SELECT * FROM results WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
         ) AS m
-        ORDER BY m.number";
+        ORDER BY m.number"
+    );
     sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
 }
 
 /// A match of an edition, if it was played.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
-    let statement = "
-        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
-            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
+    let statement = played!(
+        "
         FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND number = $2";
+        WHERE edition = $1 AND number = $2"
+    );
     sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
 }
 
@@ -131,9 +143,8 @@ pub async fn of_entrant(
     entrant: Entrant,
     forfeits: bool,
 ) -> Result<Vec<PlayedMatch>, Error> {
-    let statement = "
-        SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
-            r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number
+    let statement = played!(
+        "
         FROM (
             SELECT * FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
         ) AS r
@@ -142,7 +153,8 @@ pub async fn of_entrant(
             WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
         ) AS m
         WHERE NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0
-        ORDER BY r.number DESC LIMIT 1000";
+        ORDER BY r.number DESC LIMIT 1000"
+    );
     let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
     query.fetch_all(db).await
 }

@@ -142,6 +142,13 @@ impl Played {
     }
 }
 
+/// The columns of a match `m` and its result `r` that [`Played`] has, and the rest of the statement.
+macro_rules! played {
+    ($rest:literal) => {
+        concat!("SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers", $rest)
+    };
+}
+
 /// Goes through the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
 pub async fn each_of_ranges(
     db: impl PgExecutor<'_>,
@@ -151,8 +158,8 @@ pub async fn each_of_ranges(
     mut see: impl FnMut(&Played),
 ) -> Result<(), Error> {
     // The ranges lead, one look into the index for each.
-    let statement = "
-        SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+    let statement = played!(
+        "
         FROM unnest($2::bigint[], $3::bigint[]) AS range (first, past)
         CROSS JOIN LATERAL (
             SELECT * FROM results
@@ -160,7 +167,8 @@ pub async fn each_of_ranges(
         ) AS r
         CROSS JOIN LATERAL (
             SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
-        ) AS m";
+        ) AS m"
+    );
     let query = sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts);
     let mut rows = query.fetch(db);
     while let Some(played) = rows.next().await {
@@ -177,16 +185,17 @@ pub async fn each_of_entrants(
     mut see: impl FnMut(&Played),
 ) -> Result<(), Error> {
     // Matches are short rows, of which few remain; results are looked up for these alone.
-    let statement = "
-        SELECT m.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+    let statement = played!(
+        "
         FROM (
             SELECT number, seats, carried FROM matches
             WHERE edition = $1 AND seats && $2::int[] OFFSET 0
         ) AS m
         CROSS JOIN LATERAL (
-            SELECT scores, forfeits, bad_answers FROM results
+            SELECT number, scores, forfeits, bad_answers FROM results
             WHERE edition = $1 AND number = m.number OFFSET 0
-        ) AS r";
+        ) AS r"
+    );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
     let mut rows = sqlx::query_as(statement).bind(edition.0).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
@@ -204,8 +213,8 @@ pub async fn page(
     after: MatchNumber,
     counted: bool,
 ) -> Result<Vec<Played>, Error> {
-    let statement = "
-        SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+    let statement = played!(
+        "
         FROM results r JOIN matches m USING (edition, number)
         -- Both from there on: one of them would be gone through from its first match.
         WHERE edition = $1 AND r.number > $2 AND m.number > $2
@@ -213,7 +222,8 @@ pub async fn page(
               SELECT FROM lots l
               WHERE l.edition = $1 AND l.state = 'reported'
                 AND l.first <= r.number AND r.number < l.first + l.count))
-        ORDER BY number LIMIT 10000";
+        ORDER BY number LIMIT 10000"
+    );
     sqlx::query_as(statement).bind(edition.0).bind(after.0).bind(counted).fetch_all(db).await
 }
 
@@ -248,10 +258,11 @@ pub async fn each_dealt<E>(
     edition: EditionId,
     mut see: impl FnMut(i64, &Played) -> Result<(), E>,
 ) -> Result<Result<(), E>, Error> {
-    let statement = "
-        SELECT m.deal, r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers
+    let statement = played!(
+        ", m.deal
         FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 ORDER BY number";
+        WHERE edition = $1 ORDER BY number"
+    );
     let mut rows = sqlx::query_as(statement).bind(edition.0).fetch(db);
     while let Some(row) = rows.next().await {
         let Dealt { deal, played } = row?;

@@ -6,24 +6,28 @@ use sqlx::{Error, PgExecutor, Row as _};
 use time::Duration;
 
 use super::match_audits::AuditState;
+use super::{Query, fetch};
 
-/// Shadow leases as columns: the editions and numbers of the matches, and the attempts.
-struct Columns {
-    editions: Vec<i32>,
-    numbers: Vec<i64>,
-    attempts: Vec<i32>,
+/// A statement on these shadow leases by edition and number of the match and by attempt, `$1` to
+/// `$3`, of this worker, `$4`.
+fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
+    let shadows = leases.iter().filter_map(|lease| Some((lease.shadow()?, lease.attempt.0)));
+    let parts = shadows.map(|(id, attempt)| (id.edition.0, (id.number.0, attempt)));
+    let (editions, (numbers, attempts)): (Vec<_>, (Vec<_>, Vec<_>)) = parts.unzip();
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
+    query.bind(by.map(|worker| worker.0))
 }
 
-impl Columns {
-    fn of(leases: &[Lease]) -> Self {
-        let mut columns = Self { editions: Vec::new(), numbers: Vec::new(), attempts: Vec::new() };
-        for (id, lease) in leases.iter().filter_map(|lease| Some((lease.shadow()?, lease))) {
-            columns.editions.push(id.edition.0);
-            columns.numbers.push(id.number.0);
-            columns.attempts.push(lease.attempt.0);
-        }
-        columns
-    }
+/// The rest of a statement on leases that changes `match_audits AS a`: those that hold.
+macro_rules! held {
+    ($rest:literal) => {
+        concat!(
+            "FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
+            WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+              AND a.kind = 'shadow' AND a.state = 'leased' ",
+            $rest
+        )
+    };
 }
 
 fn lease(row: &PgRow) -> Result<Lease, Error> {
@@ -81,8 +85,7 @@ pub async fn claim(
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
         RETURNING a.edition, a.number, a.attempt";
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    let query = sqlx::query(statement).bind(worker.0).bind(lease_time).bind(room);
-    query.fetch_all(db).await?.iter().map(lease).collect()
+    fetch(sqlx::query(statement).bind(worker.0).bind(lease_time).bind(room), db, lease).await
 }
 
 /// Renews those of these leases that still hold, and returns them; a match whose row is locked
@@ -99,21 +102,18 @@ pub async fn renew(
             FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
             JOIN match_audits a ON a.edition = u.edition AND a.number = u.number
                 AND a.attempt = u.attempt AND a.kind = 'shadow' AND a.state = 'leased'
-                AND ($5::int IS NULL OR a.second_worker = $5)
+                AND ($4::int IS NULL OR a.second_worker = $4)
         ), free AS (
             SELECT a.edition, a.number
             FROM held JOIN match_audits a ON a.edition = held.edition AND a.number = held.number
                 AND a.attempt = held.attempt AND a.kind = 'shadow' AND a.state = 'leased'
             FOR UPDATE OF a SKIP LOCKED
         ), renewed AS (
-            UPDATE match_audits AS a SET deadline = database_clock() + $4::interval FROM free
+            UPDATE match_audits AS a SET deadline = database_clock() + $5::interval FROM free
             WHERE a.edition = free.edition AND a.number = free.number AND a.kind = 'shadow'
         )
         SELECT edition, number, attempt FROM held";
-    let Columns { editions, numbers, attempts } = Columns::of(leases);
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    let query = query.bind(lease_time).bind(by.map(|worker| worker.0));
-    query.fetch_all(db).await?.iter().map(lease).collect()
+    fetch(on_leases(statement, by, leases).bind(lease_time), db, lease).await
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
@@ -122,7 +122,7 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
         SELECT edition, number, attempt FROM match_audits
         WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)
         ORDER BY edition, number FOR UPDATE";
-    sqlx::query(statement).bind(workers).fetch_all(db).await?.iter().map(lease).collect()
+    fetch(sqlx::query(statement).bind(workers), db, lease).await
 }
 
 /// Takes those of these leases back that still hold, and returns them.
@@ -131,16 +131,14 @@ pub async fn give_back(
     by: Option<WorkerId>,
     leases: &[Lease],
 ) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        UPDATE match_audits AS a SET state = 'waiting', deadline = NULL, second_worker = NULL
-        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND ($4::int IS NULL OR a.second_worker = $4)
-        RETURNING a.edition, a.number, a.attempt";
-    let Columns { editions, numbers, attempts } = Columns::of(leases);
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    let query = query.bind(by.map(|worker| worker.0));
-    query.fetch_all(db).await?.iter().map(lease).collect()
+    let statement = concat!(
+        "UPDATE match_audits AS a SET state = 'waiting', deadline = NULL, second_worker = NULL ",
+        held!(
+            "AND ($4::int IS NULL OR a.second_worker = $4)
+            RETURNING a.edition, a.number, a.attempt"
+        )
+    );
+    fetch(on_leases(statement, by, leases), db, lease).await
 }
 
 /// Takes note that attempts have failed whose leases still held, and returns these: their matches
@@ -151,20 +149,18 @@ pub async fn fail(
     leases: &[Lease],
     most: i16,
 ) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        UPDATE match_audits AS a
+    let statement = concat!(
+        "UPDATE match_audits AS a
         SET faults = a.faults + 1, deadline = NULL, second_worker = NULL,
-            state = CASE WHEN a.faults + 1 < $4 THEN 'waiting' ELSE 'skipped' END::audit_state,
-            ended_at = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE database_clock() END,
-            reason = CASE WHEN a.faults + 1 < $4 THEN NULL ELSE 'it failed too often' END
-        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND ($5::int IS NULL OR a.second_worker = $5)
-        RETURNING a.edition, a.number, a.attempt";
-    let Columns { editions, numbers, attempts } = Columns::of(leases);
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    let query = query.bind(most).bind(by.map(|worker| worker.0));
-    query.fetch_all(db).await?.iter().map(lease).collect()
+            state = CASE WHEN a.faults + 1 < $5 THEN 'waiting' ELSE 'skipped' END::audit_state,
+            ended_at = CASE WHEN a.faults + 1 < $5 THEN NULL ELSE database_clock() END,
+            reason = CASE WHEN a.faults + 1 < $5 THEN NULL ELSE 'it failed too often' END ",
+        held!(
+            "AND ($4::int IS NULL OR a.second_worker = $4)
+            RETURNING a.edition, a.number, a.attempt"
+        )
+    );
+    fetch(on_leases(statement, by, leases).bind(most), db, lease).await
 }
 
 /// The leases whose deadline has passed.
@@ -173,7 +169,7 @@ pub async fn overdue(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
         SELECT edition, number, attempt FROM match_audits
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
         ORDER BY edition, number";
-    sqlx::query(statement).fetch_all(db).await?.iter().map(lease).collect()
+    fetch(sqlx::query(statement), db, lease).await
 }
 
 /// Whether a worker holds the lease of a second play.
@@ -183,14 +179,11 @@ pub async fn is_held(
     worker: WorkerId,
 ) -> Result<bool, Error> {
     let statement = "
-        SELECT EXISTS (
-            SELECT FROM match_audits a
-            JOIN unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-                ON a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-            WHERE a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4)";
-    let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
-    let query = sqlx::query_scalar(statement).bind(editions).bind(numbers).bind(attempts);
-    query.bind(worker.0).fetch_one(db).await
+        SELECT FROM match_audits a
+        JOIN unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
+            ON a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
+        WHERE a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4";
+    Ok(on_leases(statement, Some(worker), &[lease]).fetch_optional(db).await?.is_some())
 }
 
 /// Ends the second play of a match by a worker that holds its lease, and is not suspended; whether
@@ -201,16 +194,16 @@ pub async fn end(
     worker: WorkerId,
     (state, reason): (AuditState, Option<&str>),
 ) -> Result<bool, Error> {
-    let statement = "
-        UPDATE match_audits AS a
-        SET state = $5, reason = left($6, 4000), ended_at = database_clock(), deadline = NULL
-        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-        WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-          AND a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4
-          AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)";
-    let Columns { editions, numbers, attempts } = Columns::of(&[lease]);
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(worker.0);
-    let done = query.bind(state).bind(reason).execute(db).await?;
+    let statement = concat!(
+        "UPDATE match_audits AS a
+        SET state = $5, reason = left($6, 4000), ended_at = database_clock(), deadline = NULL ",
+        held!(
+            "AND a.second_worker = $4
+              AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)"
+        )
+    );
+    let query = on_leases(statement, Some(worker), &[lease]).bind(state).bind(reason);
+    let done = query.execute(db).await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -259,5 +252,5 @@ pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
             bots: row.try_get("bots")?,
         })
     };
-    sqlx::query(statement).fetch_all(db).await?.iter().map(read).collect()
+    fetch(sqlx::query(statement), db, read).await
 }

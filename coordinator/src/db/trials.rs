@@ -4,10 +4,12 @@
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{Attempt, Lease, TokenId, VersionId, WorkerId};
 use serde_json::Value;
+use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
 use time::Duration;
 
 use super::lots::{Failed, Failure, LotState, Patience, Verdict};
+use super::{Query, fetch};
 
 string_enum! {
     /// Where a trial stands. Its word is where the version stands.
@@ -130,11 +132,7 @@ pub async fn claim(
         RETURNING t.version, t.attempt";
     let query = sqlx::query(statement).bind(lease);
     let row = query.bind(holder.map(|worker| worker.0)).fetch_optional(db).await?;
-    row.map(|row| {
-        let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
-        Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
-    })
-    .transpose()
+    row.as_ref().map(lease_of).transpose()
 }
 
 /// Renews those leases that still hold and are the worker's, and returns them; a trial whose row is
@@ -162,10 +160,7 @@ pub async fn renew(
             WHERE t.version = free.version
         )
         SELECT version, attempt FROM held";
-    let (versions, attempts) = columns(leases);
-    let query = sqlx::query(statement).bind(versions).bind(attempts);
-    let query = query.bind(by.map(|worker| worker.0)).bind(lease);
-    read(&query.fetch_all(db).await?)
+    fetch(on_leases(statement, by, leases).bind(lease), db, lease_of).await
 }
 
 /// The leases that these workers hold, locked until the transaction ends.
@@ -174,7 +169,7 @@ pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lea
         SELECT version, attempt FROM trials
         WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)
         ORDER BY version FOR UPDATE";
-    read(&sqlx::query(statement).bind(workers).fetch_all(db).await?)
+    fetch(sqlx::query(statement).bind(workers), db, lease_of).await
 }
 
 /// Gives back leases that were not tried, without blame, and returns those that still held and were
@@ -190,9 +185,7 @@ pub async fn give_back(
         WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
           AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
         RETURNING t.version, t.attempt";
-    let (versions, attempts) = columns(leases);
-    let query = sqlx::query(statement).bind(versions).bind(attempts);
-    read(&query.bind(by.map(|worker| worker.0)).fetch_all(db).await?)
+    fetch(on_leases(statement, by, leases), db, lease_of).await
 }
 
 /// Those of these leases that hold, or were reported, and are another worker's.
@@ -207,9 +200,7 @@ pub async fn of_others(
         JOIN trials t ON t.version = u.version AND t.attempt = u.attempt
         WHERE t.holder_attempt = t.attempt AND t.holder <> $3
           AND t.state IN ('leased', 'passed', 'failed')";
-    let (versions, attempts) = columns(leases);
-    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(worker.0);
-    read(&query.fetch_all(db).await?)
+    fetch(on_leases(statement, Some(worker), leases), db, lease_of).await
 }
 
 /// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
@@ -246,7 +237,7 @@ pub async fn fail(
             TrialState::Aside => LotState::Aside,
             _ => LotState::Delayed,
         };
-        Ok(Failed { lease: lease(row)?, state })
+        Ok(Failed { lease: lease_of(row)?, state })
     });
     failed.collect()
 }
@@ -257,7 +248,7 @@ pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
         SELECT version, attempt FROM trials
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    read(&sqlx::query(statement).fetch_all(db).await?)
+    fetch(sqlx::query(statement), db, lease_of).await
 }
 
 /// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
@@ -314,11 +305,13 @@ fn columns(leases: &[Lease]) -> (Vec<i32>, Vec<i32>) {
     trials.unzip()
 }
 
-fn read(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Lease>, Error> {
-    rows.iter().map(lease).collect()
+/// A statement on these leases of trials by version and attempt, `$1` and `$2`, of this worker, `$3`.
+fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
+    let (versions, attempts) = columns(leases);
+    sqlx::query(statement).bind(versions).bind(attempts).bind(by.map(|worker| worker.0))
 }
 
-fn lease(row: &sqlx::postgres::PgRow) -> Result<Lease, Error> {
+fn lease_of(row: &PgRow) -> Result<Lease, Error> {
     let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
     Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
 }

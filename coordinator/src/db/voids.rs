@@ -40,7 +40,7 @@ pub async fn find(
         ORDER BY r.edition, r.number";
     let Wanted { worker, from, to } = wanted;
     let query = sqlx::query(statement).bind(tournament.0).bind(worker).bind(from).bind(to);
-    query.fetch_all(db).await?.iter().map(id).collect()
+    super::fetch(query, db, id).await
 }
 
 /// The originals of these matches of a tournament, as far as they were played, each with whether it
@@ -68,7 +68,7 @@ pub async fn originals(
         let number = MatchNumber(row.try_get("named_number")?);
         Ok((MatchId { edition, number }, id(row)?, row.try_get("void")?))
     };
-    rows.fetch_all(db).await?.iter().map(read).collect()
+    super::fetch(rows, db, read).await
 }
 
 /// The matches of an edition that were taken over, each with its original.
@@ -80,7 +80,7 @@ pub async fn taken_over(
         SELECT number AS here, source_edition AS edition, source_number AS number
         FROM results WHERE edition = $1 AND source_edition IS NOT NULL";
     let read = |row: &PgRow| Ok((MatchNumber(row.try_get("here")?), id(row)?));
-    sqlx::query(statement).bind(edition.0).fetch_all(db).await?.iter().map(read).collect()
+    super::fetch(sqlx::query(statement).bind(edition.0), db, read).await
 }
 
 /// What declarations of a tournament's matches lock, with its number; shared by transactions that take

@@ -5,7 +5,7 @@ use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
 use sqlx::{Error, PgConnection, PgExecutor, Row as _};
 use time::Duration;
 
-use super::{Columns, LotState, lease, lot_id};
+use super::{LotState, columns, fetch, lease, lot_id};
 
 /// A lease that ended without results, through no bot's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +50,7 @@ pub async fn fail(
     failures: &[Failure],
     patience: &Patience,
 ) -> Result<Vec<Failed>, Error> {
-    let Columns { editions, numbers, attempts } =
-        Columns::of(failures.iter().map(|failure| failure.lease));
+    let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
     let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
     let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.as_str()).collect();
     let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
@@ -134,7 +133,7 @@ pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<L
         SELECT edition, number, attempt FROM lots
         WHERE state = 'leased' AND deadline < (SELECT database_clock()) AND edition = $1
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    sqlx::query(statement).bind(edition.0).fetch_all(db).await?.iter().map(lease).collect()
+    fetch(sqlx::query(statement).bind(edition.0), db, lease).await
 }
 
 /// Makes delayed lots of an edition pending that have rested, and returns how many.
@@ -167,5 +166,5 @@ pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Lo
     let statement = "
         SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'
         ORDER BY number LIMIT 1000";
-    sqlx::query(statement).bind(edition.0).fetch_all(db).await?.iter().map(lot_id).collect()
+    fetch(sqlx::query(statement).bind(edition.0), db, lot_id).await
 }

@@ -5,7 +5,7 @@ use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgExecutor, Row as _};
 
-use super::{Columns, LotState, lease, lot_id};
+use super::{LotState, columns, fetch, lease, lot_id};
 
 /// What a report says about its lot, besides the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
           AND l.first = u.first AND l.count = u.count AND l.width = u.width
           AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
         RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
-    let Columns { editions, numbers, attempts } = Columns::of(claims.iter().map(|c| c.lease));
+    let (editions, numbers, attempts) = columns(claims.iter().map(|c| c.lease));
     let flipped = sqlx::query(statement)
         .bind(editions)
         .bind(numbers)
@@ -137,11 +137,10 @@ pub async fn verdicts(
         FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[])
             AS u (edition, number, attempt, reporter)
         LEFT JOIN lots l ON l.edition = u.edition AND l.number = u.number";
-    let Columns { editions, numbers, attempts } =
-        Columns::of(reports.iter().map(|(lease, _)| *lease));
+    let (editions, numbers, attempts) = columns(reports.iter().map(|(lease, _)| *lease));
     let workers: Vec<_> = reports.iter().map(|(_, worker)| worker.0).collect();
     let rows = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(workers);
-    rows.fetch_all(db).await?.iter().map(verdict).collect()
+    fetch(rows, db, verdict).await
 }
 
 fn verdict(row: &PgRow) -> Result<((Lease, WorkerId), Verdict), Error> {
