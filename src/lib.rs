@@ -2,10 +2,16 @@
 //! line too.
 
 mod cli;
+mod failure;
+mod listen;
+mod logs;
 mod observe;
+mod output;
 mod play;
+mod seed;
 mod trying;
 mod up;
+mod worker_process;
 
 use std::process::ExitCode;
 

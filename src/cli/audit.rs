@@ -5,10 +5,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::Failure;
 use super::client::{Client, Server};
 use super::moments::{When, micros, when};
-use super::output::{Columns, Output, moment, moment_json};
+use crate::failure::Failure;
+use crate::output::{Columns, Output, moment, moment_json};
 
 /// The most lines of an answer.
 const PAGE: u32 = 1000;

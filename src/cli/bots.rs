@@ -8,8 +8,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::output::{Columns, Output, hex, moment, moment_json, printable};
-use super::{Failure, tell, trial};
+use super::trial;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Columns, Output, hex, moment, moment_json, printable};
 
 /// Show the bots of a tournament in the order of their first submission, and where their newest
 /// versions stand; withdraw one, reinstate one that was stood down, or have one tried again.

@@ -10,9 +10,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::Failure;
 use super::moments::{micros, span};
-use super::output::{Output, moment, moment_json};
+use crate::failure::Failure;
+use crate::output::{Output, moment, moment_json};
 use papers::{Authority, Paper, Use};
 
 /// How long an authority and a certificate hold if nobody says how long.

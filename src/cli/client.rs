@@ -15,8 +15,8 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::Failure;
-use super::output::printable;
+use crate::failure::Failure;
+use crate::output::printable;
 
 /// The largest answer that is read, in bytes: a page of a ranking or a log is far smaller.
 const LARGEST: usize = 64 << 20;

@@ -6,7 +6,9 @@ use arbiter_games::Games;
 use clap::Args;
 use clap_complete::{Shell, generate};
 
-use super::{Failure, broken_pipe, command};
+use super::command;
+use crate::failure::Failure;
+use crate::output::broken_pipe;
 
 /// Print the completion script of a shell.
 #[derive(Debug, Args)]

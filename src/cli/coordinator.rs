@@ -1,11 +1,10 @@
 //! `arbiter coordinator`: plans tournaments, hands their matches out, counts what comes back.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use arbiter_coordinator::access::guard;
-use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records, StartError};
+use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::store::{Store, StoreError};
@@ -16,8 +15,12 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 
 use super::observe::ObserveArgs;
-use super::{Failure, logs, signals, tell};
+use super::signals;
+use crate::failure::Failure;
+use crate::listen::listen;
+use crate::logs;
 use crate::observe::Sources;
+use crate::output::tell;
 
 /// Plan tournaments, hand their matches out to workers, count what they report.
 #[derive(Debug, Args)]
@@ -161,9 +164,9 @@ impl CoordinatorArgs {
                 None => None,
             };
             let observing = self.observe.begin("arbiter-coordinator").await?;
-            let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+            let coordinator = Coordinator::prepare(options, config).await?;
             let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
-            if coordinator.has_no_tokens().await.map_err(unusable)? {
+            if coordinator.has_no_tokens().await? {
                 tell(
                     "there are no tokens yet, so nobody but readers may enter; make the first: \
                      arbiter token create --role admin --database-url URL",
@@ -184,25 +187,4 @@ impl CoordinatorArgs {
             served.map_err(|error| Failure::Refused(error.to_string()))
         })
     }
-}
-
-/// A database that cannot be used.
-#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(crate) fn unusable(error: StartError) -> Failure {
-    Failure::Refused(error.to_string())
-}
-
-/// Takes a port.
-pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!("; something else has that port, choose another with {option}")
-            }
-            io::ErrorKind::PermissionDenied => "; ports below 1024 are for root".to_owned(),
-            io::ErrorKind::AddrNotAvailable => "; it is no address of this machine".to_owned(),
-            _ => String::new(),
-        };
-        Failure::Refused(format!("{option} {address}: {error}{remedy}"))
-    })
 }

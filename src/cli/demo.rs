@@ -15,10 +15,13 @@ use indicatif::{MultiProgress, ProgressBar};
 
 use super::client::Server;
 use super::coordinator::LeaseArgs;
-use super::output::Output;
 use super::tournament::Prepared;
 use super::up::SlotArgs;
-use super::{Failure, logs, ranking, signals, tell};
+use super::{ranking, signals};
+use crate::failure::Failure;
+use crate::logs;
+use crate::output::Output;
+use crate::output::tell;
 use crate::play::progress;
 use crate::up::data::{self, DataDirectory};
 use crate::up::services::Services;

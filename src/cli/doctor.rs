@@ -8,7 +8,8 @@ use arbiter_coordinator::{coordinator, db};
 use arbiter_worker::sandbox::{Checkup, Row};
 use clap::Args;
 
-use super::{Failure, broken_pipe};
+use crate::failure::Failure;
+use crate::output::broken_pipe;
 
 /// Show what this machine can isolate and measure; exit code 1 if --sandbox strict would refuse.
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tonic::{Response, Status, Streaming};
 
-use super::Failure;
 use super::client::is_lost;
+use crate::failure::Failure;
 
 /// How long is waited before the first and between all later attempts to find a coordinator again.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));

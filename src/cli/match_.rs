@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::bots::{evidence, evidence_json};
 use super::client::{Client, Server, unless_interrupted};
-use super::output::{Columns, Output, hex};
-use super::{Failure, records, tell};
+use super::records;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Columns, Output, hex};
 
 /// Show a match: who sat where, what it came to, where it was played, what went wrong.
 #[derive(Debug, Args)]

@@ -8,16 +8,14 @@ mod bots;
 mod cert;
 mod client;
 mod completions;
-pub(crate) mod coordinator;
+mod coordinator;
 mod demo;
 mod doctor;
 mod follow;
-pub(crate) mod logs;
 mod match_;
 mod moments;
 mod observe;
-pub(crate) mod output;
-pub(crate) mod play;
+mod play;
 mod preflight;
 mod ranking;
 mod records;
@@ -31,17 +29,18 @@ mod trial;
 mod try_;
 mod up;
 mod verify;
-pub(crate) mod worker;
+mod worker;
 mod workers;
 
-use std::fmt;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use arbiter_games::Games;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+use crate::output::{broken_pipe, tell};
 
 /// Runs official tournaments of game-playing programs.
 #[derive(Debug, Parser)]
@@ -80,63 +79,6 @@ enum Command {
     Workers(workers::Workers),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
-}
-
-/// How a command ends when it does not end well.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// A negative answer: exit code 1.
-    Negative(String),
-    /// A wrong call: exit code 2.
-    Usage(String),
-    /// Something that cannot be reached or is not allowed: exit code 3.
-    Refused(String),
-    /// Nobody reads the output any more: the end, and no failure.
-    Unread,
-}
-
-impl Failure {
-    /// The failure of a call that something is wrong with.
-    pub(crate) fn usage(error: impl fmt::Display) -> Self {
-        Self::Usage(error.to_string())
-    }
-
-    /// The same failure, told with what was done before it.
-    fn after(self, done: &str) -> Self {
-        let tell = |message| format!("{done}: {message}");
-        match self {
-            Self::Negative(message) => Self::Negative(tell(message)),
-            Self::Usage(message) => Self::Usage(tell(message)),
-            Self::Refused(message) => Self::Refused(tell(message)),
-            Self::Unread => Self::Unread,
-        }
-    }
-
-    /// The failure that another process of this program ended with.
-    pub(crate) fn with_code(code: u8, message: String) -> Self {
-        match code {
-            2 => Self::Usage(message),
-            3 => Self::Refused(message),
-            _ => Self::Negative(message),
-        }
-    }
-
-    pub(crate) fn code(&self) -> u8 {
-        match self {
-            Self::Unread => 0,
-            Self::Negative(_) => 1,
-            Self::Usage(_) => 2,
-            Self::Refused(_) => 3,
-        }
-    }
-
-    /// What is told about it.
-    pub(crate) fn message(&self) -> &str {
-        match self {
-            Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
-            Self::Unread => "",
-        }
-    }
 }
 
 /// The command line, with what helps with these games in its help.
@@ -199,11 +141,6 @@ fn runtime() -> Result<Runtime, Failure> {
     made.map_err(|error| Failure::Negative(format!("cannot start threads: {error}")))
 }
 
-/// Tells people something beside the results. Nobody is left to tell if standard error is closed.
-pub(crate) fn tell(line: &str) {
-    drop(writeln!(io::stderr(), "{line}"));
-}
-
 /// What clap found wrong, in one line with the remedy; help and version are printed as asked.
 fn misuse(error: &clap::Error) -> Result<(), Failure> {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -222,15 +159,6 @@ fn misuse(error: &clap::Error) -> Result<(), Failure> {
     let told = told.strip_prefix("error: ").unwrap_or(&told);
     let told = told.trim_end_matches("For more information, try '--help'.").trim_end();
     Err(Failure::Usage(format!("{told}; see --help")))
-}
-
-/// A reader who has seen enough is no error of ours.
-#[expect(clippy::needless_pass_by_value, reason = "the form that `or_else` takes")]
-pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(Failure::Negative(format!("cannot write the output: {error}"))),
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::Failure;
-use super::coordinator::listen;
+use crate::failure::Failure;
+use crate::listen::listen;
 use crate::observe::{Observing, traces};
 
 /// What is shown to whoever operates a service.

@@ -1,7 +1,7 @@
 //! `arbiter play GAME BOT BOT…`: matches on this machine, without server or database.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,12 +16,15 @@ use arbiter_worker::table::SeatReport;
 use clap::{ArgAction, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::output::printable;
-use super::{Failure, broken_pipe, tell};
+use crate::failure::Failure;
+use crate::output::broken_pipe;
+use crate::output::printable;
+use crate::output::tell;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{Done, Played, Run};
 use crate::play::tally::Tally;
 use crate::play::{entries, progress, report, settings};
+use crate::seed::draw_seed;
 
 /// Play matches on this machine, without server or database.
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
@@ -103,8 +106,7 @@ impl Play {
         let params = settings::params(&game, &self.set, None, Some(self.bots.len()))?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
-        let host =
-            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let host = Host::prepare(policy)?;
         let scratch = scratch()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -249,15 +251,6 @@ pub(super) fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
         "cpu" => Ok(ClockKind::Cpu),
         other => Err(Failure::usage(format!("--clock {other}: use wall or cpu"))),
     }
-}
-
-/// A text to seed a run with, from the system's randomness.
-pub(crate) fn draw_seed() -> Result<String, Failure> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .map_err(|error| Failure::Negative(format!("/dev/urandom: {error}; give a --seed")))?;
-    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
 /// A directory for this run's copies of bots and what they leave, removed at its end.

@@ -12,9 +12,11 @@ use arbiter_worker::trial::{Failing, Player, Stage, Trial, Tried};
 use clap::{ArgAction, Args};
 use serde_json::json;
 
-use super::output::Output;
 use super::play::{interruptible, scratch};
-use super::{Failure, tell, trial};
+use super::trial;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::output::tell;
 use crate::play::{entries, settings};
 
 /// Try a bot on this machine as it is tried before it enters: built, and played from every seat.
@@ -58,8 +60,7 @@ impl Preflight {
         let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         let params = settings::params(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
-        let host =
-            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let host = Host::prepare(policy)?;
         let scratch = scratch()?;
         let (snapshots, place) = (scratch.path().join("others"), scratch.path().join("trial"));
         for directory in [&snapshots, &place] {

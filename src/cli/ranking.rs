@@ -11,9 +11,10 @@ use clap::{Args, ValueEnum};
 
 use super::client::{Client, Server, interrupt};
 use super::follow::follow;
-use super::output::Output;
 use super::tournament::forecast;
-use super::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::output::tell;
 
 pub(super) use show::place_json;
 

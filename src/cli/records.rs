@@ -11,8 +11,8 @@ use arbiter_replay::{LARGEST_RECORD, WINDOW};
 use tonic::{Code, Status, Streaming};
 use zstd::stream::write::Decoder;
 
-use super::Failure;
 use super::client::Server;
+use crate::failure::Failure;
 
 /// What others may do with a record, as far as the user's mask lets them.
 const MODE: u32 = 0o666;

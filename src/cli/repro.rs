@@ -18,10 +18,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server, unless_interrupted};
-use super::output::{Output, millis, printable};
 use super::play::interruptible;
+use super::records;
 use super::tournament::settings;
-use super::{Failure, records, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, millis, printable};
 
 /// Let a bot hear again what a seat heard in a match, and show where its answers differ; exit code 1
 /// if they do.
@@ -79,8 +81,7 @@ impl Repro {
         if !self.json {
             tell(&introduction(&header, place));
         }
-        let host =
-            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let host = Host::prepare(policy)?;
         let rehearsal = Rehearsal { place, bot, terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Waits to be asked to end: by Ctrl-C, by the system, by a terminal that is closed.
 #[derive(Debug)]

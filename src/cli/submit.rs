@@ -11,8 +11,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::client::{Client, Server, interrupt, unless_interrupted};
-use super::output::{Output, hex};
-use super::{Failure, tell, trial};
+use super::trial;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, hex};
 use crate::play::progress;
 
 /// Submit a version of a bot to a tournament; exit code 1 if it fails its trial.

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use self::folders::{Folders, Look};
 use super::client::{Client, Server, interrupt};
-use super::output::{Output, hex};
 use super::submit::Packed;
-use super::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, hex};
 
 /// Bring your bots of a tournament into line with a directory that has one folder a bot: new and
 /// changed ones are submitted, those whose folders are gone withdrawn.

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use super::client::Client;
-use super::coordinator::unusable;
 use super::moments::{When, micros, span, when};
-use super::output::{Columns, Output, moment, moment_json};
-use super::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Columns, Output, moment, moment_json};
 
 /// Let people and workers in: for administrators.
 #[derive(Debug, Args)]
@@ -126,7 +126,7 @@ async fn create_in(
 ) -> Result<CreateTokenResponse, Failure> {
     let role: Role = role.parse().map_err(Failure::usage)?;
     let options = coordinator::database(url).map_err(Failure::usage)?;
-    let pool = coordinator::open(options, 1).await.map_err(unusable)?;
+    let pool = coordinator::open(options, 1).await?;
     let made = access::create_noted(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
     let failed = |error| Failure::Negative(format!("cannot store the token: {error}"));
     let (id, secret) = made.map_err(failed)?;

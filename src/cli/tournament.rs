@@ -15,7 +15,7 @@ mod watch;
 use arbiter_games::Games;
 use clap::{Args, Subcommand};
 
-use super::Failure;
+use crate::failure::Failure;
 
 pub(super) use create::Prepared;
 pub(super) use list::{forecast, settings};

@@ -7,8 +7,9 @@ use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
 use serde_json::{Value, json};
 
 use super::client::Server;
-use super::output::{Output, printable};
-use super::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, printable};
 
 /// How often it is looked how far a trial is.
 const LOOK: Duration = Duration::from_millis(300);

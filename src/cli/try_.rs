@@ -16,8 +16,12 @@ use arbiter_worker::sandbox::{Host, Policy};
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
-use super::play::{clock_kind, draw_seed, scratch};
-use super::{Failure, broken_pipe, signals, tell};
+use super::play::{clock_kind, scratch};
+use super::signals;
+use crate::failure::Failure;
+use crate::output::broken_pipe;
+use crate::output::tell;
+use crate::seed::draw_seed;
 use crate::trying::house::Wish;
 use crate::trying::{House, web};
 
@@ -105,8 +109,7 @@ impl Try {
                 tell(&format!("{}: building it with {command}", path.display()));
             }
         }
-        let host =
-            Host::prepare(policy).map_err(|refused| Failure::Refused(refused.to_string()))?;
+        let host = Host::prepare(policy)?;
         if !self.json {
             tell(&host.announcement());
         }

@@ -12,8 +12,11 @@ use clap::Args;
 
 use super::coordinator::{LeaseArgs, RecordArgs, TricksArgs};
 use super::observe::ObserveArgs;
+use super::signals;
 use super::worker::default_slots;
-use super::{Failure, logs, signals, tell};
+use crate::failure::Failure;
+use crate::logs;
+use crate::output::tell;
 use crate::up::data::{self, DataDirectory};
 use crate::up::services::{Plan, Services};
 

@@ -17,7 +17,9 @@ use serde_json::json;
 
 use self::expected::Expectations;
 use self::export::Checked as CheckedExport;
-use super::{Failure, broken_pipe, tell};
+use crate::failure::Failure;
+use crate::output::broken_pipe;
+use crate::output::tell;
 use crate::play::progress;
 
 /// Replay records through the rules; exit code 1 and the first difference if one is wrong.

@@ -14,9 +14,10 @@ use tokio::sync::watch;
 
 use super::observe::ObserveArgs;
 use super::signals::Endings;
-use super::{Failure, logs};
+use crate::failure::Failure;
+use crate::logs;
 use crate::observe::{Sources, WorkerSource};
-use crate::up::worker::ParentLine;
+use crate::worker_process::ParentLine;
 
 /// Play lots of matches for a coordinator until told to stop.
 ///

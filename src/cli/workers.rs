@@ -8,9 +8,9 @@ use arbiter_ranking::residual;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Failure;
 use super::client::Client;
-use super::output::{Columns, Output, moment, moment_json};
+use crate::failure::Failure;
+use crate::output::{Columns, Output, moment, moment_json};
 
 /// Show what the audit of workers found: for organisers. Suspend a worker, or reinstate one.
 #[derive(Debug, Args)]

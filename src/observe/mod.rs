@@ -11,7 +11,7 @@ use arbiter_worker::metrics::Metrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::up::worker::{FigureSource, Figures};
+use crate::worker_process::{FigureSource, Figures};
 use traces::Traces;
 
 /// What of this process can be observed.

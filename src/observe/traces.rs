@@ -12,7 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tonic::transport::ClientTlsConfig;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// How long the last spans may take to be sent.
 const LAST: Duration = Duration::from_secs(3);

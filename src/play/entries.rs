@@ -7,7 +7,7 @@ use arbiter_games::{BotName, BotNameError, Game};
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use arbiter_worker::bot::Bot;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// A bot and the name it plays by.
 #[derive(Clone, Debug)]

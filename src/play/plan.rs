@@ -2,7 +2,7 @@
 
 use arbiter_games::{Params, Seed, StartError, seats_due};
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::play::entries::Entry;
 
 /// One unit of a run, numbered from 1.

@@ -3,7 +3,7 @@
 use arbiter_games::Micros;
 use serde_json::{Value, json};
 
-use crate::cli::output::{self, Columns};
+use crate::output::{self, Columns};
 use crate::play::plan::{Job, Plan};
 use crate::play::run::Played;
 use crate::play::tally::{Row, Tally};

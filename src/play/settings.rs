@@ -5,7 +5,7 @@ use std::fs;
 use arbiter_games::{BoardInfo, Game, Params, Values};
 use toml::{Table, Value};
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Reads the parameters of `game` from `settings`, and those that are not set from `others`. Where
 /// a parameter says how many seats a table has, it follows the number of bots, if that is known,

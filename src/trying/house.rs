@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::company::Onlookers;
 use super::console::Console;
 use super::sitting::{Chair, Pace, Setting, Sitting};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::play::entries::{self, Entry, distinct};
 use crate::play::settings;
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use arbiter_games::moves;
 use arbiter_games::picture::Key;
 use arbiter_games::{
     Allowance, BotName, ClockKind, MatchState, MatchView, Micros, Owes, Say, Seat, Standing, Step,
@@ -392,7 +391,7 @@ impl Sitting {
             return Err(Refusal::NotDue);
         }
         let position = state.position.as_ref().ok_or(Refusal::NotDue)?;
-        moves::check(position.view(), turn.seat, &answer).map_err(Refusal::Illegal)?;
+        position.view().check(turn.seat, &answer).map_err(Refusal::Illegal)?;
         state.answer = Some(answer);
         state.turn = None;
         drop(state);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::access::Role;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// What every data directory has in it.
 const LOCK: &str = "lock";

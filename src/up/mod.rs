@@ -2,4 +2,3 @@
 
 pub(crate) mod data;
 pub(crate) mod services;
-pub(crate) mod worker;

@@ -18,11 +18,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::Failure;
-use crate::cli::coordinator::{listen, unusable};
+use crate::failure::Failure;
+use crate::listen::listen;
 use crate::observe::{Sources, WorkerSource};
 use crate::up::data::DataDirectory;
-use crate::up::worker::{WorkerPlan, WorkerProcess};
+use crate::worker_process::{WorkerPlan, WorkerProcess};
 
 /// The database that ours is kept in.
 const DATABASE: &str = "postgres";
@@ -102,7 +102,7 @@ impl Services {
             proxies: Vec::new(),
             records: plan.records.clone(),
         };
-        let coordinator = Coordinator::prepare(options, config).await.map_err(unusable)?;
+        let coordinator = Coordinator::prepare(options, config).await?;
         let coordinator = coordinator.with_web(web).with_tricks_mode(plan.tricks_mode);
         let admin = token(data, &coordinator, Role::Admin).await?;
         let pass = token(data, &coordinator, Role::Worker).await?;
@@ -235,11 +235,11 @@ async fn token(
     role: Role,
 ) -> Result<String, Failure> {
     if let Some(text) = data.token(role)?
-        && coordinator.knows(&Secret::from(text.clone())).await.map_err(unusable)?
+        && coordinator.knows(&Secret::from(text.clone())).await?
     {
         return Ok(text);
     }
-    let secret = coordinator.make_token(role, "up").await.map_err(unusable)?;
+    let secret = coordinator.make_token(role, "up").await?;
     data.keep_token(role, secret.text())?;
     Ok(secret.text().to_owned())
 }

@@ -18,7 +18,7 @@ use time::{Duration, OffsetDateTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::X509Certificate;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Clocks differ: what is made now holds since a little earlier.
 const SKEW: Duration = Duration::HOUR;

@@ -9,9 +9,9 @@ use tonic::Code;
 
 use super::show::{place_json, rank, table};
 use super::{Format, Ranking};
-use crate::cli::Failure;
 use crate::cli::client::Server;
-use crate::cli::output::{Columns, Output, mean};
+use crate::failure::Failure;
+use crate::output::{Columns, Output, mean};
 
 /// What there is to say about a bot.
 struct Found {

@@ -7,8 +7,9 @@ use arbiter_proto::v1::{GetRankingResponse, Place, Provisional};
 use serde_json::{Value, json};
 
 use super::Format;
-use crate::cli::output::{self, Columns, Output, matches};
-use crate::cli::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{self, Columns, Output, matches};
 
 /// Shows places that begin after `offset` others; `done` says when the edition that is being played
 /// will be complete.

@@ -12,8 +12,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::cli::Failure;
 use crate::cli::submit::Packed;
+use crate::failure::Failure;
 
 /// A directory with one folder a bot.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::list::tournament_json;
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Output, moment, moment_json};
+use crate::failure::Failure;
+use crate::output::{Output, moment, moment_json};
 
 /// Give the public beacon of a tournament its value, once entry has closed.
 #[derive(Debug, Args)]

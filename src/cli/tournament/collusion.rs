@@ -4,9 +4,9 @@ use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionRespon
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Columns, Output};
+use crate::failure::Failure;
+use crate::output::{Columns, Output};
 
 /// Look for bots that score more when a certain other bot sits at their table: for organisers, in
 /// games with tables of three seats and more.

@@ -12,10 +12,10 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::list::tournament_json;
-use crate::cli::Failure;
 use crate::cli::client::{Client, Server};
-use crate::cli::output::{Output, hex, moment};
 use crate::cli::submit::Packed;
+use crate::failure::Failure;
+use crate::output::{Output, hex, moment};
 
 /// Make a tournament from its file, and submit the house bots that it names.
 #[derive(Debug, Args)]

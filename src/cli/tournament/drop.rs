@@ -6,9 +6,9 @@ use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Output, matches};
+use crate::failure::Failure;
+use crate::output::{Output, matches};
 
 /// Drop a tournament that was closed or cancelled: its bots, matches, records and leaderboards.
 #[derive(Debug, Args)]

@@ -20,9 +20,11 @@ use super::beacon::beacon_json;
 use super::list::settings;
 use crate::cli::client::{Client, Server, unless_interrupted};
 use crate::cli::match_::result_json;
-use crate::cli::output::{Output, hex};
 use crate::cli::ranking::{place_json, whole};
-use crate::cli::{Failure, records, tell};
+use crate::cli::records;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, hex};
 use crate::play::progress;
 
 /// Write an edition into files: its settings, its leaderboard, its matches, their records.

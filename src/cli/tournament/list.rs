@@ -8,9 +8,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::beacon::{beacon_json, beacon_line};
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Columns, Output, hex, matches, moment, moment_json};
+use crate::failure::Failure;
+use crate::output::{Columns, Output, hex, matches, moment, moment_json};
 
 /// List all tournaments, the newest first.
 #[derive(Debug, Args)]

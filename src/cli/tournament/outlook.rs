@@ -10,9 +10,9 @@ use arbiter_schedule::{Certificate, Kin};
 use serde_json::{Value, json};
 
 use super::beacon::beacon_json;
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Output, matches, moment, moment_json, printable};
+use crate::failure::Failure;
+use crate::output::{Output, matches, moment, moment_json, printable};
 
 /// Which edition is looked at.
 #[derive(Debug)]

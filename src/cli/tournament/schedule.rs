@@ -17,8 +17,10 @@ use serde_json::json;
 use super::list::settings;
 use super::outlook::{Which, certificate_json};
 use crate::cli::client::Client;
-use crate::cli::output::printable;
-use crate::cli::{Failure, broken_pipe, tell};
+use crate::failure::Failure;
+use crate::output::broken_pipe;
+use crate::output::printable;
+use crate::output::tell;
 
 /// How much is written at a time, in bytes.
 const BUFFER: usize = 1 << 16;

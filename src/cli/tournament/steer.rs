@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
-use crate::cli::Failure;
 use crate::cli::client::Client;
-use crate::cli::output::{Output, hex, matches, printable};
+use crate::failure::Failure;
+use crate::output::{Output, hex, matches, printable};
 
 /// Which tournament, and how the answer is printed.
 #[derive(Debug, Args)]

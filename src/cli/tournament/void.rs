@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::cli::Failure;
 use crate::cli::client::Client;
 use crate::cli::moments::{micros, moment};
-use crate::cli::output::{Columns, Output, matches};
+use crate::failure::Failure;
+use crate::output::{Columns, Output, matches};
 
 /// Declare matches void, so that they are played again in a new edition; without --apply only show
 /// which they are and what the leaderboard is without them.

@@ -11,8 +11,9 @@ use indicatif::ProgressBar;
 use super::list::{edition_json, forecast, lots};
 use crate::cli::client::{Client, Server, interrupt};
 use crate::cli::follow::follow;
-use crate::cli::output::{Output, matches};
-use crate::cli::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, matches};
 use crate::play::progress;
 
 /// Watch an edition until it is over; exit code 1 if it was cancelled. Ctrl-C leaves it alone.

@@ -11,9 +11,10 @@ use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{Failure as Failed, Stop};
 use serde_json::json;
 
-use super::super::output::{Output, millis, printable};
 use super::super::play::interruptible;
-use super::super::{Failure, tell};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::output::{Output, millis, printable};
 use crate::trying::House;
 use crate::trying::dialogue::{Dialogue, Exchange, Farewell, unit};
 

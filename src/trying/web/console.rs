@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::Desk;
 use super::page::{WebError, page};
-use crate::cli::output::millis;
+use crate::output::millis;
 use crate::trying::console::Entry;
 use crate::trying::dialogue::Exchange;
 use crate::trying::moves::Fields;

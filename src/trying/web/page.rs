@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
 use super::Desk;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::trying::moves::Fields;
 
 /// A page. One that is `waiting` for something that will be there soon is asked for again by

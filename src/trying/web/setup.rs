@@ -8,8 +8,8 @@ use maud::{Markup, html};
 
 use super::Desk;
 use super::page::{WebError, page, refused};
-use crate::cli::Failure;
-use crate::cli::play::draw_seed;
+use crate::failure::Failure;
+use crate::seed::draw_seed;
 use crate::trying::moves::Fields;
 use crate::trying::sitting::Chair;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arbiter_coordinator::web::stream;
 use arbiter_games::Seat;
-use arbiter_games::moves::{self, Offer};
+use arbiter_games::moves::Offer;
 use arbiter_replay::{Step, draw};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -357,7 +357,7 @@ fn played(sitting: &Sitting, turn: Turn, fields: &Fields) -> Result<(), String> 
         let state = sitting.state();
         let position = state.position.as_ref().filter(|_| state.turn == Some(turn));
         let position = position.ok_or("The match has gone on meanwhile; look at it again.")?;
-        moves::answer(position.view(), turn.seat, &fields.0)?
+        position.view().answer(turn.seat, &fields.0)?
     };
     sitting.answer(turn, answer).map_err(|refusal| match refusal {
         Refusal::NotDue => "The match has gone on meanwhile; look at it again.".to_owned(),

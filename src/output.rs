@@ -10,7 +10,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Standard output. What was printed is seen after [`Output::flush`].
 #[derive(Debug)]
@@ -50,6 +50,20 @@ impl Output {
     /// Shows what was printed.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(unprinted)
+    }
+}
+
+/// Tells people something beside the results. Nobody is left to tell if standard error is closed.
+pub(crate) fn tell(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
+}
+
+/// A reader who has seen enough is no error of ours.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `or_else` takes")]
+pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(Failure::Negative(format!("cannot write the output: {error}"))),
     }
 }
 

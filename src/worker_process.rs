@@ -26,7 +26,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, info};
 
-use crate::cli::{Failure, logs};
+use crate::failure::Failure;
+use crate::logs;
 
 /// The pauses before a worker that ended is started again: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
