@@ -13,8 +13,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::match_state::Allowance;
-
 /// A span of time in microseconds; a bank's may be negative. As text a number with a unit:
 /// `500ms`, `15min`, `2s`, `250us`, `1h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,6 +111,24 @@ where
     T: FromStr<Err: fmt::Display>,
 {
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+/// How long a bot may take for an answer, before the margin that clock rules add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// What is left of a bank; below zero by the part of the margin already used up.
+    Bank(Micros),
+    /// A limit for this answer alone.
+    Move(Micros),
+}
+
+impl Allowance {
+    /// The time allowed.
+    pub fn time(self) -> Micros {
+        match self {
+            Self::Bank(time) | Self::Move(time) => time,
+        }
+    }
 }
 
 /// Which clock is charged.

@@ -7,42 +7,17 @@
 //! goes on in the same way.
 
 use alloc::format;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::match_state::{Standing, StartError};
 use crate::params::Params;
-use crate::rules::Rules;
+pub(crate) use crate::rules::{Carried, EpisodeRules};
 use crate::seed::Seed;
 
 /// The stream of an episode's seed that seats the bots of the first round; those after it take
 /// the streams that follow. No match is shuffled from any of them.
 const SEATING: u64 = 1 << 32;
-
-/// The rules of a game's episodes.
-pub trait EpisodeRules {
-    /// How many rounds an episode has.
-    fn rounds(&self) -> u32;
-
-    /// What each bot has when an episode begins.
-    ///
-    /// # Errors
-    /// If the parameters are those of a single table.
-    fn begin(&self) -> Result<Carried, StartError>;
-
-    /// The rules of a table at which the seats begin with this, seat 1 first.
-    fn at_table(&self, carried: &[Carried]) -> Arc<dyn Rules>;
-}
-
-/// What a bot carries from match to match of an episode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carried {
-    /// The first component of its last score.
-    pub score: i64,
-    /// How many bad answers it has given so far.
-    pub bad_answers: i64,
-}
 
 /// A table of a round: one match.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,5 +116,15 @@ impl Episode {
         let rules = self.params.episode_rules().expect("the episode was begun by these rules");
         let params = self.params.with_rules(rules.at_table(&carried));
         TablePlan { round: self.round, table, bots: bots.to_vec(), params }
+    }
+}
+
+impl Params {
+    /// An episode of so many bots at the beginning of its first round.
+    ///
+    /// # Errors
+    /// If the game is not played in episodes, or not with these parameters.
+    pub fn episode(&self, bots: usize, seed: Seed) -> Result<Episode, StartError> {
+        Episode::new(bots, self, seed)
     }
 }

@@ -1,21 +1,16 @@
-//! Games as data: all that there is to know about one, and the games that a program knows.
+//! Games as data: all that there is to know about one.
 
 use alloc::borrow::Cow;
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, RangeInclusive};
 
 use serde::{Deserialize, Serialize, Serializer};
-use thiserror::Error;
 
-use crate::params::Params;
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::value::{ParamsError, Value, Values};
-use crate::{bitwa, blackjack, gomoku, tricks, wojna};
 
 /// The most seats that a table of any game has.
 pub const MOST_SEATS: u8 = 16;
@@ -221,10 +216,10 @@ impl Estimate {
         Self { base, per_unit: Some((Cow::Borrowed(key), each)) }
     }
 
-    /// What it comes to with these parameters.
-    pub fn of(&self, params: &Params) -> i64 {
+    /// What it comes to with these values of parameters.
+    pub fn of(&self, values: &Values) -> i64 {
         let Some((key, each)) = &self.per_unit else { return self.base };
-        let units = params.values().get(key).and_then(Value::as_integer);
+        let units = values.get(key).and_then(Value::as_integer);
         let units = units.and_then(|units| i64::try_from(units).ok()).unwrap_or(1);
         self.base.saturating_add(each.saturating_mul(units))
     }
@@ -318,66 +313,6 @@ impl fmt::Display for Game {
 impl Serialize for Game {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name)
-    }
-}
-
-/// The games that a program knows, in the order of the documents.
-#[derive(Clone, Debug)]
-pub struct Games(Arc<[Game]>);
-
-/// A name that is no game's.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no game `{name}`; {known}")]
-pub struct UnknownGame {
-    name: String,
-    /// Which games there are.
-    known: String,
-}
-
-impl Games {
-    /// The games that come with Arbiter.
-    pub fn built_in() -> Self {
-        let games =
-            [wojna::game(), bitwa::game(), tricks::game(), blackjack::game(), gomoku::game()];
-        Self(games.into())
-    }
-
-    /// The same and one more, or one in the place of its namesake.
-    #[must_use]
-    pub fn with(&self, info: GameInfo) -> Self {
-        let game = Game::new(info);
-        let others = self.iter().filter(|known| **known != game).cloned();
-        Self(others.chain([game.clone()]).collect())
-    }
-
-    /// The games, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Game> {
-        self.0.iter()
-    }
-
-    /// The game of this name.
-    ///
-    /// # Errors
-    /// If there is none: it tells which there are.
-    pub fn find(&self, name: &str) -> Result<Game, UnknownGame> {
-        let game = self.iter().find(|game| game.name == name);
-        game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), known: self.list() })
-    }
-
-    /// Which games there are, as the end of a sentence: "the games are …".
-    pub fn list(&self) -> String {
-        format!("the games are {}", self.names("and"))
-    }
-
-    /// The names of the games, with this word before the last.
-    pub fn names(&self, word: &str) -> String {
-        let names: Vec<_> = self.iter().map(Game::as_str).collect();
-        match names.split_last() {
-            Some((last, most)) if !most.is_empty() => {
-                format!("{} {word} {last}", most.join(", "))
-            }
-            _ => names.concat(),
-        }
     }
 }
 

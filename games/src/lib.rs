@@ -18,6 +18,7 @@ pub mod blackjack;
 mod bounds;
 mod clock;
 mod episode;
+mod games;
 pub mod gomoku;
 mod gtp;
 mod info;
@@ -30,35 +31,32 @@ pub mod picture;
 mod protocol;
 mod quote;
 mod rules;
+mod score_check;
+mod seat;
 mod seed;
 mod string_enum;
 pub mod tricks;
 mod value;
 pub mod wojna;
 
-pub use bounds::{Bounds, Impossible, MatchScores, Range};
-pub use clock::{Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
-pub use episode::{Carried, Episode, EpisodeRules, TablePlan};
+pub use bounds::{Bounds, Range};
+pub use clock::{Allowance, Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
+pub use episode::{Episode, TablePlan};
+pub use games::{Games, UnknownGame};
 pub use info::{
-    BoardInfo, BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, Games, MOST_SEATS, Official,
-    PairSeats, ParamInfo, ParamKind, Phrase, Playground, Ranking, Reader, Text, UnknownGame, param,
-    phrase, texts,
+    BoardInfo, BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, MOST_SEATS, Official,
+    PairSeats, ParamInfo, ParamKind, Phrase, Playground, Ranking, Reader, Text, param, phrase,
+    texts,
 };
 pub use match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Seat, Standing,
-    StartError, Step, TurnPolicy,
+    Forfeit, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Standing, StartError, Step,
+    TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
 pub use params::{Params, seats_due};
 pub use protocol::{Framing, Protocol};
-pub use rules::Rules;
+pub use rules::{Carried, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};
+pub use score_check::{Impossible, MatchScores};
+pub use seat::Seat;
 pub use seed::{Dice, Seed, SeedError};
 pub use value::{ParamsError, Value, Values};
-
-/// The version of the rules of the built-in games, written into each record. It grows when the same
-/// replies to the same seed would no longer give the same scores.
-pub const RULES_VERSION: &str = "1";
-
-/// The version of the rules in matches between a bot that is asked for all tables at once and one
-/// that is not ([`TurnPolicy`]). Under [`RULES_VERSION`] both were asked for any.
-pub const MIXED_TURNS_RULES_VERSION: &str = "2";

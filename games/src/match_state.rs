@@ -18,46 +18,12 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use crate::clock::Allowance;
 use crate::clock::Micros;
-use crate::moves::{FormFields, Offer};
+use crate::moves::{ANSWER, FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{Key, Picture};
-
-/// A place at the table, numbered from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Seat(u8);
-
-impl Seat {
-    /// The seat at `index`, counted from 0.
-    ///
-    /// # Panics
-    /// If there could be no such seat: tables are far smaller than 255 places.
-    pub fn from_index(index: usize) -> Self {
-        Self(u8::try_from(index + 1).expect("a table has fewer than 255 seats"))
-    }
-
-    /// The position of this seat in a list of seats, counted from 0.
-    pub fn index(self) -> usize {
-        usize::from(self.0) - 1
-    }
-
-    /// The number of this seat, counted from 1.
-    pub fn number(self) -> u8 {
-        self.0
-    }
-
-    /// The seats of a table of `count`, in order.
-    pub fn all(count: usize) -> impl DoubleEndedIterator<Item = Self> + Clone {
-        (0..count).map(Self::from_index)
-    }
-}
-
-impl fmt::Display for Seat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub(crate) use crate::seat::Seat;
 
 crate::string_enum! {
     /// What a bot did to lose its say. Always scored; never used for a failure of ours. Reports
@@ -95,24 +61,6 @@ pub enum TurnPolicy {
     AnyTable,
     /// Only when every table that is not over waits for it.
     AllTables,
-}
-
-/// How long a bot may take for an answer, before the margin that clock rules add.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allowance {
-    /// What is left of a bank; below zero by the part of the margin already used up.
-    Bank(Micros),
-    /// A limit for this answer alone.
-    Move(Micros),
-}
-
-impl Allowance {
-    /// The time allowed.
-    pub fn time(self) -> Micros {
-        match self {
-            Self::Bank(time) | Self::Move(time) => time,
-        }
-    }
 }
 
 /// One protocol unit from the referee to one seat.
@@ -256,5 +204,28 @@ pub trait MatchView: Any + fmt::Debug {
     /// Why it should not be given.
     fn warn(&self, _seat: Seat, _answer: &str) -> Result<(), String> {
         Ok(())
+    }
+}
+
+impl dyn MatchView {
+    /// The answer that a form comes to.
+    ///
+    /// # Errors
+    /// If something is missing in it: what, for the person.
+    pub fn answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
+        match fields.get(ANSWER) {
+            Some(answer) => Ok(answer.trim().to_string()),
+            None => self.form_answer(seat, fields),
+        }
+    }
+
+    /// Whether the person at `seat` may answer so: the answer is tried on a copy of the match. Where
+    /// the rules take an answer but punish it, a person is told before and not after.
+    ///
+    /// # Errors
+    /// Why not: in the words of the rules, where these have any.
+    pub fn check(&self, seat: Seat, answer: &str) -> Result<(), String> {
+        self.fork().heard(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string())?;
+        self.warn(seat, answer)
     }
 }

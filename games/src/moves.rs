@@ -4,11 +4,8 @@
 //! give.
 
 use alloc::borrow::ToOwned as _;
-use alloc::string::{String, ToString as _};
+use alloc::string::String;
 use alloc::vec::Vec;
-
-use crate::clock::Micros;
-use crate::match_state::{MatchView, Seat};
 
 /// The field that holds a whole answer.
 pub const ANSWER: &str = "answer";
@@ -167,25 +164,4 @@ impl Offer {
 /// A field that plays an answer.
 pub fn answer_field(answer: &str, label: &str) -> Field {
     Field::Answer { answer: answer.to_owned(), label: label.to_owned() }
-}
-
-/// The answer that a form comes to.
-///
-/// # Errors
-/// If something is missing in it: what, for the person.
-pub fn answer(view: &dyn MatchView, seat: Seat, fields: &FormFields) -> Result<String, String> {
-    match fields.get(ANSWER) {
-        Some(answer) => Ok(answer.trim().to_owned()),
-        None => view.form_answer(seat, fields),
-    }
-}
-
-/// Whether the person at `seat` may answer so: the answer is tried on a copy of the match. Where
-/// the rules take an answer but punish it, a person is told before and not after.
-///
-/// # Errors
-/// Why not: in the words of the rules, where these have any.
-pub fn check(view: &dyn MatchView, seat: Seat, answer: &str) -> Result<(), String> {
-    view.fork().heard(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string())?;
-    view.warn(seat, answer)
 }

@@ -10,12 +10,11 @@ use core::ops::RangeInclusive;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::episode::{Episode, EpisodeRules};
 use crate::info::Game;
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::moves::Grid;
 use crate::name::BotName;
-use crate::rules::Rules;
+use crate::rules::{EpisodeRules, Rules};
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
@@ -86,14 +85,6 @@ impl Params {
     /// How many rounds an episode has; nothing in games without episodes.
     pub fn rounds(&self) -> Option<u32> {
         self.rules.episodes().map(EpisodeRules::rounds)
-    }
-
-    /// An episode of so many bots at the beginning of its first round.
-    ///
-    /// # Errors
-    /// If the game is not played in episodes, or not with these parameters.
-    pub fn episode(&self, bots: usize, seed: Seed) -> Result<Episode, StartError> {
-        Episode::new(bots, self, seed)
     }
 
     /// The squares of the board, in games in which people play by clicking on one.

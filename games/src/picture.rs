@@ -7,8 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::match_state::Seat;
 use crate::name::BotName;
+use crate::seat::Seat;
 
 /// A table at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

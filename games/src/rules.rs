@@ -1,16 +1,24 @@
 //! What a game does that cannot be written as data.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use core::ops::RangeInclusive;
 
 use crate::bounds::Bounds;
-use crate::episode::EpisodeRules;
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::moves::Grid;
 use crate::name::BotName;
 use crate::seed::Seed;
 use crate::value::Values;
+
+/// The version of the rules of the built-in games, written into each record. It grows when the same
+/// replies to the same seed would no longer give the same scores.
+pub const RULES_VERSION: &str = "1";
+
+/// The version of the rules in matches between a bot that is asked for all tables at once and one
+/// that is not ([`TurnPolicy`]). Under [`RULES_VERSION`] both were asked for any.
+pub const MIXED_TURNS_RULES_VERSION: &str = "2";
 
 /// The rules of a game with the parameters of a match.
 pub trait Rules: Send + Sync + fmt::Debug {
@@ -63,4 +71,28 @@ pub trait Rules: Send + Sync + fmt::Debug {
     fn grid(&self) -> Option<Grid> {
         None
     }
+}
+
+/// The rules of a game's episodes.
+pub trait EpisodeRules {
+    /// How many rounds an episode has.
+    fn rounds(&self) -> u32;
+
+    /// What each bot has when an episode begins.
+    ///
+    /// # Errors
+    /// If the parameters are those of a single table.
+    fn begin(&self) -> Result<Carried, StartError>;
+
+    /// The rules of a table at which the seats begin with this, seat 1 first.
+    fn at_table(&self, carried: &[Carried]) -> Arc<dyn Rules>;
+}
+
+/// What a bot carries from match to match of an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The first component of its last score.
+    pub score: i64,
+    /// How many bad answers it has given so far.
+    pub bad_answers: i64,
 }

@@ -18,12 +18,12 @@ const LOTS: u64 = 64;
 impl TournamentFile {
     /// How large a record is expected to be, in bytes.
     pub(super) fn record_bytes(&self) -> i64 {
-        self.game().record.of(&self.params)
+        self.game().record.of(&self.params.values())
     }
 
     /// How long a match is expected to take, in milliseconds: 1 or more.
     pub(super) fn expected_ms(&self) -> i64 {
-        let estimate = || self.game().time.of(&self.params);
+        let estimate = || self.game().time.of(&self.params.values());
         self.expected.map_or_else(estimate, Micros::floor_millis).max(1)
     }
 }

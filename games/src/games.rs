@@ -1,0 +1,71 @@
+//! The games that a program knows.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use crate::info::{Game, GameInfo};
+use crate::{bitwa, blackjack, gomoku, tricks, wojna};
+
+/// The games that a program knows, in the order of the documents.
+#[derive(Clone, Debug)]
+pub struct Games(Arc<[Game]>);
+
+/// A name that is no game's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no game `{name}`; {known}")]
+pub struct UnknownGame {
+    name: String,
+    /// Which games there are.
+    known: String,
+}
+
+impl Games {
+    /// The games that come with Arbiter.
+    pub fn built_in() -> Self {
+        let games =
+            [wojna::game(), bitwa::game(), tricks::game(), blackjack::game(), gomoku::game()];
+        Self(games.into())
+    }
+
+    /// The same and one more, or one in the place of its namesake.
+    #[must_use]
+    pub fn with(&self, info: GameInfo) -> Self {
+        let game = Game::new(info);
+        let others = self.iter().filter(|known| **known != game).cloned();
+        Self(others.chain([game.clone()]).collect())
+    }
+
+    /// The games, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Game> {
+        self.0.iter()
+    }
+
+    /// The game of this name.
+    ///
+    /// # Errors
+    /// If there is none: it tells which there are.
+    pub fn find(&self, name: &str) -> Result<Game, UnknownGame> {
+        let game = self.iter().find(|game| game.name == name);
+        game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), known: self.list() })
+    }
+
+    /// Which games there are, as the end of a sentence: "the games are …".
+    pub fn list(&self) -> String {
+        format!("the games are {}", self.names("and"))
+    }
+
+    /// The names of the games, with this word before the last.
+    pub fn names(&self, word: &str) -> String {
+        let names: Vec<_> = self.iter().map(Game::as_str).collect();
+        match names.split_last() {
+            Some((last, most)) if !most.is_empty() => {
+                format!("{} {word} {last}", most.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+}
