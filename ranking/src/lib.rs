@@ -14,52 +14,16 @@ use time::OffsetDateTime;
 pub mod collusion;
 mod entrant;
 mod meetings;
+mod outcome;
 pub mod residual;
 mod spread;
 mod u256;
 
 pub use entrant::Entrant;
 pub use meetings::{Meeting, Meetings, Whose};
+pub use outcome::Outcome;
 pub use spread::Mean;
 pub use u256::{NoNumber, U256};
-
-/// What one match came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
-    /// The entrants, seat 1 first.
-    pub seats: &'a [Entrant],
-    /// Every seat's score in a row, seat 1 first.
-    pub scores: &'a [i64],
-    /// What each seat brought from earlier matches of its episode; nothing where nothing is
-    /// carried.
-    pub carried: &'a [i64],
-    /// Each seat's forfeit; nothing if nobody forfeited.
-    pub forfeits: &'a [Option<Forfeit>],
-    /// Each seat's bad answers; nothing if there were none.
-    pub bad_answers: &'a [i32],
-}
-
-impl<'a> Outcome<'a> {
-    /// The entrants with their scores.
-    fn scored(&self) -> impl Iterator<Item = (Entrant, &'a [i64])> + use<'a> {
-        let components = self.scores.len() / self.seats.len().max(1);
-        self.seats.iter().copied().zip(self.scores.chunks_exact(components.max(1)))
-    }
-
-    /// What a seat's score adds to the ranking of `game`: its components, and in games with
-    /// episodes those that a bot did not play to the end, counted downwards.
-    fn adds(&self, game: &Game, seat: usize, score: &[i64]) -> Vec<i128> {
-        let mut parts: Vec<i128> = score.iter().copied().map(i128::from).collect();
-        if let (Some(carried), Some(first)) = (self.carried.get(seat), parts.first_mut()) {
-            *first -= i128::from(*carried);
-        }
-        if let Some(episodes) = &game.episodes {
-            // The bot drops out of the episode, so this is once an episode at most.
-            parts.push(if score.first() < Some(&episodes.least) { -1 } else { 0 });
-        }
-        parts
-    }
-}
 
 /// Sums over the matches of one entrant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

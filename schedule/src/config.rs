@@ -1,76 +1,11 @@
 //! The `[schedule]` of a tournament file.
 
-use core::fmt;
-use core::num::{NonZeroU32, NonZeroU64};
-use core::str::FromStr;
-
 use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::{
     Bot, Episodes, Extent, Field, Lineage, Matches, Member, Plan, RoundRobin, ScheduleError,
 };
-
-/// How often something is played: 1 to 1000 times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "i64", into = "u32")]
-pub struct Times(u32);
-
-impl Times {
-    /// Once.
-    pub const ONCE: Self = Self(1);
-    /// The official number of episodes.
-    pub const TWENTY_FIVE: Self = Self(25);
-    /// The largest number.
-    const MOST: u32 = 1000;
-
-    /// The number.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        Self::ONCE
-    }
-}
-
-impl fmt::Display for Times {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A number of times that nothing can be played.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0} is not possible here; choose a number from 1 to 1000")]
-pub struct TimesError(String);
-
-impl TryFrom<i64> for Times {
-    type Error = TimesError;
-
-    fn try_from(number: i64) -> Result<Self, TimesError> {
-        let times = u32::try_from(number).ok().filter(|times| (1..=Self::MOST).contains(times));
-        times.map(Self).ok_or_else(|| TimesError(number.to_string()))
-    }
-}
-
-impl From<Times> for u32 {
-    fn from(times: Times) -> Self {
-        times.0
-    }
-}
-
-impl FromStr for Times {
-    type Err = TimesError;
-
-    fn from_str(text: &str) -> Result<Self, TimesError> {
-        let number: i64 = text.parse().map_err(|_| TimesError(text.to_owned()))?;
-        number.try_into()
-    }
-}
 
 /// Who plays whom how often: what `[schedule]` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -146,79 +81,62 @@ impl Schedule {
     }
 }
 
-/// The keys of foursomes as they are written.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Keys {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    meetings: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    games: Option<i64>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Broken, Claim, Counter, MOST_BOTS, MOST_PROOF_BYTES, Sides};
 
-/// Keys that do not say how many foursomes are played.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ExtentError {
-    /// Both were given.
-    #[error("meetings = {meetings} and games = {games} exclude each other; keep one of them")]
-    Both {
-        /// How often each pair should meet.
-        meetings: i64,
-        /// How many matches there should be.
-        games: i64,
-    },
-    /// A number is too small, or too large for any tournament.
-    #[error("{key} = {number} is not possible; ask for at least 1, or leave it out")]
-    OutOfRange {
-        /// Which number.
-        key: &'static str,
-        /// Its value.
-        number: i64,
-    },
-}
-
-impl Extent {
-    /// Reads how often each pair is to meet, or how many matches are to be played.
-    ///
-    /// # Errors
-    /// If both are given, or a number is not possible.
-    pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, ExtentError> {
-        let out = |key, number| ExtentError::OutOfRange { key, number };
-        match (meetings, games) {
-            (None, None) => Ok(Self::Least),
-            (Some(meetings), Some(games)) => Err(ExtentError::Both { meetings, games }),
-            (Some(number), None) => {
-                let meetings = u32::try_from(number).ok().and_then(NonZeroU32::new);
-                meetings.map(Self::Meetings).ok_or(out("meetings", number))
-            }
-            (None, Some(number)) => {
-                let games = u64::try_from(number).ok().and_then(NonZeroU64::new);
-                games.map(Self::Games).ok_or(out("games", number))
-            }
+    fn matches(schedule: Schedule, bots: usize) -> Matches {
+        match schedule.plan(bots, Seed::of_text("proved")) {
+            Ok(Plan::Matches(matches)) => matches,
+            other => panic!("{other:?}"),
         }
     }
-}
 
-impl TryFrom<Keys> for Extent {
-    type Error = ExtentError;
-
-    fn try_from(keys: Keys) -> Result<Self, ExtentError> {
-        Self::new(keys.meetings, keys.games)
-    }
-}
-
-impl From<Extent> for Keys {
-    fn from(extent: Extent) -> Self {
-        match extent {
-            Extent::Least => Self { meetings: None, games: None },
-            Extent::Meetings(meetings) => {
-                Self { meetings: Some(meetings.get().into()), games: None }
+    #[test]
+    fn every_broken_promise_is_found() {
+        for schedule in [
+            Schedule::Foursomes(Extent::Least),
+            Schedule::RoundRobin(RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() }),
+        ] {
+            let field = Field::from(13);
+            assert_eq!(matches(schedule, 13).prove(&field), Ok(()));
+            let kept = matches(schedule, 13).claim();
+            for claim in [
+                Claim { matches: kept.matches + 1, ..kept.clone() },
+                Claim { meetings: 2..=2, ..kept.clone() },
+            ] {
+                let found = matches(schedule, 13).prove_claim(&field, &claim);
+                assert!(matches!(found, Err(Broken::Promise { .. })), "{found:?}");
             }
-            // Read from one, unless it was made by hand: no tournament is that long.
-            Extent::Games(games) => {
-                let games = i64::try_from(games.get()).unwrap_or(i64::MAX);
-                Self { meetings: None, games: Some(games) }
-            }
+            // Too few bots for the matches.
+            let found = matches(schedule, 13).prove(&Field::from(12));
+            assert!(matches!(found, Err(Broken::Stranger { .. })), "{found:?}");
         }
+    }
+
+    /// Seats and numbers of matches are compared whatever memory meetings would take.
+    #[test]
+    fn memory_is_bounded() {
+        assert_eq!(Counter::bytes(10_000, 2, 2), MOST_PROOF_BYTES);
+        assert!(Counter::bytes(14_142, 4, 6) < MOST_PROOF_BYTES);
+        assert!(Counter::bytes(MOST_BOTS, 4, 6) > MOST_PROOF_BYTES);
+        assert!(Counter::bytes(5001, 2, 256) > MOST_PROOF_BYTES);
+        let mut counter = Counter::without_meetings(5, 4);
+        counter.add(&[0, 1, 2, 3]).unwrap();
+        counter.add(&[0, 1, 2, 4]).unwrap();
+        assert_eq!(counter.add(&[0, 1, 2, 0]), Err(Broken::Itself { number: 3, bot: 1 }));
+        let counted = counter.finish();
+        assert_eq!(
+            (counted.meetings.as_slice(), counted.kin, counted.side_spread),
+            (&[][..], None, None)
+        );
+        let claim = Claim {
+            matches: 3,
+            seat_spread: Some(1),
+            ..matches(Schedule::Foursomes(Extent::Least), 13).claim()
+        };
+        let found = counted.prove(&claim).unwrap_err().to_string();
+        assert!(found.contains("bots' matches"), "{found}");
     }
 }

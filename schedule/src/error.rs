@@ -24,7 +24,7 @@ pub enum ScheduleError {
     /// There are more bots than can be counted pair by pair.
     #[error(
         "too many bots to keep owners apart, or to change their plan: {bots}; at most {} can be",
-        super::foursomes::MOST_KNOWN
+        super::bot::MOST_KNOWN
     )]
     TooManyKnown {
         /// How many there are, or were.

@@ -5,20 +5,7 @@ use std::sync::Arc;
 use arbiter_games::Seed;
 
 use super::foursomes::{Grown, GrownTables};
-use super::{Bot, Extent, Lineage, ScheduleError};
-
-/// Whose a bot is: any number that no other owner has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(pub i32);
-
-/// Who has, or had, a place of a lineage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its bot; none if it left.
-    pub bot: Option<Bot>,
-    /// Its owner, if that is to make a difference: bots of one owner are kept apart.
-    pub owner: Option<Owner>,
-}
+use super::{Extent, Lineage, Member, Owner, ScheduleError};
 
 /// Who is planned for, and what of a plan does not follow from their number. Clones are cheap.
 #[derive(Clone, Debug)]

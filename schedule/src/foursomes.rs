@@ -14,6 +14,7 @@
 
 mod cyclic;
 mod design;
+mod extent;
 mod grow;
 mod grown;
 mod kin;
@@ -26,16 +27,14 @@ mod seats;
 mod spread;
 mod subset;
 
-use core::num::{NonZeroU32, NonZeroU64};
-
 use arbiter_games::Seed;
-use serde::{Deserialize, Serialize};
 
 use self::design::{Design, Seating};
+pub use self::extent::{Extent, ExtentError};
 pub(crate) use self::grown::Grown;
-pub use self::grown::{GrownTables, MOST_KNOWN};
+pub use self::grown::GrownTables;
 use self::rest::Rest;
-use super::config::Keys;
+pub use super::bot::MOST_KNOWN;
 use super::{Bot, Claim, MOST_BOTS, ScheduleError};
 
 /// Seats at a table.
@@ -47,19 +46,6 @@ pub const MOST_MEETINGS: u32 = 10_000;
 
 /// Who sits at a table, seat 1 first.
 pub type Table = [Bot; SEATS];
-
-/// How much is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(try_from = "Keys", into = "Keys")]
-pub enum Extent {
-    /// Every pair meets as often as it must at least, for all to meet equally often.
-    #[default]
-    Least,
-    /// Every pair meets exactly so many times.
-    Meetings(NonZeroU32),
-    /// So many matches are played, and pairs meet as equally often as can be.
-    Games(NonZeroU64),
-}
 
 /// How often every pair meets at least, if all `bots` meet equally often.
 ///

@@ -5,6 +5,7 @@
 //! which looks at the matches and at nothing else. Pure: the same input gives the same output, whoever
 //! asks and whenever.
 
+mod bot;
 mod certificate;
 mod chance;
 mod config;
@@ -15,20 +16,17 @@ pub mod foursomes;
 mod lineage;
 mod plan;
 mod round_robin;
+mod times;
 
+pub use bot::{Bot, MOST_BOTS, Member, Owner};
 pub use certificate::{Broken, Certificate, Claim, Counter, Kin};
 pub use chance::{NameKey, mix};
-pub use config::{ExtentError, Schedule, Times, TimesError};
+pub use config::Schedule;
 pub use episodes::{EpisodePlan, Episodes};
 pub use error::ScheduleError;
-pub use field::{Field, Member, Owner};
-pub use foursomes::{Extent, Foursomes};
+pub use field::Field;
+pub use foursomes::{Extent, ExtentError, Foursomes};
 pub use lineage::{Lineage, Step};
 pub use plan::{MOST_PROOF_BYTES, Matches, Plan, Planned};
 pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
-
-/// A bot: its position in the list of a tournament's bots, from 0.
-pub type Bot = u16;
-
-/// The most bots that can be planned.
-pub const MOST_BOTS: usize = 1 << 16;
+pub use times::{Times, TimesError};

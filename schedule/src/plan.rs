@@ -97,7 +97,7 @@ impl Matches {
     }
 
     /// The same for another claim.
-    fn prove_claim(self, field: &Field, claim: &Claim) -> Result<(), Broken> {
+    pub(super) fn prove_claim(self, field: &Field, claim: &Claim) -> Result<(), Broken> {
         let (bots, seats) = (field.bots(), self.seats());
         let bytes = Counter::bytes(bots, seats, *claim.meetings.end());
         let mut counter = if bytes > MOST_PROOF_BYTES {
@@ -126,67 +126,5 @@ impl Iterator for Matches {
             Self::Foursomes(foursomes) => foursomes.next().map(Planned::table),
             Self::Grown(grown) => grown.next().map(Planned::table),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use arbiter_games::Seed;
-
-    use super::*;
-    use crate::{RoundRobin, Schedule, Sides};
-
-    fn matches(schedule: Schedule, bots: usize) -> Matches {
-        match schedule.plan(bots, Seed::of_text("proved")) {
-            Ok(Plan::Matches(matches)) => matches,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn every_broken_promise_is_found() {
-        for schedule in [
-            Schedule::Foursomes(crate::Extent::Least),
-            Schedule::RoundRobin(RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() }),
-        ] {
-            let field = Field::from(13);
-            assert_eq!(matches(schedule, 13).prove(&field), Ok(()));
-            let kept = matches(schedule, 13).claim();
-            for claim in [
-                Claim { matches: kept.matches + 1, ..kept.clone() },
-                Claim { meetings: 2..=2, ..kept.clone() },
-            ] {
-                let found = matches(schedule, 13).prove_claim(&field, &claim);
-                assert!(matches!(found, Err(Broken::Promise { .. })), "{found:?}");
-            }
-            // Too few bots for the matches.
-            let found = matches(schedule, 13).prove(&Field::from(12));
-            assert!(matches!(found, Err(Broken::Stranger { .. })), "{found:?}");
-        }
-    }
-
-    /// Seats and numbers of matches are compared whatever memory meetings would take.
-    #[test]
-    fn memory_is_bounded() {
-        assert_eq!(Counter::bytes(10_000, 2, 2), MOST_PROOF_BYTES);
-        assert!(Counter::bytes(14_142, 4, 6) < MOST_PROOF_BYTES);
-        assert!(Counter::bytes(crate::MOST_BOTS, 4, 6) > MOST_PROOF_BYTES);
-        assert!(Counter::bytes(5001, 2, 256) > MOST_PROOF_BYTES);
-        let mut counter = Counter::without_meetings(5, 4);
-        counter.add(&[0, 1, 2, 3]).unwrap();
-        counter.add(&[0, 1, 2, 4]).unwrap();
-        assert_eq!(counter.add(&[0, 1, 2, 0]), Err(Broken::Itself { number: 3, bot: 1 }));
-        let counted = counter.finish();
-        assert_eq!(
-            (counted.meetings.as_slice(), counted.kin, counted.side_spread),
-            (&[][..], None, None)
-        );
-        let claim = Claim {
-            matches: 3,
-            seat_spread: Some(1),
-            ..matches(Schedule::Foursomes(crate::Extent::Least), 13).claim()
-        };
-        let found = counted.prove(&claim).unwrap_err().to_string();
-        assert!(found.contains("bots' matches"), "{found}");
     }
 }

@@ -6,12 +6,8 @@ use std::sync::Arc;
 use arbiter_games::Seed;
 
 use super::grow::{Growth, seated};
-use super::{Extent, Foursomes, Table, check, kin};
+use super::{Extent, Foursomes, MOST_KNOWN, Table, check, kin};
 use crate::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
-
-/// The most bots whose plan can grow, or whose owners can be kept apart: their meetings are counted
-/// pair by pair.
-pub const MOST_KNOWN: usize = 5000;
 
 /// What of a plan does not follow from the number of its bots.
 #[derive(Debug)]
