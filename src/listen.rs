@@ -21,3 +21,14 @@ pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListe
         Failure::Refused(format!("{option} {address}: {error}{remedy}"))
     })
 }
+
+/// Takes a port, if one is named.
+pub(crate) async fn listen_if(
+    address: Option<SocketAddr>,
+    option: &str,
+) -> Result<Option<TcpListener>, Failure> {
+    match address {
+        Some(address) => listen(address, option).await.map(Some),
+        None => Ok(None),
+    }
+}

@@ -51,6 +51,34 @@ impl Output {
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(unprinted)
     }
+
+    /// Prints things as JSON, one object a line, or as the rows of a table.
+    pub(crate) fn list<T>(
+        &mut self,
+        json: bool,
+        things: &[T],
+        object: impl Fn(&T) -> Value,
+        mut table: Columns,
+        row: impl Fn(&T) -> Vec<String>,
+    ) -> Result<(), Failure> {
+        if json {
+            return things.iter().try_for_each(|thing| self.json(&object(thing)));
+        }
+        table.rows.extend(things.iter().map(row));
+        self.table(&table)
+    }
+}
+
+/// Prints something, and shows it.
+pub(crate) fn print(show: impl FnOnce(&mut Output) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut out = Output::new();
+    show(&mut out)?;
+    out.flush()
+}
+
+/// Prints one line, and shows it.
+pub(crate) fn say(line: &str) -> Result<(), Failure> {
+    print(|out| out.line(line))
 }
 
 /// Tells people something beside the results. Nobody is left to tell if standard error is closed.
@@ -59,11 +87,10 @@ pub(crate) fn tell(line: &str) {
 }
 
 /// A reader who has seen enough is no error of ours.
-#[expect(clippy::needless_pass_by_value, reason = "the form that `or_else` takes")]
 pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(Failure::Negative(format!("cannot write the output: {error}"))),
+    match unprinted(error) {
+        Failure::Unread => Ok(()),
+        failure => Err(failure),
     }
 }
 
@@ -149,6 +176,27 @@ impl Columns {
     }
 }
 
+/// A JSON object of fields of a message, each by its own name.
+macro_rules! fields {
+    ($message:expr; $($field:ident),+ $(,)?) => {
+        ::serde_json::json!({ $((stringify!($field)): $message.$field),+ })
+    };
+}
+pub(crate) use fields;
+
+/// One object that has what both have.
+pub(crate) fn merged(mut object: Value, more: Value) -> Value {
+    if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+        object.extend(more);
+    }
+    object
+}
+
+/// A text for JSON; nothing if it is empty.
+pub(crate) fn filled(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
 /// How often each kind of forfeit happened, in the order of [`Forfeit::ALL`], for people.
 pub(crate) fn forfeits(counts: &[i64]) -> String {
     let kinds = Forfeit::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
@@ -182,6 +230,15 @@ pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
 pub(crate) fn millis(time: Micros) -> String {
     let (whole, part) = (time.0 / 1000, time.0 % 1000);
     format!("{whole}.{part:03} ms")
+}
+
+/// A short time for people, in so many digits as can be compared.
+pub(crate) fn span(time: Micros) -> String {
+    match time.0 {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        micros => format!("{} ms", micros / 1000),
+    }
 }
 
 /// Bytes in hexadecimal.

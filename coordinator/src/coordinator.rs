@@ -7,7 +7,7 @@ use arbiter_games::Games;
 use axum::Router;
 use ipnet::IpNet;
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::PgConnectOptions;
+pub use sqlx::postgres::PgConnectOptions;
 use sqlx::{Error, PgPool};
 use thiserror::Error as ThisError;
 use tokio::net::TcpListener;

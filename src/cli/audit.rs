@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::client::{Client, Server};
 use super::moments::{When, micros, when};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, moment, moment_json};
+use crate::output::{Columns, moment, moment_json, print};
 
 /// The most lines of an answer.
 const PAGE: u32 = 1000;
@@ -54,23 +54,8 @@ impl Audit {
             limit: 0,
         };
         let changes = self.client.run(async |server| latest(&server, wanted, self.limit).await)?;
-        let mut out = Output::new();
-        let mut table = Columns::new(["time", "who", "what", "to what"], &[0, 1, 2, 3]);
-        for change in changes {
-            if self.json {
-                out.json(&object(&change))?;
-            } else {
-                let who = match change.token {
-                    0 => "arbiter".to_owned(),
-                    token => format!("{} ({} {token})", change.name, change.role),
-                };
-                table.push(vec![moment(change.at_us), who, change.action, change.subject]);
-            }
-        }
-        if !self.json {
-            out.table(&table)?;
-        }
-        out.flush()
+        let table = Columns::new(["time", "who", "what", "to what"], &[0, 1, 2, 3]);
+        print(|out| out.list(self.json, &changes, object, table, row))
     }
 }
 
@@ -83,12 +68,20 @@ async fn latest(
     let mut found = Vec::new();
     while found.len() < limit {
         wanted.limit = u32::try_from(limit - found.len()).unwrap_or(PAGE).min(PAGE);
-        let page = server.audit().list_changes(wanted.clone()).await?.into_inner().changes;
+        let page = server.ask(wanted.clone()).await?.changes;
         let Some(last) = page.last() else { break };
         wanted.before = last.id;
         found.extend(page);
     }
     Ok(found)
+}
+
+fn row(change: &Change) -> Vec<String> {
+    let who = match change.token {
+        0 => "arbiter".to_owned(),
+        token => format!("{} ({} {token})", change.name, change.role),
+    };
+    vec![moment(change.at_us), who, change.action.clone(), change.subject.clone()]
 }
 
 fn object(change: &Change) -> Value {

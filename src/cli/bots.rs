@@ -1,5 +1,6 @@
 //! `arbiter bots T` and `arbiter log T BOT`: who takes part, and how they fare.
 
+use arbiter_games::Micros;
 use arbiter_proto::v1::{
     Bot, Evidence, GetLogRequest, GetLogResponse, ListBotsRequest, LogLine, ReinstateBotRequest,
     RetryTrialRequest, Version, WithdrawBotRequest,
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::trial;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Columns, Output, hex, moment, moment_json, printable};
+use crate::output::{
+    Columns, filled, hex, millis, moment, moment_json, print, printable, say, tell,
+};
 
 /// Show the bots of a tournament in the order of their first submission, and where their newest
 /// versions stand; withdraw one, reinstate one that was stood down, or have one tried again.
@@ -44,84 +46,44 @@ pub(super) struct Bots {
 
 impl Bots {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let mut out = Output::new();
-        if let Some(bot) = &self.withdraw {
-            self.withdraw(bot)?;
-            let (tournament, bot) = (&self.tournament, bot);
-            out.line(&format!("{bot} takes part in the editions of {tournament} no more"))?;
-        } else if let Some(bot) = &self.reinstate {
-            self.reinstate(bot)?;
-            out.line(&format!("{bot} takes part in the editions of {} again", self.tournament))?;
-        } else if let Some(bot) = &self.retry {
-            self.retry(bot)?;
-            out.line(&format!("{bot} is tried again"))?;
-        } else if self.json {
-            for bot in self.list()? {
-                out.json(&bot_json(&bot))?;
-            }
-        } else {
-            out.table(&table(&self.list()?))?;
+        let Self { tournament, withdraw, reinstate, retry, json, client } = self;
+        if let Some(bot) = withdraw {
+            let told = format!("{bot} takes part in the editions of {tournament} no more");
+            client.ask(WithdrawBotRequest { tournament, bot })?;
+            return say(&told);
         }
-        out.flush()
-    }
-
-    fn list(&self) -> Result<Vec<Bot>, Failure> {
-        let request = ListBotsRequest { tournament: self.tournament.clone() };
-        self.client
-            .run(async |server| Ok(server.bots().list_bots(request).await?.into_inner().bots))
-    }
-
-    fn retry(&self, bot: &str) -> Result<(), Failure> {
-        let (tournament, bot) = (self.tournament.clone(), bot.to_owned());
-        let request = RetryTrialRequest { tournament, bot, number: 0 };
-        self.client.run(async |server| {
-            server.bots().retry_trial(request).await?;
-            Ok(())
-        })
-    }
-
-    fn withdraw(&self, bot: &str) -> Result<(), Failure> {
-        let (tournament, bot) = (self.tournament.clone(), bot.to_owned());
-        let request = WithdrawBotRequest { tournament, bot };
-        self.client.run(async |server| {
-            server.bots().withdraw_bot(request).await?;
-            Ok(())
-        })
-    }
-}
-
-impl Bots {
-    fn reinstate(&self, bot: &str) -> Result<(), Failure> {
-        let (tournament, bot) = (self.tournament.clone(), bot.to_owned());
-        let request = ReinstateBotRequest { tournament, bot };
-        self.client.run(async |server| {
-            server.bots().reinstate_bot(request).await?;
-            Ok(())
-        })
+        if let Some(bot) = reinstate {
+            let told = format!("{bot} takes part in the editions of {tournament} again");
+            client.ask(ReinstateBotRequest { tournament, bot })?;
+            return say(&told);
+        }
+        if let Some(bot) = retry {
+            let told = format!("{bot} is tried again");
+            client.ask(RetryTrialRequest { tournament, bot, number: 0 })?;
+            return say(&told);
+        }
+        let bots = client.ask(ListBotsRequest { tournament })?.bots;
+        let header = ["bot", "owner", "version", "digest", "submitted", ""];
+        let table = Columns::new(header, &[0, 1, 3, 4, 5]);
+        print(|out| out.list(json, &bots, bot_json, table, bot_row))
     }
 }
 
 /// How many digits of a digest people are shown.
 const DIGITS: usize = 12;
 
-fn table(bots: &[Bot]) -> Columns {
-    let header = ["bot", "owner", "version", "digest", "submitted", ""];
-    let mut table = Columns::new(header, &[0, 1, 3, 4, 5]);
-    for bot in bots {
-        let [number, digest, submitted] = match &bot.newest {
-            Some(Version { number, digest, submitted_at_us, .. }) => {
-                let digest = hex(digest).chars().take(DIGITS).collect();
-                [number.to_string(), digest, moment(*submitted_at_us)]
-            }
-            None => ["-"; 3].map(str::to_owned),
-        };
-        let owner = if bot.owner.is_empty() { "(house)" } else { &bot.owner };
-        let pending = bot.pending.as_ref().map(trial::standing);
-        let notes: Vec<_> = standing(bot).into_iter().chain(pending).collect();
-        let cells = [bot.name.clone(), owner.to_owned(), number, digest, submitted];
-        table.push(cells.into_iter().chain([notes.join("; ")]).collect());
-    }
-    table
+fn bot_row(bot: &Bot) -> Vec<String> {
+    let [number, digest, submitted] = match &bot.newest {
+        Some(Version { number, digest, submitted_at_us, .. }) => {
+            let digest = hex(digest).chars().take(DIGITS).collect();
+            [number.to_string(), digest, moment(*submitted_at_us)]
+        }
+        None => ["-"; 3].map(str::to_owned),
+    };
+    let owner = filled(&bot.owner).unwrap_or("(house)").to_owned();
+    let pending = bot.pending.as_ref().map(trial::standing);
+    let notes: Vec<_> = standing(bot).into_iter().chain(pending).collect();
+    vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
 }
 
 /// Why a bot takes no part, for people; nothing if it does.
@@ -135,25 +97,24 @@ fn standing(bot: &Bot) -> Option<String> {
 }
 
 fn bot_json(bot: &Bot) -> Value {
-    let house = bot.owner.is_empty();
     let version = bot.newest.as_ref();
     let pending = bot.pending.as_ref().map(|version| {
         json!({
             "version": version.number,
             "state": version.state,
-            "verdict": (!version.verdict.is_empty()).then_some(&version.verdict),
+            "verdict": filled(&version.verdict),
             "digest": hex(&version.digest),
             "submitted_at": moment_json(version.submitted_at_us),
         })
     });
     json!({
         "bot": bot.name,
-        "owner": (!house).then_some(&bot.owner),
-        "house": house,
+        "owner": filled(&bot.owner),
+        "house": bot.owner.is_empty(),
         "own": bot.own,
         "withdrawn": bot.withdrawn,
         "stood_down": bot.stood_down,
-        "reason": (!bot.reason.is_empty()).then_some(&bot.reason),
+        "reason": filled(&bot.reason),
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),
         "submitted_at": version.map(|version| moment_json(version.submitted_at_us)),
@@ -201,61 +162,50 @@ impl Log {
         let Self { tournament, bot, limit, forfeits, trial: only, version, json, client } = self;
         let (status, told) = client.run(async |server| {
             let status = trial::get(&server, &tournament, &bot, version).await?;
-            let request = GetLogRequest { tournament, bot, limit, forfeits };
             let told = if only {
                 GetLogResponse::default()
             } else {
-                server.bots().get_log(request).await?.into_inner()
+                server.ask(GetLogRequest { tournament, bot, limit, forfeits }).await?
             };
             Ok((status, told))
         })?;
+        if only && json {
+            return print(|out| out.json(&trial::status_json(&status)));
+        }
         if only {
-            let mut out = Output::new();
-            if json {
-                out.json(&trial::status_json(&status))?;
-            } else {
-                trial::show(&mut out, &status, true)?;
-            }
-            return out.flush();
+            return print(|out| trial::show(out, &status, true));
         }
         if !told.stood_down.is_empty() {
             let again = "submit a better version, or ask an organiser to reinstate it";
             tell(&printable(&format!("stood down: {}; {again}", told.stood_down)));
         }
-        let lines = told.lines.iter().filter(|line| !forfeits || !line.forfeit.is_empty());
-        let mut out = Output::new();
+        let mut lines = told.lines;
+        lines.retain(|line| !forfeits || !line.forfeit.is_empty());
         let header = ["match", "seat", "bots", "score", "forfeit", "why"];
-        let mut table = Columns::new(header, &[0, 2, 3, 4, 5]);
-        for line in lines {
-            if json {
-                out.json(&line_json(line))?;
-            } else {
-                table.push(row(line));
-            }
-        }
-        if !json {
-            if status.tried && status.version.as_ref().is_some_and(|new| new.state != "entered") {
-                trial::show(&mut out, &status, false)?;
+        let table = Columns::new(header, &[0, 2, 3, 4, 5]);
+        let waits = status.version.as_ref().is_some_and(|new| new.state != "entered");
+        print(|out| {
+            if !json && status.tried && waits {
+                trial::show(out, &status, false)?;
                 out.line("")?;
             }
-            out.table(&table)?;
-        }
-        out.flush()
+            out.list(json, &lines, line_json, table, line_row)
+        })
     }
 }
 
-fn row(line: &LogLine) -> Vec<String> {
+fn line_row(line: &LogLine) -> Vec<String> {
     let score: Vec<_> = line.score.iter().map(i64::to_string).collect();
-    let forfeit = if line.forfeit.is_empty() { "-" } else { &line.forfeit };
+    let forfeit = filled(&line.forfeit).unwrap_or("-").to_owned();
     let (seat, bots) = (line.seat.to_string(), line.bots.join(" "));
     let why = line.evidence.as_ref().map(evidence).unwrap_or_default();
-    vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit.to_owned(), why]
+    vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
 }
 
 /// Why a seat forfeited, for people.
 pub(super) fn evidence(found: &Evidence) -> String {
     let Evidence { detail, wall_us, cpu_us } = found;
-    let took = |micros: &i64| format!("{}.{:03} ms", micros / 1000, micros % 1000);
+    let took = |micros: &i64| millis(Micros(*micros));
     format!("{detail} (took {}, processor {})", took(wall_us), took(cpu_us))
 }
 
@@ -272,7 +222,7 @@ fn line_json(line: &LogLine) -> Value {
         "seat": line.seat,
         "seats": line.bots,
         "score": line.score,
-        "forfeit": (!line.forfeit.is_empty()).then_some(&line.forfeit),
+        "forfeit": filled(&line.forfeit),
         "evidence": evidence_json(line.evidence.as_ref()),
     })
 }

@@ -12,7 +12,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::moments::{micros, span};
 use crate::failure::Failure;
-use crate::output::{Output, moment, moment_json};
+use crate::output::{Output, merged, moment, moment_json, print};
 use papers::{Authority, Paper, Use};
 
 /// How long an authority and a certificate hold if nobody says how long.
@@ -52,8 +52,12 @@ impl Cert {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self.command {
             Command::Ca(ca) => ca.run(),
-            Command::Server(server) => server.run(),
-            Command::Worker(client) | Command::Client(client) => client.run(),
+            Command::Server(Server { ca, names, signing }) => {
+                signing.sign(&ca, Use::Server, &names)
+            }
+            Command::Worker(client) | Command::Client(client) => {
+                client.signing.sign(&client.ca, Use::Client, &[client.name])
+            }
             Command::Show(show) => show.run(),
         }
     }
@@ -92,6 +96,19 @@ struct Ca {
     making: Making,
 }
 
+/// Where a certificate comes from and goes, and how it is made.
+#[derive(Debug, Args)]
+struct Signing {
+    /// Where its files go; by default to the authority's.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How long it holds, but no longer than the authority.
+    #[arg(long, value_name = "TIME", default_value = CERTIFICATE, value_parser = span)]
+    valid: Duration,
+    #[command(flatten)]
+    making: Making,
+}
+
 /// Make a certificate for a coordinator.
 #[derive(Debug, Args)]
 #[command(
@@ -109,14 +126,8 @@ struct Server {
     /// What it is called by: each host name and address that stands in the URLs of its clients.
     #[arg(long = "name", value_name = "HOST", required = true, value_parser = host)]
     names: Vec<String>,
-    /// Where its files go; by default to the authority's.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// How long it holds, but no longer than the authority.
-    #[arg(long, value_name = "TIME", default_value = CERTIFICATE, value_parser = span)]
-    valid: Duration,
     #[command(flatten)]
-    making: Making,
+    signing: Signing,
 }
 
 #[derive(Debug, Args)]
@@ -132,14 +143,8 @@ struct Client {
     /// Whose it is.
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: String,
-    /// Where its files go; by default to the authority's.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// How long it holds, but no longer than the authority.
-    #[arg(long, value_name = "TIME", default_value = CERTIFICATE, value_parser = span)]
-    valid: Duration,
     #[command(flatten)]
-    making: Making,
+    signing: Signing,
 }
 
 /// Show what certificates say; exit code 1 if one of them has ended or ends soon.
@@ -167,50 +172,29 @@ impl Ca {
     }
 }
 
-impl Server {
-    fn run(self) -> Result<(), Failure> {
-        let Self { ca, names, out, valid, making } = self;
-        sign(&ca, out, Use::Server, &names, valid, &making)
+impl Signing {
+    /// Makes a certificate and its key, signed by the authority in a directory.
+    fn sign(self, ca: &Path, purpose: Use, names: &[String]) -> Result<(), Failure> {
+        let Self { out, valid, making } = self;
+        let made = Authority::read(ca)?.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
+        let (out, stem) = (out.unwrap_or_else(|| ca.to_owned()), stem(&names[0])?);
+        made.keep(&out, &stem, making.force)?;
+        tell(&making, &out, &stem, &made.paper)
     }
-}
-
-impl Client {
-    fn run(self) -> Result<(), Failure> {
-        let Self { ca, name, out, valid, making } = self;
-        sign(&ca, out, Use::Client, &[name], valid, &making)
-    }
-}
-
-/// Makes a certificate and its key, signed by the authority in a directory.
-fn sign(
-    ca: &Path,
-    out: Option<PathBuf>,
-    purpose: Use,
-    names: &[String],
-    valid: Duration,
-    making: &Making,
-) -> Result<(), Failure> {
-    let authority = Authority::read(ca)?;
-    let made = authority.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
-    let (out, stem) = (out.unwrap_or_else(|| ca.to_owned()), stem(&names[0])?);
-    made.keep(&out, &stem, making.force)?;
-    tell(making, &out, &stem, &made.paper)
 }
 
 /// Says what was made.
 fn tell(making: &Making, at: &Path, stem: &str, paper: &Paper) -> Result<(), Failure> {
     let (pem, key) = (at.join(format!("{stem}.pem")), at.join(format!("{stem}.key")));
-    let mut out = Output::new();
-    if making.json {
-        let mut object = object(&pem, paper);
-        object["key"] = key.display().to_string().into();
-        out.json(&object)?;
-    } else {
+    print(|out| {
+        if making.json {
+            let key = json!({ "key": key.display().to_string() });
+            return out.json(&merged(object(&pem, paper), key));
+        }
         out.line(&format!("{}, its key is {}", sentence(&pem, paper), key.display()))?;
         out.line(&format!("renew it from {} on", moment(micros(paper.ends - RENEWAL))))?;
-        out.line(&format!("SHA-256 {}", paper.fingerprint))?;
-    }
-    out.flush()
+        out.line(&format!("SHA-256 {}", paper.fingerprint))
+    })
 }
 
 impl Show {

@@ -2,8 +2,11 @@
 //! answers mean for the exit code.
 
 use std::error::Error as _;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use arbiter_proto::v1;
 use arbiter_proto::v1::audit_service_client::AuditServiceClient;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
@@ -11,12 +14,13 @@ use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
 use arbiter_worker::connect::{Access, Bearer, ConnectError, innermost};
 use clap::Args;
+use serde_json::Value;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::failure::Failure;
-use crate::output::printable;
+use crate::output::{Output, print, printable};
 
 /// The largest answer that is read, in bytes: a page of a ranking or a log is far smaller.
 const LARGEST: usize = 64 << 20;
@@ -29,7 +33,7 @@ pub(super) struct Client {
     /// is asked.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     #[arg(default_value = "http://127.0.0.1:7700")]
-    server: String,
+    server: Servers,
     /// What lets you in; in the environment other users of the machine do not see it.
     #[arg(long, value_name = "TOKEN", env = "ARBITER_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -54,45 +58,97 @@ pub(super) struct Server {
     bearer: Bearer,
 }
 
-/// Makes the client of a service.
-macro_rules! service {
-    ($(#[$doc:meta])* $name:ident, $client:ident) => {
-        $(#[$doc])*
-        pub(super) fn $name(&self) -> $client<Link> {
-            $client::with_interceptor(self.channel.clone(), self.bearer.clone())
-                .max_decoding_message_size(LARGEST)
-        }
-    };
-}
-
 impl Server {
     /// Connects to a coordinator.
     pub(super) async fn reach(access: &Access) -> Result<Self, Failure> {
-        let bearer = access.bearer().map_err(unconnected)?;
-        let channel = access.channel().await.map_err(unconnected)?;
+        let bearer = access.bearer()?;
+        let channel = access.channel().await?;
         Ok(Self { channel, bearer })
     }
 
-    service!(
-        /// Tournaments, editions and matches.
-        tournaments, TournamentServiceClient
-    );
-    service!(
-        /// Leaderboards.
-        rankings, RankingServiceClient
-    );
-    service!(
-        /// Bots and their versions.
-        bots, BotServiceClient
-    );
-    service!(
-        /// The audit log.
-        audit, AuditServiceClient
-    );
-    service!(
-        /// Tokens.
-        tokens, TokenServiceClient
-    );
+    /// Asks what one message answers.
+    pub(super) async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, Failure> {
+        Ok(question.ask(self).await?)
+    }
+}
+
+/// A message that one other message answers.
+pub(super) trait Question {
+    type Answer;
+
+    async fn ask(self, server: &Server) -> Result<Self::Answer, Status>;
+}
+
+/// The clients of services, and their calls that have one answer.
+macro_rules! calls {
+    ($(
+        $service:ident: $client:ident {
+            $($call:ident($request:ident) -> $answer:ident;)+
+        }
+    )+) => {
+        impl Server {
+            $(pub(super) fn $service(&self) -> $client<Link> {
+                $client::with_interceptor(self.channel.clone(), self.bearer.clone())
+                    .max_decoding_message_size(LARGEST)
+            })+
+        }
+
+        $($(impl Question for v1::$request {
+            type Answer = v1::$answer;
+
+            async fn ask(self, server: &Server) -> Result<v1::$answer, Status> {
+                Ok(server.$service().$call(self).await?.into_inner())
+            }
+        })+)+
+    };
+}
+
+calls! {
+    tournaments: TournamentServiceClient {
+        create_tournament(CreateTournamentRequest) -> Tournament;
+        list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
+        get_tournament(GetTournamentRequest) -> Tournament;
+        start_edition(StartEditionRequest) -> Edition;
+        estimate_edition(EstimateEditionRequest) -> EditionEstimate;
+        certify_edition(CertifyEditionRequest) -> Certificate;
+        cancel_tournament(CancelTournamentRequest) -> Tournament;
+        close_tournament(CloseTournamentRequest) -> Tournament;
+        give_beacon(GiveBeaconRequest) -> Tournament;
+        drop_tournament(DropTournamentRequest) -> DropTournamentResponse;
+        check_edition(CheckEditionRequest) -> CheckEditionResponse;
+        get_edition_source(GetEditionSourceRequest) -> EditionSource;
+        list_aside(ListAsideRequest) -> ListAsideResponse;
+        retry_aside(RetryAsideRequest) -> RetryAsideResponse;
+        void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
+        find_collusion(FindCollusionRequest) -> FindCollusionResponse;
+        get_match(GetMatchRequest) -> MatchStatus;
+    }
+    rankings: RankingServiceClient {
+        get_ranking(GetRankingRequest) -> GetRankingResponse;
+        get_place(GetPlaceRequest) -> GetPlaceResponse;
+        get_meetings(GetMeetingsRequest) -> GetMeetingsResponse;
+        get_history(GetHistoryRequest) -> GetHistoryResponse;
+    }
+    bots: BotServiceClient {
+        list_bots(ListBotsRequest) -> ListBotsResponse;
+        get_trial(GetTrialRequest) -> TrialStatus;
+        retry_trial(RetryTrialRequest) -> TrialStatus;
+        get_log(GetLogRequest) -> GetLogResponse;
+        withdraw_bot(WithdrawBotRequest) -> WithdrawBotResponse;
+        reinstate_bot(ReinstateBotRequest) -> ReinstateBotResponse;
+    }
+    tokens: TokenServiceClient {
+        create_token(CreateTokenRequest) -> CreateTokenResponse;
+        rotate_token(RotateTokenRequest) -> RotateTokenResponse;
+        revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
+        list_tokens(ListTokensRequest) -> ListTokensResponse;
+    }
+    audit: AuditServiceClient {
+        list_changes(ListChangesRequest) -> ListChangesResponse;
+        list_workers(ListWorkersRequest) -> ListWorkersResponse;
+        suspend_worker(SuspendWorkerRequest) -> SuspendWorkerResponse;
+        reinstate_worker(ReinstateWorkerRequest) -> ReinstateWorkerResponse;
+    }
 }
 
 impl Client {
@@ -107,20 +163,74 @@ impl Client {
         runtime.map_err(failed)?.block_on(work)
     }
 
+    /// Connects to the coordinator and asks it what one message answers.
+    pub(super) fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, Failure> {
+        self.run(async |server| server.ask(question).await)
+    }
+
     fn access(&self) -> Access {
         let Self { server, token, ca, cert, key } = self.clone();
         let token = token.filter(|token| !token.is_empty());
-        Access { server, token, ca, cert, key }
+        Access { server: server.0, token, ca, cert, key }
     }
 }
 
-fn unconnected(error: ConnectError) -> Failure {
-    match error {
-        ConnectError::Malformed { .. } => Failure::usage(error),
-        ConnectError::Unreachable { .. } => {
-            Failure::Refused(format!("{error} name it with --server or ARBITER_SERVER"))
+/// How an answer is printed, and who is asked for it.
+#[derive(Clone, Debug, Args)]
+pub(super) struct AnswerArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) client: Client,
+}
+
+impl AnswerArgs {
+    /// Prints an answer as JSON, or for people.
+    pub(super) fn print(
+        &self,
+        object: impl FnOnce() -> Value,
+        show: impl FnOnce(&mut Output) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        print(|out| if self.json { out.json(&object()) } else { show(out) })
+    }
+}
+
+/// Which tournament an answer is of.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TournamentArgs {
+    /// The tournament.
+    #[arg(value_name = "T")]
+    pub(super) tournament: String,
+    #[command(flatten)]
+    pub(super) answer: AnswerArgs,
+}
+
+/// The addresses of coordinators of one database, with commas between them.
+#[derive(Clone, Debug)]
+pub(super) struct Servers(pub(super) String);
+
+impl FromStr for Servers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unfit = |error: ConnectError| {
+            let told = error.to_string();
+            told.strip_prefix(&format!("{text}: ")).unwrap_or(&told).to_owned()
+        };
+        Access::new(text).check().map(|()| Self(text.to_owned())).map_err(unfit)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Malformed { .. } => Self::usage(error),
+            ConnectError::Unreachable { .. } => {
+                Self::Refused(format!("{error} name it with --server or ARBITER_SERVER"))
+            }
+            ConnectError::Unfit { .. } => Self::Refused(error.to_string()),
         }
-        ConnectError::Unfit { .. } => Failure::Refused(error.to_string()),
     }
 }
 
@@ -133,6 +243,12 @@ pub(super) async fn unless_interrupted<T>(
         done = work => done,
         () = interrupt() => Err(Failure::Negative("interrupted".to_owned())),
     }
+}
+
+/// An answer that cannot be understood.
+pub(super) fn senseless(error: impl fmt::Display) -> Failure {
+    let told = printable(&error.to_string());
+    Failure::Negative(format!("the coordinator's answer makes no sense: {told}"))
 }
 
 /// Ends when the user asks for the end.

@@ -2,22 +2,24 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arbiter_coordinator::access::guard;
-use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::{self, Config, Coordinator, PgConnectOptions, Records};
 use arbiter_coordinator::queue::{Patience, Terms};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::store::{Store, StoreError};
 use arbiter_coordinator::tricks_http::Mode;
-use arbiter_games::{Games, Micros};
+use arbiter_games::Games;
 use clap::Args;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 
+use super::moments::interval;
 use super::observe::ObserveArgs;
 use super::signals;
 use crate::failure::Failure;
-use crate::listen::listen;
+use crate::listen::{listen, listen_if};
 use crate::logs;
 use crate::observe::Sources;
 use crate::output::tell;
@@ -33,7 +35,8 @@ use crate::output::tell;
 pub(super) struct CoordinatorArgs {
     /// The address of the database, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    database_url: String,
+    #[arg(value_parser = coordinator::database)]
+    database_url: PgConnectOptions,
     /// Where workers and clients call.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
@@ -88,8 +91,8 @@ impl TlsArgs {
 #[derive(Clone, Debug, Args)]
 pub(super) struct LeaseArgs {
     /// How long a worker may be silent before its matches are given to others.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    lease: Micros,
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = interval)]
+    lease: Duration,
     /// How many faults of ours set a match aside.
     #[arg(long, value_name = "N", default_value_t = Terms::USUAL.patience.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
     faults: i16,
@@ -97,15 +100,9 @@ pub(super) struct LeaseArgs {
 
 impl LeaseArgs {
     /// These rules as the queue takes them.
-    pub(super) fn terms(&self) -> Result<Terms, Failure> {
-        let lease = std::time::Duration::from_micros(self.lease.0.unsigned_abs());
-        if self.lease < Micros::from_millis(1000) || self.lease > Micros::from_millis(86_400_000) {
-            let error = format!("--lease {}: choose 1s to 24h", self.lease);
-            return Err(Failure::Usage(error));
-        }
-        let patience = Patience { faults: self.faults, ..Terms::USUAL.patience };
-        let lease = lease.try_into().map_err(Failure::usage)?;
-        Ok(Terms { lease, patience })
+    pub(super) fn terms(&self) -> Terms {
+        let lease = self.lease.try_into().expect("a lease is a day at most");
+        Terms { lease, patience: Patience { faults: self.faults, ..Terms::USUAL.patience } }
     }
 }
 
@@ -147,24 +144,19 @@ pub(super) struct TricksArgs {
 impl CoordinatorArgs {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start();
-        let options = coordinator::database(&self.database_url).map_err(Failure::usage)?;
         let config = Config {
             games: games.clone(),
             tls: self.tls.tls(),
-            terms: self.leases.terms()?,
+            terms: self.leases.terms(),
             connections: self.connections,
             proxies: self.trust_proxy,
             records: self.records.records()?,
         };
-        let runtime = super::runtime()?;
-        runtime.block_on(async {
+        super::runtime()?.block_on(async {
             let listener = listen(self.grpc, "--grpc").await?;
-            let web = match self.http {
-                Some(address) => Some(listen(address, "--http").await?),
-                None => None,
-            };
+            let web = listen_if(self.http, "--http").await?;
             let observing = self.observe.begin("arbiter-coordinator").await?;
-            let coordinator = Coordinator::prepare(options, config).await?;
+            let coordinator = Coordinator::prepare(self.database_url, config).await?;
             let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
             if coordinator.has_no_tokens().await? {
                 tell(

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arbiter_coordinator::coordinator::Records;
 use arbiter_games::Games;
 use arbiter_proto::v1::{
     Board, Edition, GetRankingRequest, GetTournamentRequest, ListTournamentsRequest,
@@ -20,8 +19,7 @@ use super::up::SlotArgs;
 use super::{ranking, signals};
 use crate::failure::Failure;
 use crate::logs;
-use crate::output::Output;
-use crate::output::tell;
+use crate::output::{print, tell};
 use crate::play::progress;
 use crate::up::data::{self, DataDirectory};
 use crate::up::services::Services;
@@ -74,8 +72,7 @@ impl Demo {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start_quietly();
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-        let plan =
-            self.slots.plan(games, grpc, self.http, None, &self.leases, Records::default())?;
+        let plan = self.slots.plan(games, grpc, self.http, &self.leases);
         let presets = self.presets(games)?;
         tell("building and packing the shipped bots");
         let prepared: Result<Vec<_>, _> =
@@ -152,23 +149,23 @@ async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
         tokio::time::sleep(LOOK).await;
     }
     drop(bars);
-    let mut out = Output::new();
     for tournament in prepared {
-        out.line("")?;
-        out.line(tournament.name())?;
         let board = Board { tournament: tournament.name().to_owned(), edition: None };
         let request = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
         let found = ranking::whole(server, &request, u32::MAX).await?;
-        ranking::show_table(&mut out, &found)?;
+        print(|out| {
+            out.line("")?;
+            out.line(tournament.name())?;
+            ranking::show_table(out, &found)
+        })?;
     }
-    out.flush()
+    Ok(())
 }
 
 /// Makes a tournament, unless it is there, and starts it, unless it was.
 async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
-    let all = server.tournaments().list_tournaments(ListTournamentsRequest {}).await?;
-    let mut all = all.into_inner().tournaments.into_iter();
-    if !all.any(|tournament| tournament.name == prepared.name()) {
+    let all = server.ask(ListTournamentsRequest {}).await?.tournaments;
+    if !all.iter().any(|tournament| tournament.name == prepared.name()) {
         prepared.create(server).await?;
     }
     if look(server, prepared.name()).await?.is_none() {
@@ -176,7 +173,7 @@ async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
         // again is the same version.
         prepared.enter(server).await?;
         let request = StartEditionRequest { tournament: prepared.name().to_owned(), fresh: false };
-        server.tournaments().start_edition(request).await?;
+        server.ask(request).await?;
     }
     Ok(())
 }
@@ -184,8 +181,7 @@ async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
 /// The newest edition of a tournament, if there is one.
 async fn look(server: &Server, name: &str) -> Result<Option<Edition>, Failure> {
     let request = GetTournamentRequest { tournament: name.to_owned() };
-    let found = server.tournaments().get_tournament(request).await?.into_inner();
-    Ok(found.editions.into_iter().next())
+    Ok(server.ask(request).await?.editions.into_iter().next())
 }
 
 /// A tournament that is played, and how far it is.

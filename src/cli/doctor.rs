@@ -4,7 +4,8 @@
 use std::io::{self, Write as _};
 
 use arbiter_coordinator::clock::{self, Clock};
-use arbiter_coordinator::{coordinator, db};
+use arbiter_coordinator::coordinator::{self, PgConnectOptions};
+use arbiter_coordinator::db;
 use arbiter_worker::sandbox::{Checkup, Row};
 use clap::Args;
 
@@ -21,7 +22,8 @@ pub(super) struct Doctor {
     /// Compare this machine's clock with that of a coordinator's database, as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    database_url: Option<String>,
+    #[arg(value_parser = coordinator::database)]
+    database_url: Option<PgConnectOptions>,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -30,7 +32,7 @@ pub(super) struct Doctor {
 impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
         // First of all: it fails sooner.
-        let clock = self.database_url.as_deref().map(clock).transpose()?;
+        let clock = self.database_url.clone().map(clock).transpose()?;
         let checkup = Checkup::make();
         let rows: Vec<_> = checkup.rows.iter().cloned().chain(clock).collect();
         self.print(&rows).or_else(broken_pipe)?;
@@ -61,8 +63,7 @@ impl Doctor {
 }
 
 /// How far this machine's clock is from that of a database.
-fn clock(url: &str) -> Result<Row, Failure> {
-    let options = coordinator::database(url).map_err(Failure::usage)?;
+fn clock(options: PgConnectOptions) -> Result<Row, Failure> {
     let unreachable = |error| {
         Failure::Refused(format!("cannot read the clock of the database: {error}; is it running?"))
     };

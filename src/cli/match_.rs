@@ -10,11 +10,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::bots::{evidence, evidence_json};
-use super::client::{Client, Server, unless_interrupted};
+use super::client::{AnswerArgs, unless_interrupted};
 use super::records;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Columns, Output, hex};
+use crate::output::{Columns, Output, filled, hex, merged, print, tell};
 
 /// Show a match: who sat where, what it came to, where it was played, what went wrong.
 #[derive(Debug, Args)]
@@ -33,11 +32,8 @@ pub(super) struct Match {
     /// manifests ask for it.
     #[arg(long, conflicts_with_all = ["record", "json"])]
     stderr: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    answer: AnswerArgs,
 }
 
 impl Match {
@@ -47,13 +43,13 @@ impl Match {
             return self.print_stderr();
         }
         match self.record.as_deref() {
-            Some("-") => self.client.run(async |server| {
+            Some("-") => self.answer.client.run(async |server| {
                 records::ask(&server, id).await??.copy(io::stdout().lock()).await
             }),
             Some(path) => {
                 let path = Path::new(path);
-                let found = self.client.run(async |server| {
-                    let found = find(&server, id).await?;
+                let found = self.answer.client.run(async |server| {
+                    let found = server.ask(question(id)).await?;
                     let record = records::ask(&server, id).await??;
                     unless_interrupted(record.save(path)).await?;
                     Ok(found)
@@ -62,7 +58,7 @@ impl Match {
                 tell(&format!("the record is in {}", path.display()));
                 Ok(())
             }
-            None => self.show(&self.client.run(async |server| find(&server, id).await)?),
+            None => self.show(&self.answer.client.ask(question(id))?),
         }
     }
 
@@ -71,45 +67,39 @@ impl Match {
         let failed = |error: io::Error| Failure::Negative(format!("the record: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
         let id = self.id;
-        self.client.run(async |server| {
+        self.answer.client.run(async |server| {
             let record = records::ask(&server, id).await??;
             unless_interrupted(record.copy(&file)).await
         })?;
         file.rewind().map_err(failed)?;
-        let mut out = Output::new();
         let (mut lines, mut text) = (io::BufReader::new(file), Vec::new());
-        loop {
-            text.clear();
-            let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text);
-            if read.map_err(failed)? == 0 {
-                break;
+        print(|out| {
+            loop {
+                text.clear();
+                let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text);
+                if read.map_err(failed)? == 0 {
+                    return Ok(());
+                }
+                let line: Value = serde_json::from_slice(&text).unwrap_or_default();
+                let (Some(text), Some(seat)) = (line["stderr"].as_str(), line["seat"].as_u64())
+                else {
+                    continue;
+                };
+                if line["dropped"].as_u64().is_some_and(|dropped| dropped > 0) {
+                    out.line(&format!("[seat {seat}] … {} bytes before", line["dropped"]))?;
+                }
+                text.lines().try_for_each(|line| out.line(&format!("[seat {seat}] {line}")))?;
             }
-            let line: Value = serde_json::from_slice(&text).unwrap_or_default();
-            let (Some(text), Some(seat)) = (line["stderr"].as_str(), line["seat"].as_u64()) else {
-                continue;
-            };
-            if line["dropped"].as_u64().is_some_and(|dropped| dropped > 0) {
-                out.line(&format!("[seat {seat}] … {} bytes before", line["dropped"]))?;
-            }
-            text.lines().try_for_each(|line| out.line(&format!("[seat {seat}] {line}")))?;
-        }
-        out.flush()
+        })
     }
 
     fn show(&self, found: &MatchStatus) -> Result<(), Failure> {
-        let mut out = Output::new();
-        if self.json {
-            out.json(&status_json(found))?;
-        } else {
-            print(&mut out, found)?;
-        }
-        out.flush()
+        self.answer.print(|| status_json(found), |out| show(out, found))
     }
 }
 
-async fn find(server: &Server, id: MatchId) -> Result<MatchStatus, Failure> {
-    let request = GetMatchRequest { r#match: id.to_string() };
-    Ok(server.tournaments().get_match(request).await?.into_inner())
+fn question(id: MatchId) -> GetMatchRequest {
+    GetMatchRequest { r#match: id.to_string() }
 }
 
 /// The digits of a transcript, if the match was played.
@@ -121,14 +111,13 @@ pub(super) fn transcript(found: &MatchStatus) -> Option<String> {
 /// of a tournament too.
 pub(super) fn result_json(found: &MatchStatus) -> Value {
     let seats = found.seats.iter();
-    let word = |forfeit: &str| (!forfeit.is_empty()).then(|| forfeit.to_owned());
     json!({
         "seats": seats
             .clone()
             .map(|seat| json!({"bot": seat.bot, "version": seat.version}))
             .collect::<Vec<_>>(),
         "scores": seats.clone().map(|seat| &seat.score).collect::<Vec<_>>(),
-        "forfeits": seats.clone().map(|seat| word(&seat.forfeit)).collect::<Vec<_>>(),
+        "forfeits": seats.clone().map(|seat| filled(&seat.forfeit)).collect::<Vec<_>>(),
         "bad_answers": seats.map(|seat| seat.bad_answers).collect::<Vec<_>>(),
         "transcript": transcript(found),
     })
@@ -137,7 +126,8 @@ pub(super) fn result_json(found: &MatchStatus) -> Value {
 fn status_json(found: &MatchStatus) -> Value {
     let played = !found.transcript.is_empty();
     let params: Option<Value> = serde_json::from_str(&found.params).ok();
-    let mut object = json!({
+    let evidence = found.seats.iter().map(|seat| evidence_json(seat.evidence.as_ref()));
+    let object = json!({
         "match": found.r#match,
         "tournament": found.tournament,
         "state": found.state,
@@ -145,27 +135,17 @@ fn status_json(found: &MatchStatus) -> Value {
     });
     let more = json!({
         "wall_ms": played.then_some(found.wall_ms),
-        "taken_from": (!found.taken_from.is_empty()).then_some(&found.taken_from),
-        "worker": (!found.worker.is_empty()).then_some(&found.worker),
-        "level": (!found.level.is_empty()).then_some(&found.level),
+        "taken_from": filled(&found.taken_from),
+        "worker": filled(&found.worker),
+        "level": filled(&found.level),
         "faulty": found.faulty,
         "faults": found.faults,
-        "evidence": found
-            .seats
-            .iter()
-            .map(|seat| evidence_json(seat.evidence.as_ref()))
-            .collect::<Vec<_>>(),
+        "evidence": evidence.collect::<Vec<_>>(),
     });
-    if let (Some(object), Value::Object(result), Value::Object(more)) =
-        (object.as_object_mut(), result_json(found), more)
-    {
-        object.extend(result);
-        object.extend(more);
-    }
-    object
+    merged(merged(object, result_json(found)), more)
 }
 
-fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
+fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
     let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = found;
     out.line(&format!("match {match} of {tournament}: {state}"))?;
     if !found.params.is_empty() {
@@ -174,7 +154,6 @@ fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
     let mut table = Columns::new(["seat", "bot", "version", "score", "forfeit", ""], &[1, 3, 4, 5]);
     for (number, seat) in (1..).zip(&found.seats) {
         let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
-        let forfeit = if seat.forfeit.is_empty() { "-" } else { &seat.forfeit };
         let bad = match seat.bad_answers {
             0 => String::new(),
             1 => "1 bad answer".to_owned(),
@@ -185,7 +164,7 @@ fn print(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
             seat.bot.clone(),
             seat.version.to_string(),
             if score.is_empty() { "-".to_owned() } else { score.join(" ") },
-            forfeit.to_owned(),
+            filled(&seat.forfeit).unwrap_or("-").to_owned(),
             bad,
         ]);
     }

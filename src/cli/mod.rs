@@ -32,10 +32,11 @@ mod verify;
 mod worker;
 mod workers;
 
+use std::error::Error as _;
 use std::process::ExitCode;
 
 use arbiter_games::Games;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
@@ -152,6 +153,9 @@ fn misuse(error: &clap::Error) -> Result<(), Failure> {
             Err(Failure::Usage(String::new()))
         };
     }
+    if let Some(told) = unfit_value(error) {
+        return Err(Failure::Usage(format!("{told}; see --help")));
+    }
     let text = error.render().to_string();
     let told = text.lines().take_while(|line| !line.starts_with("Usage:"));
     let words: Vec<_> = told.map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -159,6 +163,21 @@ fn misuse(error: &clap::Error) -> Result<(), Failure> {
     let told = told.strip_prefix("error: ").unwrap_or(&told);
     let told = told.trim_end_matches("For more information, try '--help'.").trim_end();
     Err(Failure::Usage(format!("{told}; see --help")))
+}
+
+/// What is wrong with the value of an option, if that is what is wrong. An address of a database may
+/// have a password in it, and is not shown.
+fn unfit_value(error: &clap::Error) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let cause = error.source().filter(|_| error.kind() == ErrorKind::ValueValidation)?;
+    let named = context(ContextKind::InvalidArg).filter(|named| named.starts_with("--"))?;
+    let option = named.split([' ', '=']).next()?;
+    let value = context(ContextKind::InvalidValue)?;
+    let shown = if value.contains('@') { String::new() } else { format!(" {value}") };
+    Some(format!("{option}{shown}: {cause}"))
 }
 
 #[cfg(test)]

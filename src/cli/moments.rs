@@ -1,8 +1,14 @@
 //! Moments and spans of time as people write them on the command line.
 
-use arbiter_games::Micros;
+use std::ops::RangeInclusive;
+
+use arbiter_games::{Micros, MicrosError};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
+
+/// How often something can be done.
+const OFTEN: RangeInclusive<std::time::Duration> =
+    std::time::Duration::from_secs(1)..=std::time::Duration::from_secs(86_400);
 
 /// Reads a moment as tournament files have it.
 pub(super) fn moment(text: &str) -> Result<OffsetDateTime, String> {
@@ -24,6 +30,18 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     let read: Result<Micros, _> = text.parse();
     let remedy = |_| "write a whole number and a unit, as in 30min, 12h or 90d".to_owned();
     read.map(|span| Duration::microseconds(span.0)).map_err(remedy)
+}
+
+/// Reads a span as tournament files have it.
+pub(super) fn duration(text: &str) -> Result<std::time::Duration, MicrosError> {
+    text.parse().map(|Micros(micros)| std::time::Duration::from_micros(micros.unsigned_abs()))
+}
+
+/// Reads how often something is done: once a second to once a day.
+pub(super) fn interval(text: &str) -> Result<std::time::Duration, String> {
+    let read = duration(text).map_err(|error| error.to_string())?;
+    let fits = OFTEN.contains(&read);
+    fits.then_some(read).ok_or_else(|| "choose 1s to 24h".to_owned())
 }
 
 /// A moment, as such or by how far it is from now.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::listen::listen;
+use crate::listen::listen_if;
 use crate::observe::{Observing, traces};
 
 /// What is shown to whoever operates a service.
@@ -24,10 +24,7 @@ pub(super) struct ObserveArgs {
 impl ObserveArgs {
     /// Begins to be observed as this service.
     pub(super) async fn begin(&self, service: &'static str) -> Result<Observing, Failure> {
-        let listener = match self.metrics {
-            Some(address) => Some(listen(address, "--metrics").await?),
-            None => None,
-        };
+        let listener = listen_if(self.metrics, "--metrics").await?;
         let traces = self.otlp().map(|url| traces::start(url, service)).transpose()?;
         Ok(Observing { listener, traces })
     }

@@ -49,10 +49,10 @@ pub(super) struct Play {
     record: Option<PathBuf>,
     /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: String,
+    sandbox: Policy,
     /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
-    #[arg(long, value_name = "KIND", default_value = "wall")]
-    clock: String,
+    #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
+    clock: ClockKind,
     /// Print one JSON object a match and one with the table.
     #[arg(long)]
     json: bool,
@@ -101,12 +101,11 @@ impl Play {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
-        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
-        let clock = ClockRules { kind: clock_kind(&self.clock)?, ..ClockRules::OFFICIAL };
+        let clock = ClockRules { kind: self.clock, ..ClockRules::OFFICIAL };
         let params = settings::params(&game, &self.set, None, Some(self.bots.len()))?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
-        let host = Host::prepare(policy)?;
+        let host = Host::prepare(self.sandbox)?;
         let scratch = scratch()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -245,11 +244,11 @@ impl Play {
     }
 }
 
-pub(super) fn clock_kind(word: &str) -> Result<ClockKind, Failure> {
+pub(super) fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
     match word {
         "wall" => Ok(ClockKind::Wall),
         "cpu" => Ok(ClockKind::Cpu),
-        other => Err(Failure::usage(format!("--clock {other}: use wall or cpu"))),
+        _ => Err("use wall or cpu"),
     }
 }
 

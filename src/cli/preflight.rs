@@ -13,6 +13,7 @@ use clap::{ArgAction, Args};
 use serde_json::json;
 
 use super::play::{interruptible, scratch};
+use super::tournament::seed;
 use super::trial;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -44,11 +45,11 @@ pub(super) struct Preflight {
     #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
     set: Vec<String>,
     /// Any text: the same seed and the same bots give the same matches.
-    #[arg(long, value_name = "S", default_value = "preflight")]
-    seed: String,
+    #[arg(long, value_name = "S", default_value = "preflight", value_parser = seed)]
+    seed: Seed,
     /// How the bot is isolated: auto, strict or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: String,
+    sandbox: Policy,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -57,10 +58,9 @@ pub(super) struct Preflight {
 impl Preflight {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
-        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         let params = settings::params(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
-        let host = Host::prepare(policy)?;
+        let host = Host::prepare(self.sandbox)?;
         let scratch = scratch()?;
         let (snapshots, place) = (scratch.path().join("others"), scratch.path().join("trial"));
         for directory in [&snapshots, &place] {
@@ -71,7 +71,7 @@ impl Preflight {
             others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
         let trial = Trial {
             params,
-            seed: Seed::of_text(&self.seed),
+            seed: self.seed,
             clock: ClockRules::OFFICIAL,
             limits: Limits::OFFICIAL,
             ponder: Ponder::default(),

@@ -13,8 +13,7 @@ use super::client::{Client, Server, interrupt};
 use super::follow::follow;
 use super::tournament::forecast;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::output::tell;
+use crate::output::{Output, print, tell};
 
 pub(super) use show::place_json;
 
@@ -98,9 +97,7 @@ impl Ranking {
             };
             Ok((found, done))
         })?;
-        let mut out = Output::new();
-        show::page(&mut out, &found, done.as_deref(), self.offset, self.format)?;
-        out.flush()
+        print(|out| show::page(out, &found, done.as_deref(), self.offset, self.format))
     }
 
     fn board(&self) -> Board {
@@ -114,8 +111,8 @@ impl Ranking {
 
     /// When an edition that is being played will be complete, if that can be said.
     async fn forecast(&self, server: &Server, edition: i32) -> Result<Option<String>, Failure> {
-        let request = GetTournamentRequest { tournament: self.tournament.clone() };
-        let found = server.tournaments().get_tournament(request).await?.into_inner();
+        let found =
+            server.ask(GetTournamentRequest { tournament: self.tournament.clone() }).await?;
         let playing = found.editions.iter().find(|found| found.number == edition);
         Ok(playing.and_then(forecast))
     }
@@ -137,9 +134,6 @@ impl Ranking {
 }
 
 /// Reads at most `limit` places, all as they were at one moment.
-///
-/// # Errors
-/// If the coordinator refuses, or the leaderboard changes faster than it can be read.
 pub(super) async fn whole(
     server: &Server,
     first: &GetRankingRequest,
@@ -163,8 +157,7 @@ async fn read(
     limit: u32,
 ) -> Result<Option<GetRankingResponse>, Failure> {
     let mut request = GetRankingRequest { limit: limit.min(PAGE), ..first.clone() };
-    let mut rankings = server.rankings();
-    let mut found = rankings.get_ranking(request.clone()).await?.into_inner();
+    let mut found = server.ask(request.clone()).await?;
     loop {
         let so_far = u32::try_from(found.places.len()).unwrap_or(u32::MAX);
         let due = found.bots.saturating_sub(first.offset).min(limit);
@@ -173,7 +166,7 @@ async fn read(
         }
         request.offset = first.offset.saturating_add(so_far);
         request.limit = (due - so_far).min(PAGE);
-        let page = rankings.get_ranking(request.clone()).await?.into_inner();
+        let page = server.ask(request.clone()).await?;
         if (page.edition, page.counted, page.bots) != (found.edition, found.counted, found.bots)
             || page.places.is_empty()
         {

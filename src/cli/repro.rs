@@ -60,7 +60,7 @@ pub(super) struct Repro {
     stderr: bool,
     /// How the bot is isolated: auto, strict or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: String,
+    sandbox: Policy,
     /// Print one JSON object an answer.
     #[arg(long)]
     json: bool,
@@ -70,7 +70,6 @@ pub(super) struct Repro {
 
 impl Repro {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         if let Some(command) = Bot::build_due(&self.bot) {
             tell(&format!("{}: building it with {command}", self.bot.display()));
         }
@@ -81,7 +80,7 @@ impl Repro {
         if !self.json {
             tell(&introduction(&header, place));
         }
-        let host = Host::prepare(policy)?;
+        let host = Host::prepare(self.sandbox)?;
         let rehearsal = Rehearsal { place, bot, terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());
@@ -90,7 +89,7 @@ impl Repro {
                 printed = shown.show(&ply, self.json, self.all);
             }
         });
-        let remains = ended.map_err(failed)?;
+        let remains = ended?;
         printed?;
         if self.stderr {
             for line in String::from_utf8_lossy(&remains.stderr).lines() {
@@ -121,11 +120,8 @@ impl Repro {
 
 /// The terms of a match's tournament.
 async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
-    let mut tournaments = server.tournaments();
-    let request = GetMatchRequest { r#match: id.to_string() };
-    let tournament = tournaments.get_match(request).await?.into_inner().tournament;
-    let request = GetTournamentRequest { tournament };
-    let found = tournaments.get_tournament(request).await?.into_inner();
+    let tournament = server.ask(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
+    let found = server.ask(GetTournamentRequest { tournament }).await?;
     let mut settings = settings(&found);
     let mut part = |key: &str| settings.remove(key).unwrap_or_default();
     let unknown = |error: serde_json::Error| {
@@ -168,12 +164,13 @@ fn introduction(header: &Header, place: Seat) -> String {
     format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind}")
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn failed(error: RehearsalError) -> Failure {
-    match error {
-        RehearsalError::Record(_) => Failure::Negative(format!("the record: {error}")),
-        RehearsalError::NoSeat(_) => Failure::usage(format!("--seat: {error}")),
-        RehearsalError::Fault(_) => Failure::Negative(error.to_string()),
+impl From<RehearsalError> for Failure {
+    fn from(error: RehearsalError) -> Self {
+        match error {
+            RehearsalError::Record(_) => Self::Negative(format!("the record: {error}")),
+            RehearsalError::NoSeat(_) => Self::usage(format!("--seat: {error}")),
+            RehearsalError::Fault(_) => Self::Negative(error.to_string()),
+        }
     }
 }
 

@@ -10,15 +10,13 @@ use arbiter_worker::bundle::{self, Bundle};
 use clap::Args;
 use serde_json::json;
 
-use super::client::{Client, Server, interrupt, unless_interrupted};
+use super::client::{AnswerArgs, Server, interrupt, unless_interrupted};
 use super::trial;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Output, hex};
+use crate::output::{hex, merged, tell};
 use crate::play::progress;
 
 /// Submit a version of a bot to a tournament; exit code 1 if it fails its trial.
-#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is sent are the files as they are: a worker builds them in its sandbox as \
@@ -51,11 +49,8 @@ pub(super) struct Submit {
     /// Do not wait for its trial.
     #[arg(long)]
     no_wait: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    answer: AnswerArgs,
 }
 
 impl Submit {
@@ -63,7 +58,7 @@ impl Submit {
         let built = self.built || self.house;
         let mut packed = if built { Packed::new(&self.path)? } else { Packed::source(&self.path)? };
         packed.name = self.name.clone().unwrap_or(packed.name);
-        let (version, status) = self.client.run(async |server| {
+        let (version, status) = self.answer.client.run(async |server| {
             let sent = packed.submit(&server, &self.tournament, self.house);
             let version = unless_interrupted(sent).await?;
             if self.no_wait || has_entered(&version) {
@@ -87,27 +82,28 @@ impl Submit {
     fn show(&self, version: &Version, status: &TrialStatus) -> Result<(), Failure> {
         let Version { bot, number, digest, .. } = version;
         let entered = has_entered(version);
-        let mut out = Output::new();
-        if self.json {
-            let mut object = trial::status_json(&TrialStatus {
-                version: Some(version.clone()),
-                ..status.clone()
-            });
-            object["digest"] = json!(hex(digest));
-            out.json(&object)?;
-        } else if entered || !trial::is_over(version) {
+        let failed = !entered && trial::is_over(version);
+        let object = || {
+            let version = Some(version.clone());
+            let object = trial::status_json(&TrialStatus { version, ..status.clone() });
+            merged(object, json!({ "digest": hex(digest) }))
+        };
+        self.answer.print(object, |out| {
+            if failed {
+                return Ok(());
+            }
             let place = if entered { "is in" } else { "waits for its trial in" };
             let (tournament, digest) = (&self.tournament, hex(digest));
-            out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))?;
-        }
-        out.flush()?;
-        if !self.json {
+            out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))
+        })?;
+        if !self.answer.json {
             trial::tell_details(status);
         }
-        if entered || !trial::is_over(version) {
-            return Ok(());
+        if failed {
+            let told = trial::standing(version);
+            return Err(Failure::Negative(format!("{bot} {told}; it has not entered")));
         }
-        Err(Failure::Negative(format!("{bot} {}; it has not entered", trial::standing(version))))
+        Ok(())
     }
 }
 
@@ -129,9 +125,6 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Packs the bot at `path`, built if need be.
-    ///
-    /// # Errors
-    /// If there is no bot, or it cannot be built or packed.
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
         if let Some(command) = Bot::build_due(path) {
             tell(&format!("{}: building it with {command}", path.display()));
@@ -147,9 +140,6 @@ impl Packed {
     }
 
     /// Packs the sources of the bot at `path`, or in it if it is an archive. Nothing is built.
-    ///
-    /// # Errors
-    /// If there is no bot, or it cannot be packed.
     pub(super) fn source(path: &Path) -> Result<Self, Failure> {
         let bundle::Submission { name, bundle } =
             bundle::Submission::read(path).map_err(Failure::usage)?;

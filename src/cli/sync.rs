@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arbiter_games::{Micros, string_enum};
+use arbiter_games::string_enum;
 use arbiter_proto::v1::{Bot, ListBotsRequest, Version, WithdrawBotRequest};
 use clap::Args;
 use serde_json::{Value, json};
 
 use self::folders::{Folders, Look};
 use super::client::{Client, Server, interrupt};
+use super::moments::interval;
 use super::submit::Packed;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Output, hex};
+use crate::output::{hex, print, say, tell};
 
 /// Bring your bots of a tournament into line with a directory that has one folder a bot: new and
 /// changed ones are submitted, those whose folders are gone withdrawn.
@@ -44,8 +44,8 @@ pub(super) struct Sync {
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
     /// How often to look, with --watch: 1s to 24h.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    every: Micros,
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
+    every: Duration,
     /// Withdraw nothing.
     #[arg(long)]
     keep: bool,
@@ -61,9 +61,6 @@ pub(super) struct Sync {
     #[command(flatten)]
     client: Client,
 }
-
-/// The shortest and the longest time between two looks.
-const EVERY: (Micros, Micros) = (Micros(1_000_000), Micros(86_400_000_000));
 
 string_enum! {
     /// Something that is done to a bot.
@@ -105,9 +102,6 @@ impl Change {
 
 impl Sync {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if self.every < EVERY.0 || self.every > EVERY.1 {
-            return Err(Failure::usage(format!("--every {}: choose 1s to 24h", self.every)));
-        }
         self.client.run(async |server| {
             if self.watch {
                 return self.watch(&server).await;
@@ -125,7 +119,6 @@ impl Sync {
     /// Looks again and again. What fails is told, and tried again at the next look.
     async fn watch(&self, server: &Server) -> Result<(), Failure> {
         let mut folders = Folders::new(&self.dir, self.house);
-        let every = Duration::from_micros(self.every.0.unsigned_abs());
         let mut told = None;
         // What does not work at all at the first look is a wrong call.
         let mut first = true;
@@ -155,7 +148,7 @@ impl Sync {
             }
             first = false;
             tokio::select! {
-                () = tokio::time::sleep(every) => {}
+                () = tokio::time::sleep(self.every) => {}
                 () = interrupt() => return Ok(()),
             }
         }
@@ -164,7 +157,7 @@ impl Sync {
     /// Does what is to be done, and returns how many folders were left out.
     async fn bring(&self, server: &Server, look: &Look) -> Result<usize, Failure> {
         let request = ListBotsRequest { tournament: self.tournament.clone() };
-        let listed = server.bots().list_bots(request).await?.into_inner().bots;
+        let listed = server.ask(request).await?.bots;
         let listed: BTreeMap<_, _> =
             listed.into_iter().map(|bot| (bot.name.clone(), bot)).collect();
         let mut left_out = look.unfit.len();
@@ -213,8 +206,7 @@ impl Sync {
         for bot in gone.filter(|bot| !here.contains(&bot.name)) {
             if !self.dry_run {
                 let (tournament, bot) = (self.tournament.clone(), bot.name.clone());
-                let request = WithdrawBotRequest { tournament, bot };
-                server.bots().withdraw_bot(request).await?;
+                server.ask(WithdrawBotRequest { tournament, bot }).await?;
             }
             self.say(&bot.name, Change::Leaves, None)?;
         }
@@ -228,15 +220,13 @@ impl Sync {
 
     /// Tells of a change.
     fn say(&self, bot: &str, change: Change, version: Option<&Version>) -> Result<(), Failure> {
-        let mut out = Output::new();
         if self.json {
-            out.json(&self.change_json(bot, change, version))?;
+            print(|out| out.json(&self.change_json(bot, change, version)))
         } else if self.dry_run {
-            out.line(&format!("{bot} {}", change.planned()))?;
+            say(&format!("{bot} {}", change.planned()))
         } else {
-            out.line(&format!("{bot} {}", change.told(version.map(|version| version.number))))?;
+            say(&format!("{bot} {}", change.told(version.map(|version| version.number))))
         }
-        out.flush()
     }
 
     fn change_json(&self, bot: &str, change: Change, version: Option<&Version>) -> Value {

@@ -1,21 +1,20 @@
 //! `arbiter token …`: what lets people and workers in, for administrators.
 
 use arbiter_coordinator::access::{self, Role};
-use arbiter_coordinator::coordinator;
+use arbiter_coordinator::coordinator::{self, PgConnectOptions};
 use arbiter_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, ListTokensRequest, RevokeTokenRequest,
     RotateTokenRequest, RotateTokenResponse, Token,
 };
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::client::Client;
+use super::client::{AnswerArgs, Client};
 use super::moments::{When, micros, span, when};
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Columns, Output, moment, moment_json};
+use crate::output::{Columns, fields, merged, moment, moment_json, print, say, tell};
 
 /// Let people and workers in: for administrators.
 #[derive(Debug, Args)]
@@ -31,7 +30,7 @@ pub(super) struct Tokens {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Create(Create),
+    Create(Box<Create>),
     Rotate(Rotate),
     Revoke(Revoke),
     List(List),
@@ -48,9 +47,6 @@ impl Tokens {
     }
 }
 
-/// What tokens can allow.
-const ROLES: [&str; 4] = ["admin", "organiser", "player", "worker"];
-
 /// Make a token and print it: it cannot be shown again.
 #[derive(Debug, Args)]
 #[command(
@@ -65,8 +61,8 @@ Examples:
 )]
 struct Create {
     /// What it allows: everything, tournaments, bots of one's own, or playing matches.
-    #[arg(long, value_parser = PossibleValuesParser::new(ROLES))]
-    role: String,
+    #[arg(long, value_parser = role())]
+    role: Role,
     /// Whom or what it is for; the role if it is not given.
     #[arg(long)]
     name: Option<String>,
@@ -77,16 +73,21 @@ struct Create {
     #[arg(long)]
     json: bool,
     /// Make it in this database, as `postgres://USER@HOST/NAME`, and ask no coordinator.
-    #[arg(long, value_name = "URL")]
-    database_url: Option<String>,
+    #[arg(long, value_name = "URL", value_parser = coordinator::database)]
+    database_url: Option<PgConnectOptions>,
     #[command(flatten)]
     client: Client,
+}
+
+/// Reads what a token allows.
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|role| role.parse::<Role>())
 }
 
 impl Create {
     fn run(self) -> Result<(), Failure> {
         let Self { role, name, expires, json, database_url, client } = self;
-        let name = name.unwrap_or_else(|| role.clone());
+        let name = name.unwrap_or_else(|| role.to_string());
         access::check_name(&name).map_err(Failure::usage)?;
         let now = OffsetDateTime::now_utc();
         let expires = expires.map(|end| end.ahead(now));
@@ -94,39 +95,33 @@ impl Create {
             return Err(Failure::usage("--expires: a token has to end after it was made"));
         }
         let expires_us = expires.map_or(0, micros);
-        let request = CreateTokenRequest { role: role.clone(), name: name.clone(), expires_us };
-        let made = match database_url {
-            Some(url) => super::runtime()?.block_on(create_in(&url, &role, &name, expires))?,
-            None => client.run(async |server| {
-                Ok(server.tokens().create_token(request).await?.into_inner())
-            })?,
+        let made = if let Some(database) = database_url {
+            super::runtime()?.block_on(create_in(database, role, &name, expires))?
+        } else {
+            let (role, name) = (role.to_string(), name.clone());
+            client.ask(CreateTokenRequest { role, name, expires_us })?
         };
-        let mut out = Output::new();
         if json {
-            let mut object =
-                json!({"id": made.id, "role": role, "name": name, "token": made.token});
+            let mut object = json!({"id": made.id, "role": role.as_str(), "name": name,
+                "token": made.token});
             if expires_us != 0 {
                 object["expires"] = moment_json(expires_us);
             }
-            out.json(&object)?;
-        } else {
-            tell(&format!("token {} for {role} {name}; it is shown this once", made.id));
-            out.line(&made.token)?;
+            return print(|out| out.json(&object));
         }
-        out.flush()
+        tell(&format!("token {} for {role} {name}; it is shown this once", made.id));
+        say(&made.token)
     }
 }
 
 /// Makes a token in a database. Its tables are made first if they are not there.
 async fn create_in(
-    url: &str,
-    role: &str,
+    database: PgConnectOptions,
+    role: Role,
     name: &str,
     expires: Option<OffsetDateTime>,
 ) -> Result<CreateTokenResponse, Failure> {
-    let role: Role = role.parse().map_err(Failure::usage)?;
-    let options = coordinator::database(url).map_err(Failure::usage)?;
-    let pool = coordinator::open(options, 1).await?;
+    let pool = coordinator::open(database, 1).await?;
     let made = access::create_noted(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
     let failed = |error| Failure::Negative(format!("cannot store the token: {error}"));
     let (id, secret) = made.map_err(failed)?;
@@ -153,36 +148,28 @@ struct Rotate {
     /// How long the present secret lets in beside the new one, at most 30d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     overlap: Duration,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    answer: AnswerArgs,
 }
 
 impl Rotate {
     fn run(self) -> Result<(), Failure> {
         let overlap_us = i64::try_from(self.overlap.whole_microseconds()).unwrap_or(i64::MAX);
         let request = RotateTokenRequest { token: self.which, overlap_us };
-        let rotated = self
-            .client
-            .run(async |server| Ok(server.tokens().rotate_token(request).await?.into_inner()))?;
-        let RotateTokenResponse { id, role, name, token, former_until_us } = rotated;
-        let mut out = Output::new();
-        if self.json {
-            let until =
-                if former_until_us == 0 { Value::Null } else { moment_json(former_until_us) };
-            out.json(&json!({"id": id, "role": role, "name": name, "token": token,
-                "former_until": until}))?;
-        } else {
-            let former = match former_until_us {
+        let rotated = self.answer.client.ask(request)?;
+        let RotateTokenResponse { id, role, name, token, former_until_us } = &rotated;
+        let object = || {
+            let until = json!({ "former_until": time_json(*former_until_us) });
+            merged(fields!(rotated; id, role, name, token), until)
+        };
+        self.answer.print(object, |out| {
+            let former = match *former_until_us {
                 0 => "the former secret lets nobody in any more".to_owned(),
                 until => format!("the former secret lets in until {}", moment(until)),
             };
             tell(&format!("token {id} for {role} {name}; it is shown this once, {former}"));
-            out.line(&token)?;
-        }
-        out.flush()
+            out.line(token)
+        })
     }
 }
 
@@ -199,14 +186,8 @@ struct Revoke {
 
 impl Revoke {
     fn run(self) -> Result<(), Failure> {
-        let request = RevokeTokenRequest { id: self.id };
-        self.client.run(async |server| {
-            server.tokens().revoke_token(request).await?;
-            Ok(())
-        })?;
-        let mut out = Output::new();
-        out.line(&format!("token {} is revoked", self.id))?;
-        out.flush()
+        self.client.ask(RevokeTokenRequest { id: self.id })?;
+        say(&format!("token {} is revoked", self.id))
     }
 }
 
@@ -225,29 +206,19 @@ struct List {
 
 impl List {
     fn run(self) -> Result<(), Failure> {
-        let tokens = self.client.run(async |server| {
-            Ok(server.tokens().list_tokens(ListTokensRequest {}).await?.into_inner().tokens)
-        })?;
-        let mut out = Output::new();
+        let tokens = self.client.ask(ListTokensRequest {})?.tokens;
         let header = ["id", "role", "name", "made", "last used", "expires", ""];
-        let mut table = Columns::new(header, &[1, 2, 3, 4, 5, 6]);
-        let now = micros(OffsetDateTime::now_utc());
-        for token in tokens {
-            if self.json {
-                out.json(&object(&token))?;
-            } else {
-                let time = |micros| if micros == 0 { "-".to_owned() } else { moment(micros) };
-                let state = state(&token, now);
-                let times = [token.created_us, token.used_us, token.expires_us].map(time);
-                let named = [token.id.to_string(), token.role, token.name];
-                table.push(named.into_iter().chain(times).chain([state]).collect());
-            }
-        }
-        if !self.json {
-            out.table(&table)?;
-        }
-        out.flush()
+        let table = Columns::new(header, &[1, 2, 3, 4, 5, 6]);
+        print(|out| out.list(self.json, &tokens, object, table, row))
     }
+}
+
+fn row(token: &Token) -> Vec<String> {
+    let time = |micros| if micros == 0 { "-".to_owned() } else { moment(micros) };
+    let times = [token.created_us, token.used_us, token.expires_us].map(time);
+    let named = [token.id.to_string(), token.role.clone(), token.name.clone()];
+    let state = state(token, micros(OffsetDateTime::now_utc()));
+    named.into_iter().chain(times).chain([state]).collect()
 }
 
 /// Whether a token still lets in, and what else is to be known of it.
@@ -262,11 +233,15 @@ fn state(token: &Token, now: i64) -> String {
     }
 }
 
+/// A moment, if there is one.
+fn time_json(micros: i64) -> Value {
+    if micros == 0 { Value::Null } else { moment_json(micros) }
+}
+
 fn object(token: &Token) -> Value {
-    let time = |micros| if micros == 0 { Value::Null } else { moment_json(micros) };
-    json!({
-        "id": token.id, "role": token.role, "name": token.name, "revoked": token.revoked,
-        "created": time(token.created_us), "used": time(token.used_us),
-        "expires": time(token.expires_us), "former_until": time(token.former_until_us),
-    })
+    let times = json!({
+        "created": time_json(token.created_us), "used": time_json(token.used_us),
+        "expires": time_json(token.expires_us), "former_until": time_json(token.former_until_us),
+    });
+    merged(fields!(token; id, role, name, revoked), times)
 }

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 
 pub(super) use create::Prepared;
 pub(super) use list::{forecast, settings};
+pub(super) use schedule::seed;
 
 /// Tournaments, their editions and their schedules: made, run, watched and taken home.
 #[derive(Debug, Args)]

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use arbiter_games::Micros;
 use arbiter_proto::trial::{Figures, Replies};
 use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
 use serde_json::{Value, json};
 
 use super::client::Server;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Output, printable};
+use crate::output::{Output, filled, printable, span, tell};
 
 /// How often it is looked how far a trial is.
 const LOOK: Duration = Duration::from_millis(300);
@@ -77,8 +77,7 @@ pub(super) async fn get(
     number: i32,
 ) -> Result<TrialStatus, Failure> {
     let (tournament, bot) = (tournament.to_owned(), bot.to_owned());
-    let request = GetTrialRequest { tournament, bot, number };
-    Ok(server.bots().get_trial(request).await?.into_inner())
+    server.ask(GetTrialRequest { tournament, bot, number }).await
 }
 
 /// The end of what a build wrote, or all of it.
@@ -98,12 +97,8 @@ pub(super) fn tell_details(status: &TrialStatus) {
 /// Shows all that is known about a trial.
 pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Result<(), Failure> {
     let version = status.version.clone().unwrap_or_default();
-    let words = standing(&version);
-    if words.is_empty() {
-        out.line(&format!("version {} has entered", version.number))?;
-    } else {
-        out.line(&words)?;
-    }
+    let entered = || format!("version {} has entered", version.number);
+    out.line(&filled(&standing(&version)).map_or_else(entered, str::to_owned))?;
     details(status, whole).iter().try_for_each(|line| out.line(line))
 }
 
@@ -125,28 +120,20 @@ fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
 /// What was measured, in one line; nothing if nothing was.
 pub(super) fn figures_line(figures: &Figures) -> Option<String> {
     let Figures { build_ms, matches, start_us, replies, memory } = figures;
+    let time = |micros: &u64| Micros(i64::try_from(*micros).unwrap_or(i64::MAX));
     let mut parts = Vec::new();
     parts.extend(build_ms.map(|ms| format!("built in {ms} ms")));
     parts.extend((*matches > 0).then(|| match matches {
         1 => "1 match".to_owned(),
         several => format!("{several} matches"),
     }));
-    parts.extend(start_us.map(|us| format!("first answer within {}", span(us))));
+    parts.extend(start_us.map(|us| format!("first answer within {}", span(time(&us)))));
     parts.extend(replies.map(|Replies { count, p50_us, p90_us, p99_us, max_us }| {
-        let times = [p50_us, p90_us, p99_us, max_us].map(span);
+        let times = [p50_us, p90_us, p99_us, max_us].map(|us| span(time(&us)));
         format!("{count} replies: p50 / p90 / p99 / max {}", times.join(" / "))
     }));
     parts.extend(memory.map(|bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20))));
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// A time in microseconds, for people.
-fn span(micros: u64) -> String {
-    match micros {
-        micros @ ..1000 => format!("{micros} µs"),
-        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        micros => format!("{} ms", micros / 1000),
-    }
 }
 
 /// A trial as one JSON object.
@@ -157,7 +144,7 @@ pub(super) fn status_json(status: &TrialStatus) -> Value {
         "bot": version.bot,
         "version": version.number,
         "state": version.state,
-        "verdict": (!version.verdict.is_empty()).then_some(version.verdict),
+        "verdict": filled(&version.verdict),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,
         "warnings": status.warnings,

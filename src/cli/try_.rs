@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{ClockRules, Games, Micros};
+use arbiter_games::{ClockKind, ClockRules, Games, Micros, MicrosError};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::record::Recorder;
 use arbiter_worker::sandbox::{Host, Policy};
@@ -66,10 +66,10 @@ pub(super) struct Try {
     record: Option<PathBuf>,
     /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: String,
+    sandbox: Policy,
     /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
-    #[arg(long, value_name = "KIND", default_value = "wall")]
-    clock: String,
+    #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
+    clock: ClockKind,
     /// Let people have the clock that bots have.
     #[arg(long, conflicts_with = "console")]
     human_clock: bool,
@@ -77,7 +77,7 @@ pub(super) struct Try {
     #[arg(long)]
     console: bool,
     /// How long a bot that is talked to may take to answer.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     limit: Micros,
     /// Print one JSON object a line that was sent.
     #[arg(long, requires = "console")]
@@ -87,14 +87,10 @@ pub(super) struct Try {
 impl Try {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
-        let policy: Policy = self.sandbox.parse().map_err(Failure::usage)?;
         if self.console && self.bots.len() > 1 {
             return Err(Failure::Usage("--console talks to one bot; name one".to_owned()));
         }
-        if self.limit <= Micros::ZERO {
-            return Err(Failure::Usage("--limit: leave some time, such as 10s".to_owned()));
-        }
-        let clock = ClockRules { kind: clock_kind(&self.clock)?, ..ClockRules::OFFICIAL };
+        let clock = ClockRules { kind: self.clock, ..ClockRules::OFFICIAL };
         let wish = Wish {
             game,
             set: self.set.clone(),
@@ -109,7 +105,7 @@ impl Try {
                 tell(&format!("{}: building it with {command}", path.display()));
             }
         }
-        let host = Host::prepare(policy)?;
+        let host = Host::prepare(self.sandbox)?;
         if !self.json {
             tell(&host.announcement());
         }
@@ -150,6 +146,13 @@ impl Try {
         runtime.shutdown_timeout(LAST_PAGES);
         served
     }
+}
+
+/// Reads how long something may take.
+fn some_time(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse().map_err(|error: MicrosError| error.to_string())?;
+    let some = (time > Micros::ZERO).then_some(time);
+    some.ok_or_else(|| "leave some time, such as 10s".to_owned())
 }
 
 /// The directory of records, which is made if need be.

@@ -2,15 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::coordinator::{self, PgConnectOptions, Records};
 use arbiter_coordinator::tricks_http::Mode;
-use arbiter_games::{Games, Micros};
+use arbiter_games::Games;
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
 use super::coordinator::{LeaseArgs, RecordArgs, TricksArgs};
+use super::moments::duration;
 use super::observe::ObserveArgs;
 use super::signals;
 use super::worker::default_slots;
@@ -47,7 +49,8 @@ pub(super) struct Up {
     /// Use this database instead of a private one, such as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    database_url: Option<String>,
+    #[arg(value_parser = coordinator::database)]
+    database_url: Option<PgConnectOptions>,
     #[command(flatten)]
     slots: SlotArgs,
     #[command(flatten)]
@@ -70,45 +73,43 @@ pub(super) struct SlotArgs {
     /// it), landlock (also where there are no namespaces, and bots are users of this program's
     /// account) or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: String,
+    sandbox: Policy,
     /// How long matches under way may take to end when everything stops.
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    drain: Micros,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    drain: Duration,
 }
 
 impl SlotArgs {
-    /// Completes a plan for services.
+    /// The plan for services that are played on so.
     pub(super) fn plan(
         &self,
         games: &Games,
         grpc: SocketAddr,
         http: Option<SocketAddr>,
-        database_url: Option<String>,
         leases: &LeaseArgs,
-        records: Records,
-    ) -> Result<Plan, Failure> {
-        let policy = self.sandbox.parse().map_err(Failure::usage)?;
-        Ok(Plan {
+    ) -> Plan {
+        Plan {
             games: games.clone(),
             grpc,
             http,
-            database_url,
-            terms: leases.terms()?,
-            records,
+            database: None,
+            terms: leases.terms(),
+            records: Records::default(),
             slots: self.slots.map_or_else(default_slots, usize::from),
-            policy,
-            drain: std::time::Duration::from_micros(self.drain.0.unsigned_abs()),
+            policy: self.sandbox,
+            drain: self.drain,
             tricks_mode: Mode::default(),
             otlp: None,
-        })
+        }
     }
 }
 
 impl Up {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         logs::start();
-        let (url, records) = (self.database_url.clone(), self.records.records()?);
-        let mut plan = self.slots.plan(games, self.grpc, self.http, url, &self.leases, records)?;
+        let mut plan = self.slots.plan(games, self.grpc, self.http, &self.leases);
+        plan.database.clone_from(&self.database_url);
+        plan.records = self.records.records()?;
         plan.tricks_mode = self.tricks_http.tricks_mode;
         plan.otlp = self.observe.otlp().map(str::to_owned);
         if plan.policy == Policy::Auto {

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use arbiter_games::{Games, Micros};
+use arbiter_games::Games;
 use arbiter_worker::client::{Ending, WorkerConfig, WorkerError};
 use arbiter_worker::connect::{Access, ConnectError};
 use arbiter_worker::sandbox::Policy;
 use clap::Args;
 use tokio::sync::watch;
 
+use super::client::Servers;
+use super::moments::duration;
 use super::observe::ObserveArgs;
 use super::signals::Endings;
 use crate::failure::Failure;
@@ -33,7 +35,7 @@ pub(super) struct Worker {
     /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS. Of several, with commas
     /// between them, the next one is called when one is gone.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
-    coordinator: String,
+    coordinator: Servers,
     /// Matches at a time. By default one for each processor but one, which is left to the referees;
     /// a bot thinks on the processors of its slot alone.
     #[arg(long, value_name = "N", env = "ARBITER_SLOTS")]
@@ -47,7 +49,7 @@ pub(super) struct Worker {
     name: Option<String>,
     /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto", env = "ARBITER_SANDBOX")]
-    sandbox: String,
+    sandbox: Policy,
     /// The token that lets the worker in.
     #[arg(long, value_name = "TOKEN", env = "ARBITER_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -62,7 +64,8 @@ pub(super) struct Worker {
     key: Option<PathBuf>,
     /// How long lots under way may take to end when the worker is to stop.
     #[arg(long, value_name = "TIME", default_value = "30s", env = "ARBITER_DRAIN")]
-    drain: String,
+    #[arg(value_parser = duration)]
+    drain: Duration,
     /// Where bots are kept, which may be deleted between runs.
     #[arg(long, value_name = "DIR", hide = true)]
     cache: Option<PathBuf>,
@@ -121,19 +124,17 @@ impl Worker {
             let cause = format!("--slots {slots}: ask for 1 to {MOST_SLOTS}");
             return Err(Failure::Usage(cause));
         }
-        let drain: Micros =
-            drain.parse().map_err(|error| Failure::Usage(format!("--drain {drain}: {error}")))?;
         let spool = spool.map_or_else(default_spool, Ok)?;
         let token = token.filter(|token| !token.is_empty());
         Ok(WorkerConfig {
             games: games.clone(),
-            access: Access { server: coordinator, token, ca, cert, key },
+            access: Access { server: coordinator.0, token, ca, cert, key },
             name,
             slots,
             cache: cache.unwrap_or_else(|| spool.join("cache")),
             spool,
-            policy: sandbox.parse::<Policy>().map_err(Failure::usage)?,
-            drain: Duration::from_micros(u64::try_from(drain.0).unwrap_or(0)),
+            policy: sandbox,
+            drain,
         })
     }
 }

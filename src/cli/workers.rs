@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, moment, moment_json};
+use crate::output::{Columns, Output, fields, merged, moment, moment_json, print, say};
 
 /// Show what the audit of workers found: for organisers. Suspend a worker, or reinstate one.
 #[derive(Debug, Args)]
@@ -93,93 +93,77 @@ impl Workers {
 impl List {
     fn run(self) -> Result<(), Failure> {
         let request = ListWorkersRequest { tournament: self.tournament.unwrap_or_default() };
-        let found = self
-            .client
-            .run(async |server| Ok(server.audit().list_workers(request).await?.into_inner()))?;
-        let ListWorkersResponse { workers, differences } = found;
-        let mut out = Output::new();
-        if self.json {
-            for worker in &workers {
-                out.json(&object(worker, &differences))?;
-            }
-            return out.flush();
-        }
-        out.table(&table(&workers))?;
-        let played = workers.iter().filter(|worker| worker.matches > 0);
-        if let [only] = &played.collect::<Vec<_>>()[..]
-            && only.shadowed < only.shadows_chosen
-        {
-            let AuditedWorker { shadowed, shadows_chosen, .. } = only;
-            out.line(&format!("{shadowed} of {shadows_chosen} shadowed: only one worker"))?;
-        }
-        for worker in workers.iter().filter(|worker| worker.suspended_at_us != 0) {
-            let AuditedWorker { name, suspended_at_us, suspended_reason, .. } = worker;
-            let since = moment(*suspended_at_us);
-            out.line(&format!("{name} is suspended since {since}: {suspended_reason}"))?;
-        }
-        for AuditDifference { r#match, worker, kind, reason } in &differences {
-            out.line(&format!("match {match} of {worker}, {kind}: {reason}"))?;
-        }
-        out.flush()
+        let ListWorkersResponse { workers, differences } = self.client.ask(request)?;
+        let header =
+            ["worker", "matches", "recounted", "differ", "shadowed", "differ", "clock", "p", ""];
+        let table = Columns::new(header, &[0, 8]);
+        print(|out| {
+            out.list(self.json, &workers, |worker| object(worker, &differences), table, row)?;
+            if self.json { Ok(()) } else { notes(out, &workers, &differences) }
+        })
     }
+}
+
+/// What there is to be told beside the table.
+fn notes(
+    out: &mut Output,
+    workers: &[AuditedWorker],
+    differences: &[AuditDifference],
+) -> Result<(), Failure> {
+    let played = workers.iter().filter(|worker| worker.matches > 0);
+    if let [only] = &played.collect::<Vec<_>>()[..]
+        && only.shadowed < only.shadows_chosen
+    {
+        let AuditedWorker { shadowed, shadows_chosen, .. } = only;
+        out.line(&format!("{shadowed} of {shadows_chosen} shadowed: only one worker"))?;
+    }
+    for worker in workers.iter().filter(|worker| worker.suspended_at_us != 0) {
+        let AuditedWorker { name, suspended_at_us, suspended_reason, .. } = worker;
+        let since = moment(*suspended_at_us);
+        out.line(&format!("{name} is suspended since {since}: {suspended_reason}"))?;
+    }
+    for AuditDifference { r#match, worker, kind, reason } in differences {
+        out.line(&format!("match {match} of {worker}, {kind}: {reason}"))?;
+    }
+    Ok(())
 }
 
 impl Suspend {
     fn run(self) -> Result<(), Failure> {
         let Self { worker, reason, client } = self;
-        let request = SuspendWorkerRequest { worker: worker.clone(), reason };
-        client.run(async |server| {
-            server.audit().suspend_worker(request).await?;
-            Ok(())
-        })?;
-        let mut out = Output::new();
-        out.line(&format!("{worker} is suspended"))?;
-        out.line(&format!("its matches count until: arbiter tournament void T --worker {worker}"))?;
-        out.flush()
+        client.ask(SuspendWorkerRequest { worker: worker.clone(), reason })?;
+        print(|out| {
+            out.line(&format!("{worker} is suspended"))?;
+            let void = format!("arbiter tournament void T --worker {worker}");
+            out.line(&format!("its matches count until: {void}"))
+        })
     }
 }
 
 impl Reinstate {
     fn run(self) -> Result<(), Failure> {
-        let Self { worker, client } = self;
-        let request = ReinstateWorkerRequest { worker: worker.clone() };
-        client.run(async |server| {
-            server.audit().reinstate_worker(request).await?;
-            Ok(())
-        })?;
-        let mut out = Output::new();
-        out.line(&format!("{worker} may play again"))?;
-        out.flush()
+        self.client.ask(ReinstateWorkerRequest { worker: self.worker.clone() })?;
+        say(&format!("{} may play again", self.worker))
     }
 }
 
-fn table(workers: &[AuditedWorker]) -> Columns {
-    let header =
-        ["worker", "matches", "recounted", "differ", "shadowed", "differ", "clock", "p", ""];
-    let mut table = Columns::new(header, &[0, 8]);
-    for worker in workers {
-        table.push(vec![
-            worker.name.clone(),
-            worker.matches.to_string(),
-            part(worker.recounted, worker.recounted + worker.recounts_waiting),
-            (worker.recounts_disagreed + worker.unreadable).to_string(),
-            part(worker.shadowed, worker.shadows_chosen),
-            worker.shadows_disagreed.to_string(),
-            format!("{} / {:.1}", worker.clock_forfeits, worker.clock_forfeits_of_others),
-            worker.residual_p.map_or_else(|| "-".to_owned(), residual::shown),
-            standing(worker).to_owned(),
-        ]);
-    }
-    table
+fn row(worker: &AuditedWorker) -> Vec<String> {
+    vec![
+        worker.name.clone(),
+        worker.matches.to_string(),
+        part(worker.recounted, worker.recounted + worker.recounts_waiting),
+        (worker.recounts_disagreed + worker.unreadable).to_string(),
+        part(worker.shadowed, worker.shadows_chosen),
+        worker.shadows_disagreed.to_string(),
+        format!("{} / {:.1}", worker.clock_forfeits, worker.clock_forfeits_of_others),
+        worker.residual_p.map_or_else(|| "-".to_owned(), residual::shown),
+        if worker.suspended_at_us != 0 { "suspended".to_owned() } else { String::new() },
+    ]
 }
 
 /// So many of so many.
 fn part(done: i64, chosen: i64) -> String {
     if done == chosen { done.to_string() } else { format!("{done} of {chosen}") }
-}
-
-fn standing(worker: &AuditedWorker) -> &'static str {
-    if worker.suspended_at_us != 0 { "suspended" } else { "" }
 }
 
 fn object(worker: &AuditedWorker, differences: &[AuditDifference]) -> Value {
@@ -192,25 +176,12 @@ fn object(worker: &AuditedWorker, differences: &[AuditDifference]) -> Value {
     let own = differences.iter().filter(|found| found.worker == worker.name);
     let differences = own
         .map(|found| json!({ "match": found.r#match, "kind": found.kind, "reason": found.reason }));
-    json!({
-        "worker": worker.name,
-        "sandbox": worker.sandbox,
-        "build": worker.build,
-        "slots": worker.slots,
-        "seen_at": moment_json(worker.seen_at_us),
-        "matches": worker.matches,
-        "recounted": worker.recounted,
-        "recounts_disagreed": worker.recounts_disagreed,
-        "recounts_waiting": worker.recounts_waiting,
-        "unreadable": worker.unreadable,
-        "without_record": worker.without_record,
-        "shadows_chosen": worker.shadows_chosen,
-        "shadowed": worker.shadowed,
-        "shadows_disagreed": worker.shadows_disagreed,
-        "clock_forfeits": worker.clock_forfeits,
-        "clock_forfeits_of_others": worker.clock_forfeits_of_others,
-        "residual_p": worker.residual_p,
-        "suspended": suspended,
-        "differences": differences.collect::<Vec<_>>(),
-    })
+    let named = json!({ "worker": worker.name });
+    let machine = fields!(worker; sandbox, build, slots);
+    let seen = json!({ "seen_at": moment_json(worker.seen_at_us) });
+    let counts = fields!(worker; matches, recounted, recounts_disagreed, recounts_waiting,
+        unreadable, without_record, shadows_chosen, shadowed, shadows_disagreed, clock_forfeits,
+        clock_forfeits_of_others, residual_p);
+    let found = json!({ "suspended": suspended, "differences": differences.collect::<Vec<_>>() });
+    [machine, seen, counts, found].into_iter().fold(named, merged)
 }

@@ -1,6 +1,5 @@
 //! What a local run shows: a line of JSON a match, and a table at the end.
 
-use arbiter_games::Micros;
 use serde_json::{Value, json};
 
 use crate::output::{self, Columns};
@@ -86,14 +85,5 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
 
 fn times(row: &Row) -> String {
     let Some(times) = row.reply_times() else { return "-".to_owned() };
-    [times.mean, times.p99, times.max].map(span).join(" / ")
-}
-
-/// A time for people.
-fn span(time: Micros) -> String {
-    match time.0 {
-        micros @ ..1000 => format!("{micros} µs"),
-        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        micros => format!("{} ms", micros / 1000),
-    }
+    [times.mean, times.p99, times.max].map(output::span).join(" / ")
 }

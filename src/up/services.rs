@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arbiter_coordinator::access::{Role, Secret};
-use arbiter_coordinator::coordinator::{self, Config, Coordinator, Records};
+use arbiter_coordinator::coordinator::{Config, Coordinator, PgConnectOptions, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::Terms;
 use arbiter_coordinator::tricks_http::Mode;
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     /// Where the web pages are, if somebody says.
     pub(crate) http: Option<SocketAddr>,
     /// The database, if not a private one.
-    pub(crate) database_url: Option<String>,
+    pub(crate) database: Option<PgConnectOptions>,
     /// The rules of leasing.
     pub(crate) terms: Terms,
     /// What becomes of records.
@@ -76,23 +76,17 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Starts everything.
-    ///
-    /// # Errors
-    /// If something does not start; what had started is stopped.
+    /// Starts everything. If something does not start, what had started is stopped.
     pub(crate) async fn start(data: &DataDirectory, plan: Plan) -> Result<Self, Failure> {
         let listener = listen(plan.grpc, "--grpc").await?;
         let address = listener.local_addr().map_err(Failure::usage)?;
         let web = listen_for_pages(plan.http).await?;
         let pages = web.local_addr().map_err(Failure::usage)?;
-        let postgres = match plan.database_url {
-            Some(_) => None,
-            None => Some(start_postgres(data.part("postgres")).await?),
-        };
-        let options = match (&plan.database_url, &postgres) {
-            (Some(url), _) => coordinator::database(url).map_err(Failure::usage)?,
-            (None, Some(postgres)) => postgres.options(DATABASE),
-            (None, None) => unreachable!("one of the two is there"),
+        let (options, postgres) = if let Some(options) = plan.database.clone() {
+            (options, None)
+        } else {
+            let postgres = start_postgres(data.part("postgres")).await?;
+            (postgres.options(DATABASE), Some(postgres))
         };
         let config = Config {
             games: plan.games.clone(),
@@ -122,9 +116,7 @@ impl Services {
         let access = access(admin);
         Ok(Self { access, pages, sources, keeper, coordinator, worker, coordinator_stops })
     }
-}
 
-impl Services {
     /// Waits until the coordinator ends, which it should not, and says why. A worker that ends is
     /// started again.
     pub(crate) async fn broken(&mut self) -> Failure {

@@ -9,9 +9,9 @@ use tonic::Code;
 
 use super::show::{place_json, rank, table};
 use super::{Format, Ranking};
-use crate::cli::client::Server;
+use crate::cli::client::{Question as _, Server};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, mean};
+use crate::output::{Columns, Output, mean, merged, print};
 
 /// What there is to say about a bot.
 struct Found {
@@ -29,38 +29,31 @@ pub(super) fn run(ranking: &Ranking, bot: &str) -> Result<(), Failure> {
         return Err(Failure::usage("--bot shows several tables; use --format table or json"));
     }
     let found = ranking.client.run(async |server| find(&server, ranking.board(), bot).await)?;
-    let mut out = Output::new();
-    if ranking.format == Format::Json {
-        print_json(&mut out, &found)?;
-    } else {
-        print(&mut out, bot, &found)?;
-    }
-    out.flush()
+    let json = ranking.format == Format::Json;
+    print(|out| if json { print_json(out, &found) } else { show(out, bot, &found) })
 }
 
 async fn find(server: &Server, board: Board, bot: &str) -> Result<Found, Failure> {
-    let mut rankings = server.rankings();
-    let request = GetPlaceRequest { board: Some(board.clone()), bot: bot.to_owned() };
-    let place = rankings.get_place(request).await?.into_inner();
+    let (tournament, bot) = (board.tournament.clone(), bot.to_owned());
+    let place =
+        server.ask(GetPlaceRequest { board: Some(board.clone()), bot: bot.clone() }).await?;
     // All that follows is of the edition that this place is in, whatever becomes official meanwhile.
     let board = Board { edition: Some(place.edition), ..board };
     let request = GetRankingRequest { board: Some(board.clone()), limit: 1, ..Default::default() };
-    let columns = rankings.get_ranking(request).await?.into_inner().columns;
-    let tournament = board.tournament.clone();
-    let request = GetMeetingsRequest { board: Some(board), bot: bot.to_owned() };
-    let meetings = match rankings.get_meetings(request).await {
-        Ok(found) => Ok(found.into_inner().meetings),
+    let columns = server.ask(request).await?.columns;
+    let request = GetMeetingsRequest { board: Some(board), bot: bot.clone() };
+    let meetings = match request.ask(server).await {
+        Ok(found) => Ok(found.meetings),
         Err(status) if status.code() == Code::FailedPrecondition => {
             Err(status.message().to_owned())
         }
         Err(status) => return Err(status.into()),
     };
-    let request = GetHistoryRequest { tournament, bot: bot.to_owned() };
-    let history = rankings.get_history(request).await?.into_inner().places;
+    let history = server.ask(GetHistoryRequest { tournament, bot }).await?.places;
     Ok(Found { edition: place.edition, columns, place, meetings, history })
 }
 
-fn print(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
+fn show(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
     out.line(&format!("{bot} in edition {}", found.edition))?;
     out.table(&table(found.place.place.iter(), &found.columns))?;
     let mut meetings = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
@@ -113,10 +106,6 @@ fn print_json(out: &mut Output, found: &Found) -> Result<(), Failure> {
 
 /// A place with its edition.
 fn placed_json(placed: &GetPlaceResponse) -> Value {
-    let mut line = json!({ "edition": placed.edition });
-    let place = placed.place.as_ref().map(place_json);
-    if let (Some(line), Some(Value::Object(place))) = (line.as_object_mut(), place) {
-        line.extend(place);
-    }
-    line
+    let place = placed.place.as_ref().map_or(Value::Null, place_json);
+    merged(json!({ "edition": placed.edition }), place)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Format;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::output::{self, Columns, Output, matches};
+use crate::output::{self, Columns, Output, matches, merged};
 
 /// Shows places that begin after `offset` others; `done` says when the edition that is being played
 /// will be complete.
@@ -139,17 +139,14 @@ pub(crate) fn place_json(place: &Place) -> Value {
 
 /// A place as a line that can be understood without the others.
 fn line_json(page: &GetRankingResponse, place: &Place) -> Value {
-    let mut line = json!({
+    let page = json!({
         "edition": page.edition,
         "official": page.official,
         "counted": page.counted,
         "planned": page.matches,
         "columns": page.columns,
     });
-    if let (Some(line), Value::Object(place)) = (line.as_object_mut(), place_json(place)) {
-        line.extend(place);
-    }
-    line
+    merged(page, place_json(place))
 }
 
 fn csv_header(columns: &[String]) -> Vec<String> {

@@ -5,9 +5,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::list::tournament_json;
-use crate::cli::client::Client;
+use crate::cli::client::AnswerArgs;
 use crate::failure::Failure;
-use crate::output::{Output, moment, moment_json};
+use crate::output::{moment, moment_json};
 
 /// Give the public beacon of a tournament its value, once entry has closed.
 #[derive(Debug, Args)]
@@ -31,28 +31,21 @@ pub(super) struct Beacon {
     /// The value, as it is published.
     #[arg(value_name = "VALUE")]
     value: String,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    answer: AnswerArgs,
 }
 
 impl Beacon {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, value, json, client } = self;
-        let request = GiveBeaconRequest { tournament, value };
-        let found = client.run(async |server| {
-            Ok(server.tournaments().give_beacon(request).await?.into_inner())
-        })?;
-        let mut out = Output::new();
-        if json {
-            out.json(&tournament_json(&found).into())?;
-        } else {
-            out.line(&beacon_line(&found))?;
-            out.line(&next(&found))?;
-        }
-        out.flush()
+        let Self { tournament, value, answer } = self;
+        let found = answer.client.ask(GiveBeaconRequest { tournament, value })?;
+        answer.print(
+            || tournament_json(&found),
+            |out| {
+                out.line(&beacon_line(&found))?;
+                out.line(&next(&found))
+            },
+        )
     }
 }
 

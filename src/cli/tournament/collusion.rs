@@ -2,11 +2,11 @@
 
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::client::Client;
 use crate::failure::Failure;
-use crate::output::{Columns, Output};
+use crate::output::{Columns, fields, print};
 
 /// Look for bots that score more when a certain other bot sits at their table: for organisers, in
 /// games with tables of three seats and more.
@@ -45,67 +45,42 @@ impl FindCollusion {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, edition, limit, json, client } = self;
         let request = FindCollusionRequest { tournament, edition, limit };
-        let found = client.run(async |server| {
-            Ok(server.tournaments().find_collusion(request).await?.into_inner())
-        })?;
-        let mut out = Output::new();
-        if json {
-            out.json(&summary_json(&found))?;
-            found.pairs.iter().try_for_each(|pair| out.json(&pair_json(pair)))?;
-        } else {
-            print(&mut out, &found)?;
-        }
-        out.flush()
+        let found = client.ask(request)?;
+        print(|out| {
+            if json {
+                out.json(
+                    &fields!(found; edition, tables, tested, flagged, false_discoveries, claim),
+                )?;
+            } else {
+                let FindCollusionResponse { edition, tables, tested, flagged, .. } = found;
+                let pairs = format!("{tested} ordered pairs tested, {flagged} flagged");
+                out.line(&format!("edition {edition}: {tables} tables, {pairs}"))?;
+            }
+            let header =
+                ["bot", "partner", "tables", "with", "without", "gains", "partner", "p", "q", ""];
+            let table = Columns::new(header, &[0, 1, 9]);
+            out.list(json, &found.pairs, object, table, row)?;
+            if json { Ok(()) } else { out.line(&found.claim) }
+        })
     }
 }
 
-fn print(out: &mut Output, found: &FindCollusionResponse) -> Result<(), Failure> {
-    let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = found;
-    out.line(&format!(
-        "edition {edition}: {tables} tables, {tested} ordered pairs tested, {flagged} flagged"
-    ))?;
-    let header = ["bot", "partner", "tables", "with", "without", "gains", "partner", "p", "q", ""];
-    let mut table = Columns::new(header, &[0, 1, 9]);
-    for pair in pairs {
-        table.push(vec![
-            pair.bot.clone(),
-            pair.partner.clone(),
-            pair.together.to_string(),
-            format!("{:.2}", pair.mean_with),
-            format!("{:.2}", pair.mean_without),
-            format!("{:+.2}", pair.difference),
-            format!("{:+.2}", pair.partner_difference),
-            format!("{:.2e}", pair.p),
-            format!("{:.2e}", pair.q),
-            if pair.flagged { "flagged".to_owned() } else { String::new() },
-        ]);
-    }
-    out.table(&table)?;
-    out.line(claim)
+fn row(pair: &CollusionPair) -> Vec<String> {
+    vec![
+        pair.bot.clone(),
+        pair.partner.clone(),
+        pair.together.to_string(),
+        format!("{:.2}", pair.mean_with),
+        format!("{:.2}", pair.mean_without),
+        format!("{:+.2}", pair.difference),
+        format!("{:+.2}", pair.partner_difference),
+        format!("{:.2e}", pair.p),
+        format!("{:.2e}", pair.q),
+        if pair.flagged { "flagged".to_owned() } else { String::new() },
+    ]
 }
 
-fn summary_json(found: &FindCollusionResponse) -> Value {
-    json!({
-        "edition": found.edition,
-        "tables": found.tables,
-        "tested": found.tested,
-        "flagged": found.flagged,
-        "false_discoveries": found.false_discoveries,
-        "claim": found.claim,
-    })
-}
-
-fn pair_json(pair: &CollusionPair) -> Value {
-    json!({
-        "bot": pair.bot,
-        "partner": pair.partner,
-        "together": pair.together,
-        "mean_with": pair.mean_with,
-        "mean_without": pair.mean_without,
-        "difference": pair.difference,
-        "partner_difference": pair.partner_difference,
-        "p": pair.p,
-        "q": pair.q,
-        "flagged": pair.flagged,
-    })
+fn object(pair: &CollusionPair) -> Value {
+    fields!(pair; bot, partner, together, mean_with, mean_without, difference, partner_difference,
+        p, q, flagged)
 }

@@ -12,10 +12,11 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::list::tournament_json;
-use crate::cli::client::{Client, Server};
+use crate::cli::client::{AnswerArgs, Server};
+use crate::cli::moments::micros;
 use crate::cli::submit::Packed;
 use crate::failure::Failure;
-use crate::output::{Output, hex, moment};
+use crate::output::{hex, merged, moment};
 
 /// Make a tournament from its file, and submit the house bots that it names.
 #[derive(Debug, Args)]
@@ -31,41 +32,33 @@ Examples:
 pub(super) struct Create {
     /// The tournament file (TOML).
     file: PathBuf,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    answer: AnswerArgs,
 }
 
 impl Create {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let prepared = Prepared::read(games, &self.file)?;
-        let made = self.client.run(async |server| {
+        let made = self.answer.client.run(async |server| {
             let made = prepared.create(&server).await?;
             prepared.enter(&server).await?;
             Ok(made)
         })?;
         let names = prepared.bots.iter().map(|bot| bot.name.to_string());
         let names: Vec<_> = names.collect();
-        let mut out = Output::new();
         let warning = prepared.warning();
-        if self.json {
-            let mut object = tournament_json(&made);
-            object.insert("house".to_owned(), json!(names));
-            object.insert("warnings".to_owned(), json!(warning.as_slice()));
-            out.json(&object.into())?;
-        } else {
+        let object = || {
+            let more = json!({ "house": names, "warnings": warning.as_slice() });
+            merged(tournament_json(&made), more)
+        };
+        self.answer.print(object, |out| {
             let Tournament { name, game, seed_hash, .. } = &made;
             out.line(&format!("{name}: {game}; hash of the seed {}", hex(seed_hash)))?;
             if !names.is_empty() {
                 out.line(&format!("house bots: {}", names.join(", ")))?;
             }
-            if let Some(warning) = warning {
-                out.line(&format!("warning: {warning}"))?;
-            }
-        }
-        out.flush()
+            warning.iter().try_for_each(|warning| out.line(&format!("warning: {warning}")))
+        })
     }
 }
 
@@ -94,20 +87,18 @@ impl Prepared {
     /// What may not be meant, though it is allowed.
     fn warning(&self) -> Option<String> {
         let closed = self.file.submissions.closes?.0;
-        let micros = i64::try_from(closed.unix_timestamp_nanos() / 1000).ok()?;
         (closed <= OffsetDateTime::now_utc()).then(|| {
             format!(
                 "entry closed at {}, so only house bots take part; to let others enter, cancel it and \
                  make another that closes later",
-                moment(micros)
+                moment(micros(closed))
             )
         })
     }
 
     /// Makes the tournament.
     pub(crate) async fn create(&self, server: &Server) -> Result<Tournament, Failure> {
-        let request = CreateTournamentRequest { file: self.text.clone() };
-        Ok(server.tournaments().create_tournament(request).await?.into_inner())
+        server.ask(CreateTournamentRequest { file: self.text.clone() }).await
     }
 
     /// Submits the house bots. Those that are there already stay as they are.

@@ -6,9 +6,9 @@ use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::client::Client;
+use crate::cli::client::TournamentArgs;
 use crate::failure::Failure;
-use crate::output::{Output, matches};
+use crate::output::matches;
 
 /// Drop a tournament that was closed or cancelled: its bots, matches, records and leaderboards.
 #[derive(Debug, Args)]
@@ -22,42 +22,30 @@ Examples:
   arbiter tournament drop spring-cup --yes"
 )]
 pub(super) struct Drop {
-    /// The tournament.
-    #[arg(value_name = "T")]
-    tournament: String,
     /// Do not ask.
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    which: TournamentArgs,
 }
 
 impl Drop {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, yes, json, client } = self;
-        if !yes {
+        let TournamentArgs { tournament, answer } = self.which;
+        if !self.yes {
             confirm(&tournament)?;
         }
         let request = DropTournamentRequest { tournament: tournament.clone() };
-        let DropTournamentResponse { editions, matches: counted } = client.run(async |server| {
-            Ok(server.tournaments().drop_tournament(request).await?.into_inner())
-        })?;
-        let mut out = Output::new();
-        if json {
-            let gone = json!({"tournament": tournament, "editions": editions, "matches": counted});
-            out.json(&gone)?;
-        } else {
+        let DropTournamentResponse { editions, matches: counted } = answer.client.ask(request)?;
+        let gone = || json!({"tournament": tournament, "editions": editions, "matches": counted});
+        answer.print(gone, |out| {
             let editions = match editions {
                 1 => "1 edition".to_owned(),
                 more => format!("{more} editions"),
             };
             let matches = matches(counted);
-            out.line(&format!("{tournament} is dropped, with {editions} and {matches}"))?;
-        }
-        out.flush()
+            out.line(&format!("{tournament} is dropped, with {editions} and {matches}"))
+        })
     }
 }
 

@@ -18,13 +18,12 @@ use tonic::Code;
 
 use super::beacon::beacon_json;
 use super::list::settings;
-use crate::cli::client::{Client, Server, unless_interrupted};
+use crate::cli::client::{Client, Question as _, Server, senseless, unless_interrupted};
 use crate::cli::match_::result_json;
 use crate::cli::ranking::{place_json, whole};
 use crate::cli::records;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Output, hex};
+use crate::output::{fields, hex, merged, say, tell};
 use crate::play::progress;
 
 /// Write an edition into files: its settings, its leaderboard, its matches, their records.
@@ -88,16 +87,14 @@ impl Export {
         })?;
         // All of it is there at once, or nothing.
         fs::rename(&made, &to).map_err(|error| refused(error.to_string()))?;
-        let mut out = Output::new();
-        out.line(&format!("{told} in {}", to.display()))?;
-        out.flush()
+        say(&format!("{told} in {}", to.display()))
     }
 
     /// Writes everything into the new directory `to`, and says what it is.
     async fn write(&self, server: &Server, to: &Path) -> Result<String, Failure> {
         fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
         let request = GetTournamentRequest { tournament: self.tournament.clone() };
-        let tournament = server.tournaments().get_tournament(request).await?.into_inner();
+        let tournament = server.ask(request).await?;
         let board = Board { tournament: self.tournament.clone(), edition: self.edition };
         let request = GetRankingRequest { board: Some(board), ..Default::default() };
         let ranking = whole(server, &request, ALL).await?;
@@ -140,9 +137,7 @@ impl Export {
         let mut names = Vec::new();
         let bar = progress::bar(0, "matches");
         while let Some(played) = matches.message().await? {
-            let id: MatchId = played.r#match.parse().map_err(|error| {
-                Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
-            })?;
+            let id: MatchId = played.r#match.parse().map_err(senseless)?;
             writeln!(file, "{}", match_json(id, &played)).map_err(failed)?;
             names.push(id);
             bar.inc(1);
@@ -173,14 +168,12 @@ async fn source(
     }
     let (tournament, edition) = (tournament.name.clone(), Some(edition));
     let request = GetEditionSourceRequest { tournament, edition };
-    let source = match server.tournaments().get_edition_source(request).await {
-        Ok(source) => source.into_inner(),
+    let source = match request.ask(server).await {
+        Ok(source) => source,
         Err(status) if status.code() == Code::Unimplemented => return Ok(None),
         Err(status) => return Err(status.into()),
     };
-    EditionSource::try_from(source).map(Some).map_err(|error| {
-        Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
-    })
+    EditionSource::try_from(source).map(Some).map_err(senseless)
 }
 
 fn tournament_json(
@@ -214,26 +207,15 @@ fn tournament_json(
 }
 
 fn ranking_json(ranking: &GetRankingResponse) -> Value {
-    json!({
-        "edition": ranking.edition,
-        "matches": ranking.matches,
-        "counted": ranking.counted,
-        "columns": ranking.columns,
-        "places": ranking.places.iter().map(place_json).collect::<Vec<_>>(),
-    })
+    let places: Value = ranking.places.iter().map(place_json).collect();
+    merged(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
 }
 
 /// A match by its number alone: the edition's identity differs from run to run.
 fn match_json(id: MatchId, played: &MatchStatus) -> Value {
-    let mut line = json!({ "match": id.number });
-    if let (Some(line), Value::Object(result)) = (line.as_object_mut(), result_json(played)) {
-        line.extend(result);
-        if let Some(deal) = played.deal {
-            line.insert("deal".to_owned(), json!(deal));
-            line.insert("seed".to_owned(), json!(hex(&played.seed)));
-        }
-    }
-    line
+    let line = merged(json!({ "match": id.number }), result_json(played));
+    let dealt = played.deal.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
+    merged(line, dealt.unwrap_or_default())
 }
 
 /// Writes the records of matches into the new directory `to`.

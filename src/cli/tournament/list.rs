@@ -8,9 +8,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::beacon::{beacon_json, beacon_line};
-use crate::cli::client::Client;
+use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, hex, matches, moment, moment_json};
+use crate::output::{
+    Columns, Output, fields, filled, hex, matches, merged, moment, moment_json, print,
+};
 
 /// List all tournaments, the newest first.
 #[derive(Debug, Args)]
@@ -27,31 +29,21 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let found = self.client.run(async |server| {
-            let request = ListTournamentsRequest {};
-            Ok(server.tournaments().list_tournaments(request).await?.into_inner().tournaments)
-        })?;
-        let mut out = Output::new();
+        let found = self.client.ask(ListTournamentsRequest {})?.tournaments;
         let header = ["tournament", "game", "state", "made", "running"];
-        let mut table = Columns::new(header, &[0, 1, 2, 3, 4]);
-        for tournament in found {
-            if self.json {
-                let mut object = tournament_json(&tournament);
-                object.remove("editions");
-                let running = running(&tournament).map(edition_json);
-                object.insert("running".to_owned(), json!(running));
-                out.json(&object.into())?;
-            } else {
-                let running = running(&tournament).map_or_else(|| "-".to_owned(), progress);
-                let Tournament { name, game, state, created_at_us, .. } = tournament;
-                table.push(vec![name, game, state, moment(created_at_us), running]);
-            }
-        }
-        if !self.json {
-            out.table(&table)?;
-        }
-        out.flush()
+        let table = Columns::new(header, &[0, 1, 2, 3, 4]);
+        let object = |tournament: &Tournament| {
+            let running = running(tournament).map(edition_json);
+            merged(outline_json(tournament), json!({ "running": running }))
+        };
+        print(|out| out.list(self.json, &found, object, table, row))
     }
+}
+
+fn row(tournament: &Tournament) -> Vec<String> {
+    let running = running(tournament).map_or_else(|| "-".to_owned(), progress);
+    let Tournament { name, game, state, created_at_us, .. } = tournament;
+    vec![name.clone(), game.clone(), state.clone(), moment(*created_at_us), running]
 }
 
 /// Show a tournament: its settings, its editions, and matches that were set aside.
@@ -60,35 +52,26 @@ impl List {
   arbiter tournament show finals
   arbiter tournament show finals --json | jq .editions[0].lots")]
 pub(super) struct Show {
-    /// The tournament.
-    #[arg(value_name = "T")]
-    tournament: String,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    which: TournamentArgs,
 }
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let tournament = self.tournament;
-        let (found, aside) = self.client.run(async |server| {
-            let mut tournaments = server.tournaments();
+        let TournamentArgs { tournament, answer } = self.which;
+        let (found, aside) = answer.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.clone() };
-            let found = tournaments.get_tournament(request).await?.into_inner();
-            let request = ListAsideRequest { tournament };
-            Ok((found, tournaments.list_aside(request).await?.into_inner().aside))
+            let found = server.ask(request).await?;
+            Ok((found, server.ask(ListAsideRequest { tournament }).await?.aside))
         })?;
-        let mut out = Output::new();
-        if self.json {
-            let mut object = tournament_json(&found);
-            object.insert("aside".to_owned(), aside.iter().map(aside_json).collect());
-            out.json(&object.into())?;
-        } else {
-            print(&mut out, &found, &aside)?;
-        }
-        out.flush()
+        let object = || {
+            let aside: Value = aside
+                .iter()
+                .map(|aside| json!({"match": aside.r#match, "reasons": aside.reasons}))
+                .collect();
+            merged(tournament_json(&found), json!({ "aside": aside }))
+        };
+        answer.print(object, |out| show(out, &found, &aside))
     }
 }
 
@@ -117,10 +100,10 @@ pub(crate) fn forecast(edition: &Edition) -> Option<String> {
 
 /// How the plan of an edition came to be, after what else is said of it.
 pub(super) fn plan(edition: &Edition) -> String {
-    if edition.plan.is_empty() { String::new() } else { format!("; {}", edition.plan) }
+    filled(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
 }
 
-fn print(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Failure> {
+fn show(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
     out.line(&format!("{name}: {game}, {state}, made {}", moment(*created_at_us)))?;
     out.line(&format!("hash of the seed {}", hex(seed_hash)))?;
@@ -202,45 +185,38 @@ pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
 }
 
 /// A tournament with its editions.
-pub(super) fn tournament_json(found: &Tournament) -> Map<String, Value> {
-    let mut object = Map::new();
-    let mut put = |key: &str, value: Value| drop(object.insert(key.to_owned(), value));
-    put("tournament", json!(found.name));
-    put("game", json!(found.game));
-    put("state", json!(found.state));
-    put("seed_hash", json!(hex(&found.seed_hash)));
-    put("seed", json!((!found.seed.is_empty()).then(|| hex(&found.seed))));
-    put("beacon", beacon_json(found.beacon.as_ref()));
-    put("created_at", moment_json(found.created_at_us));
-    put("trouble", json!((!found.trouble.is_empty()).then_some(&found.trouble)));
-    put("due_at", if found.due_us > 0 { moment_json(found.due_us) } else { Value::Null });
-    put("settings", settings(found).into());
-    put("editions", found.editions.iter().map(edition_json).collect());
-    object
+pub(super) fn tournament_json(found: &Tournament) -> Value {
+    let editions: Value = found.editions.iter().map(edition_json).collect();
+    merged(outline_json(found), json!({ "editions": editions }))
+}
+
+/// A tournament without them.
+fn outline_json(found: &Tournament) -> Value {
+    json!({
+        "tournament": found.name,
+        "game": found.game,
+        "state": found.state,
+        "seed_hash": hex(&found.seed_hash),
+        "seed": (!found.seed.is_empty()).then(|| hex(&found.seed)),
+        "beacon": beacon_json(found.beacon.as_ref()),
+        "created_at": moment_json(found.created_at_us),
+        "trouble": filled(&found.trouble),
+        "due_at": (found.due_us > 0).then(|| moment_json(found.due_us)),
+        "settings": settings(found),
+    })
 }
 
 /// An edition and how far it is.
 pub(super) fn edition_json(edition: &Edition) -> Value {
-    let lots = edition.lots.iter().map(|count| {
-        let LotCount { state, lots, matches } = count;
-        json!({"state": state, "lots": lots, "matches": matches})
-    });
-    json!({
-        "id": edition.id,
-        "edition": edition.number,
-        "state": edition.state,
-        "official": edition.official,
-        "matches": edition.matches,
-        "growing": edition.growing,
-        "counted": edition.counted,
+    let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
+    let named = json!({ "id": edition.id, "edition": edition.number });
+    let counted = fields!(edition; state, official, matches, growing, counted);
+    let more = json!({
         "lots": lots.collect::<Vec<_>>(),
-        "plan": (!edition.plan.is_empty()).then_some(&edition.plan),
+        "plan": filled(&edition.plan),
         "eta": edition.eta_us.map(moment_json),
         "rate": edition.rate,
         "slots": edition.slots,
-    })
-}
-
-fn aside_json(aside: &Aside) -> Value {
-    json!({"match": aside.r#match, "reasons": aside.reasons})
+    });
+    merged(merged(named, counted), more)
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::beacon::beacon_json;
 use crate::cli::client::Client;
 use crate::failure::Failure;
-use crate::output::{Output, matches, moment, moment_json, printable};
+use crate::output::{fields, filled, matches, merged, moment, moment_json, print, printable};
 
 /// Which edition is looked at.
 #[derive(Debug)]
@@ -33,25 +33,26 @@ impl Which<'_> {
             next: self.next,
             fresh: self.fresh,
         };
-        let answer = client.run(async |server| {
-            Ok(server.tournaments().certify_edition(request).await?.into_inner())
-        })?;
+        let answer = client.ask(request)?;
         let counted = answer.not_counted.is_empty();
         let certificate = counted_certificate(&answer);
-        let mut out = Output::new();
-        if self.json {
-            let mut object = if counted {
-                certificate_json(&certificate)
-            } else {
-                json!({ "bots": answer.bots, "matches": answer.matches })
-            };
-            object["proved"] = json!(counted.then_some(answer.broken.is_empty()));
-            object["not_counted"] = json!((!counted).then(|| printable(&answer.not_counted)));
-            object["edition"] = json!((answer.edition > 0).then_some(answer.edition));
-            object["plan"] = json!(told(&answer.plan));
-            object["beacon"] = beacon_json(answer.beacon.as_ref());
-            out.json(&json!({ "certificate": object }))?;
-        } else {
+        let proved = answer.broken.is_empty();
+        print(|out| {
+            if self.json {
+                let object = if counted {
+                    certificate_json(&certificate)
+                } else {
+                    fields!(answer; bots, matches)
+                };
+                let more = json!({
+                    "proved": counted.then_some(proved),
+                    "not_counted": (!counted).then(|| printable(&answer.not_counted)),
+                    "edition": (answer.edition > 0).then_some(answer.edition),
+                    "plan": told(&answer.plan),
+                    "beacon": beacon_json(answer.beacon.as_ref()),
+                });
+                return out.json(&json!({ "certificate": merged(object, more) }));
+            }
             let what = match answer.edition {
                 0 => format!("the next edition of {}", self.tournament),
                 number => format!("edition {number} of {}", self.tournament),
@@ -65,12 +66,9 @@ impl Which<'_> {
                 out.line(&format!("{} bots; balance not certified: {reason}", answer.bots))?;
             }
             out.line(&seed_origin(answer.beacon.as_ref(), answer.edition))?;
-            if counted && answer.broken.is_empty() {
-                out.line("proved: all as promised")?;
-            }
-        }
-        out.flush()?;
-        if answer.broken.is_empty() {
+            if counted && proved { out.line("proved: all as promised") } else { Ok(()) }
+        })?;
+        if proved {
             return Ok(());
         }
         let broken = printable(&answer.broken);
@@ -81,22 +79,19 @@ impl Which<'_> {
     pub(super) fn estimate(&self, client: &Client) -> Result<(), Failure> {
         let request =
             EstimateEditionRequest { tournament: self.tournament.to_owned(), fresh: self.fresh };
-        let estimate = client.run(async |server| {
-            Ok(server.tournaments().estimate_edition(request).await?.into_inner())
-        })?;
-        let mut out = Output::new();
-        if self.json {
-            out.json(&json!({ "estimate": estimate_json(&estimate) }))?;
-        } else {
-            estimate_lines(&estimate).iter().try_for_each(|line| out.line(line))?;
-        }
-        out.flush()
+        let estimate = client.ask(request)?;
+        print(|out| {
+            if self.json {
+                return out.json(&json!({ "estimate": estimate_json(&estimate) }));
+            }
+            estimate_lines(&estimate).iter().try_for_each(|line| out.line(line))
+        })
     }
 }
 
 /// How a plan came to be, if that is said.
 fn told(plan: &str) -> Option<String> {
-    (!plan.is_empty()).then(|| printable(plan))
+    filled(plan).map(printable)
 }
 
 /// Hours of one slot.
@@ -128,18 +123,15 @@ fn megabytes(bytes: i64) -> f64 {
 }
 
 fn estimate_json(estimate: &EditionEstimate) -> Value {
-    json!({
-        "bots": estimate.bots,
-        "matches": estimate.matches,
-        "to_play": estimate.to_play,
-        "match_ms": estimate.match_ms,
-        "measured": estimate.measured,
+    let counted = fields!(estimate; bots, matches, to_play, match_ms, measured);
+    let more = json!({
         "slot_hours": hours(estimate),
         "slots": estimate.slots,
         "eta": estimate.eta_us.map(moment_json),
         "bytes": estimate.bytes,
         "plan": told(&estimate.plan),
-    })
+    });
+    merged(counted, more)
 }
 
 /// A certificate as JSON, without whether it proves anything.

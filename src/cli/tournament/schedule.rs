@@ -1,11 +1,13 @@
 //! `arbiter tournament schedule`: who plays whom, whether that is balanced, and what it costs.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
 
 use arbiter_coordinator::tournament::file::TournamentFile;
-use arbiter_games::{Games, Seed};
+use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
@@ -16,11 +18,9 @@ use serde_json::json;
 
 use super::list::settings;
 use super::outlook::{Which, certificate_json};
-use crate::cli::client::Client;
+use crate::cli::client::{Client, senseless};
 use crate::failure::Failure;
-use crate::output::broken_pipe;
-use crate::output::printable;
-use crate::output::tell;
+use crate::output::{tell, unprinted};
 
 /// How much is written at a time, in bytes.
 const BUFFER: usize = 1 << 16;
@@ -50,13 +50,13 @@ pub(super) struct Show {
     dry_run: bool,
     /// `round_robin` (matches of two) or `foursomes` (tables of four).
     #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    kind: Option<Kind>,
     /// How many bots there are; of a tournament, instead of those that are in it.
     #[arg(long, value_name = "N")]
     bots: Option<usize>,
     /// Any text: the same seed gives the same schedule. Default 0.
-    #[arg(long, value_name = "S")]
-    seed: Option<String>,
+    #[arg(long, value_name = "S", value_parser = seed)]
+    seed: Option<Seed>,
     /// Round robin: how many times everything is played; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Times>,
@@ -99,25 +99,27 @@ pub(super) struct Show {
 /// The seed of a plan that needs none in particular.
 const ANY_SEED: &str = "0";
 
-/// Why a schedule is not shown to its end.
-enum Stopped {
-    /// It cannot be written.
-    Output(io::Error),
-    /// There is none, or it is not balanced.
-    Failed(Failure),
+string_enum! {
+    /// What kind of schedule there is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Kind {
+        RoundRobin = "round_robin",
+        Foursomes = "foursomes",
+    }
+    FromStr, Err = UnknownKind
 }
 
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
+/// A word that is no kind of schedule.
+#[derive(Clone, Debug)]
+struct UnknownKind(#[expect(dead_code, reason = "the command line shows it")] String);
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("choose round_robin or foursomes")
     }
 }
 
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
+impl Error for UnknownKind {}
 
 impl Show {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
@@ -140,11 +142,9 @@ impl Show {
                 ));
             }
         };
-        match self.show(&planner, BufWriter::with_capacity(BUFFER, io::stdout().lock())) {
-            Ok(()) => Ok(()),
-            Err(Stopped::Output(error)) => broken_pipe(error),
-            Err(Stopped::Failed(failure)) => Err(failure),
-        }
+        let mut output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        let proved = self.show(&planner, &mut output)?;
+        proved.map_err(|broken| unbalanced(&broken))
     }
 
     /// What the coordinator is to be asked, rather than planned here.
@@ -157,15 +157,20 @@ impl Show {
     }
 
     fn seed(&self) -> Seed {
-        Seed::of_text(self.seed.as_deref().unwrap_or(ANY_SEED))
+        self.seed.unwrap_or_else(|| Seed::of_text(ANY_SEED))
+    }
+
+    /// The option for matches of two that was given first, and that for tables of four.
+    fn options(&self) -> (Option<&'static str>, Option<&'static str>) {
+        let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
+        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
+        (pairs.or(self.boards.map(|_| "--boards")), fours)
     }
 
     /// The option that describes a schedule, if one was given.
     fn described(&self) -> Option<&'static str> {
-        let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
-        let pairs = pairs.or(self.boards.map(|_| "--boards"));
-        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
-        self.kind.as_ref().map(|_| "--kind").or(pairs).or(fours)
+        let (pairs, fours) = self.options();
+        self.kind.map(|_| "--kind").or(pairs).or(fours)
     }
 
     /// What the schedule of a tournament is a function of, as far as it is public.
@@ -177,18 +182,13 @@ impl Show {
         }
         let (found, bots) = self.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.to_owned() };
-            let found = server.tournaments().get_tournament(request).await?.into_inner();
+            let found = server.ask(request).await?;
             let request = ListBotsRequest { tournament: tournament.to_owned() };
-            Ok((found, server.bots().list_bots(request).await?.into_inner().bots))
+            Ok((found, server.ask(request).await?.bots))
         })?;
-        let senseless = |error: &dyn fmt::Display| {
-            let error = printable(&error.to_string());
-            Failure::Negative(format!("the coordinator's answer makes no sense: {error}"))
-        };
-        let file = TournamentFile::from_json(games, &settings(&found).into())
-            .map_err(|error| senseless(&error))?;
+        let file = TournamentFile::from_json(games, &settings(&found).into()).map_err(senseless)?;
         let seed = if self.seed.is_none() && !found.seed.is_empty() {
-            convert::seed("seed", &found.seed).map_err(|error| senseless(&error))?
+            convert::seed("seed", &found.seed).map_err(senseless)?
         } else {
             if self.lists() {
                 tell(&format!(
@@ -209,59 +209,58 @@ impl Show {
 
     /// The schedule that the options describe.
     fn schedule(&self) -> Result<Schedule, Failure> {
-        let legs = self.legs.map(|_| "--legs");
-        let pairs = legs.or(self.sides.map(|_| "--sides")).or(self.boards.map(|_| "--boards"));
-        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
+        let (pairs, fours) = self.options();
         let foreign = |option, kind, own| {
             let told = format!("{option} does not go with --kind {kind}; use {own}, or neither");
             Err(Failure::usage(told))
         };
-        match (self.kind.as_deref(), pairs, fours) {
-            (Some("round_robin"), _, Some(option)) => {
+        match (self.kind, pairs, fours) {
+            (Some(Kind::RoundRobin), _, Some(option)) => {
                 foreign(option, "round_robin", "--legs, --sides and --boards")
             }
-            (Some("foursomes"), Some(option), _) => {
+            (Some(Kind::Foursomes), Some(option), _) => {
                 foreign(option, "foursomes", "--meetings or --games")
             }
-            (Some("round_robin"), ..) => Ok(Schedule::RoundRobin(RoundRobin {
+            (Some(Kind::RoundRobin), ..) => Ok(Schedule::RoundRobin(RoundRobin {
                 legs: self.legs.unwrap_or_default(),
                 sides: self.sides.unwrap_or_default(),
                 boards: self.boards.unwrap_or_default(),
             })),
-            (Some("foursomes"), ..) => {
+            (Some(Kind::Foursomes), ..) => {
                 let extent = Extent::new(self.meetings, self.games).map_err(Failure::usage)?;
                 Ok(Schedule::Foursomes(extent))
-            }
-            (Some(other), ..) => {
-                Err(Failure::usage(format!("--kind {other}: choose round_robin or foursomes")))
             }
             (None, ..) => Err(Failure::usage("--kind is missing; choose round_robin or foursomes")),
         }
     }
 
-    fn show(&self, planner: &Planner, mut output: impl Write) -> Result<(), Stopped> {
+    /// Shows what is asked for, and says whether the schedule is balanced if that is asked.
+    fn show(
+        &self,
+        planner: &Planner,
+        output: &mut impl Write,
+    ) -> Result<Result<(), Broken>, Failure> {
         let matches = planner.plan()?;
         let (total, seats) = (matches.total(), matches.seats());
         if self.lists() {
             let boards = planner.boards() > 1;
             for (number, planned) in (1..).zip(matches) {
-                self.write_match(&mut output, number, &planned, boards)?;
+                self.write_match(output, number, &planned, boards).map_err(unprinted)?;
             }
         }
         if self.cost {
             let seated = total * seats as u64;
             let each = seated / planner.bots as u64..=seated.div_ceil(planner.bots as u64);
-            self.write_cost(&mut output, total, &each)?;
+            self.write_cost(output, total, &each).map_err(unprinted)?;
         }
-        let proved = if self.certificate {
+        let mut proved = Ok(());
+        if self.certificate {
             let proof = planner.prove()?;
-            self.write_proof(&mut output, &proof)?;
-            proof.proved
-        } else {
-            Ok(())
-        };
-        output.flush()?;
-        proved.map_err(|broken| unbalanced(&broken).into())
+            self.write_proof(output, &proof).map_err(unprinted)?;
+            proved = proof.proved;
+        }
+        output.flush().map_err(unprinted)?;
+        Ok(proved)
     }
 
     fn write_match(
@@ -379,6 +378,12 @@ impl Planner {
         }
         Ok(Proof { whole, boards, proved })
     }
+}
+
+/// Reads a seed: any text is one.
+#[expect(clippy::unnecessary_wraps, reason = "the form of a value parser")]
+pub(in crate::cli) fn seed(text: &str) -> Result<Seed, Infallible> {
+    Ok(Seed::of_text(text))
 }
 
 fn unbalanced(broken: &Broken) -> Failure {

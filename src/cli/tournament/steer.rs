@@ -10,35 +10,9 @@ use serde_json::{Value, json};
 
 use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
-use crate::cli::client::Client;
+use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
-use crate::output::{Output, hex, matches, printable};
-
-/// Which tournament, and how the answer is printed.
-#[derive(Debug, Args)]
-struct Which {
-    /// The tournament.
-    #[arg(value_name = "T")]
-    tournament: String,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    client: Client,
-}
-
-impl Which {
-    /// Prints what was done, in one form or the other.
-    fn tell(&self, text: &str, object: &Value) -> Result<(), Failure> {
-        let mut out = Output::new();
-        if self.json {
-            out.json(object)?;
-        } else {
-            out.line(text)?;
-        }
-        out.flush()
-    }
-}
+use crate::output::{Output, filled, hex, matches, say};
 
 /// Plan an edition over the newest versions of all bots, and let it be played.
 #[derive(Debug, Args)]
@@ -54,22 +28,20 @@ pub(super) struct Start {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    which: Which,
+    which: TournamentArgs,
 }
 
 impl Start {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Which { tournament, client, .. } = &self.which;
+        let TournamentArgs { tournament, answer } = self.which;
         let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
-        let edition = client.run(async |server| {
-            Ok(server.tournaments().start_edition(request).await?.into_inner())
-        })?;
+        let edition = answer.client.ask(request)?;
         let Edition { number, state, matches: planned, growing, .. } = &edition;
         let more = if *growing { ", and more as they follow from results" } else { "" };
         let planned = matches(*planned);
         let plan = plan(&edition);
         let text = format!("edition {number} of {tournament} is {state}: {planned}{more}{plan}");
-        self.which.tell(&text, &edition_json(&edition))
+        answer.print(|| edition_json(&edition), |out| out.line(&text))
     }
 }
 
@@ -79,17 +51,15 @@ impl Start {
   arbiter tournament cancel finals")]
 pub(super) struct Cancel {
     #[command(flatten)]
-    which: Which,
+    which: TournamentArgs,
 }
 
 impl Cancel {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let request = CancelTournamentRequest { tournament: self.which.tournament.clone() };
-        let found = self.which.client.run(async |server| {
-            Ok(server.tournaments().cancel_tournament(request).await?.into_inner())
-        })?;
+        let TournamentArgs { tournament, answer } = self.which;
+        let found = answer.client.ask(CancelTournamentRequest { tournament })?;
         let text = format!("{} is {}", found.name, found.state);
-        self.which.tell(&text, &tournament_json(&found).into())
+        answer.print(|| tournament_json(&found), |out| out.line(&text))
     }
 }
 
@@ -103,20 +73,18 @@ Example:
   arbiter tournament close finals")]
 pub(super) struct Close {
     #[command(flatten)]
-    which: Which,
+    which: TournamentArgs,
 }
 
 impl Close {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let request = CloseTournamentRequest { tournament: self.which.tournament.clone() };
-        let found = self.which.client.run(async |server| {
-            Ok(server.tournaments().close_tournament(request).await?.into_inner())
-        })?;
+        let TournamentArgs { tournament, answer } = self.which;
+        let found = answer.client.ask(CloseTournamentRequest { tournament })?;
         let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
         let beacon = beacon_line(&found);
         let (name, state) = (&found.name, &found.state);
         let text = format!("{name} is {state}; its seed was {seed} (hash {hash})\n{beacon}");
-        self.which.tell(&text, &tournament_json(&found).into())
+        answer.print(|| tournament_json(&found), |out| out.line(&text))
     }
 }
 
@@ -135,7 +103,7 @@ Examples:
 )]
 pub(super) struct Check {
     #[command(flatten)]
-    which: Which,
+    which: TournamentArgs,
     /// The edition. If it is not given: the official one of a tournament that is over, and the
     /// newest of one that is open.
     #[arg(long, value_name = "E")]
@@ -148,52 +116,50 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Which { tournament, json, client } = self.which;
+        let TournamentArgs { tournament, answer } = self.which;
         let (edition, records) = (self.edition, self.records);
-        let request = CheckEditionRequest { tournament, edition, records };
-        let found = client.run(async |server| {
-            Ok(server.tournaments().check_edition(request).await?.into_inner())
-        })?;
-        let differences = &found.differences;
-        let seeds = &found.seed_differences;
-        let mut out = Output::new();
-        if json {
-            out.json(&json!({
-                "edition": (found.edition > 0).then_some(found.edition),
-                "matches": found.matches,
-                "differences": differences,
-                "derived": found.derived,
-                "not_derived": (!found.not_derived.is_empty()).then_some(&found.not_derived),
-                "records": found.records,
-                "seed_differences": seeds,
-            }))?;
-        } else {
-            differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
-            // Coordinators of the version before do not say which edition it was.
-            let edition = match found.edition {
-                0 => String::new(),
-                number => format!("edition {number}: "),
-            };
-            let added = format!("{edition}{}", matches(found.matches));
-            if differences.is_empty() {
-                out.line(&format!("{added} added up: the standings are what the reports say"))?;
-            }
-            if found.derived > 0 && seeds.is_empty() {
-                out.line(&derived(&found))?;
-            }
-            if !found.not_derived.is_empty() {
-                out.line(&format!("not derived: {}", printable(&found.not_derived)))?;
-            }
-        }
-        out.flush()?;
-        match differences.len() {
-            0 if seeds.is_empty() => Ok(()),
-            0 => Err(Failure::Negative(
-                "what was planned or played does not follow from the published seed".to_owned(),
-            )),
-            1 => Err(Failure::Negative("the standings of 1 bot are wrong".to_owned())),
-            more => Err(Failure::Negative(format!("the standings of {more} bots are wrong"))),
-        }
+        let found = answer.client.ask(CheckEditionRequest { tournament, edition, records })?;
+        answer.print(|| check_json(&found), |out| show_check(out, &found))?;
+        let cause = match found.differences.len() {
+            0 if found.seed_differences.is_empty() => return Ok(()),
+            0 => "what was planned or played does not follow from the published seed".to_owned(),
+            1 => "the standings of 1 bot are wrong".to_owned(),
+            more => format!("the standings of {more} bots are wrong"),
+        };
+        Err(Failure::Negative(cause))
+    }
+}
+
+fn check_json(found: &CheckEditionResponse) -> Value {
+    json!({
+        "edition": (found.edition > 0).then_some(found.edition),
+        "matches": found.matches,
+        "differences": found.differences,
+        "derived": found.derived,
+        "not_derived": filled(&found.not_derived),
+        "records": found.records,
+        "seed_differences": found.seed_differences,
+    })
+}
+
+fn show_check(out: &mut Output, found: &CheckEditionResponse) -> Result<(), Failure> {
+    let (differences, seeds) = (&found.differences, &found.seed_differences);
+    differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
+    // Coordinators of the version before do not say which edition it was.
+    let edition = match found.edition {
+        0 => String::new(),
+        number => format!("edition {number}: "),
+    };
+    let added = format!("{edition}{}", matches(found.matches));
+    if differences.is_empty() {
+        out.line(&format!("{added} added up: the standings are what the reports say"))?;
+    }
+    if found.derived > 0 && seeds.is_empty() {
+        out.line(&derived(found))?;
+    }
+    match filled(&found.not_derived) {
+        Some(reason) => out.line(&format!("not derived: {reason}")),
+        None => Ok(()),
     }
 }
 
@@ -224,13 +190,7 @@ pub(super) struct Retry {
 
 impl Retry {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let request = RetryAsideRequest { r#match: self.id.to_string() };
-        self.client.run(async |server| {
-            server.tournaments().retry_aside(request).await?;
-            Ok(())
-        })?;
-        let mut out = Output::new();
-        out.line(&format!("match {} may be leased again", self.id))?;
-        out.flush()
+        self.client.ask(RetryAsideRequest { r#match: self.id.to_string() })?;
+        say(&format!("match {} may be leased again", self.id))
     }
 }

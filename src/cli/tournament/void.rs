@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::cli::client::Client;
+use crate::cli::client::TournamentArgs;
 use crate::cli::moments::{micros, moment};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, matches};
+use crate::output::{Columns, Output, fields, matches, merged};
 
 /// Declare matches void, so that they are played again in a new edition; without --apply only show
 /// which they are and what the leaderboard is without them.
@@ -27,9 +27,6 @@ Examples:
   arbiter tournament void finals --match 3/1207 --match 3/1208 --json"
 )]
 pub(super) struct Void {
-    /// The tournament.
-    #[arg(value_name = "T")]
-    tournament: String,
     /// Matches that this worker reported.
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
@@ -48,16 +45,14 @@ pub(super) struct Void {
     /// Do it.
     #[arg(long)]
     apply: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    client: Client,
+    which: TournamentArgs,
 }
 
 impl Void {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, worker, from, to, matches: named, .. } = self;
+        let Self { worker, from, to, matches: named, apply, .. } = self;
+        let TournamentArgs { tournament, answer } = self.which;
         if worker.is_none() && from.is_none() && to.is_none() && named.is_empty() {
             let error = "say which matches: --worker, --from, --to or --match";
             return Err(Failure::usage(error));
@@ -69,22 +64,14 @@ impl Void {
             to_us: to.map(micros),
             matches: named.iter().map(ToString::to_string).collect(),
             reason: self.reason,
-            apply: self.apply,
+            apply,
         };
-        let found = self.client.run(async |server| {
-            Ok(server.tournaments().void_matches(request).await?.into_inner())
-        })?;
-        let mut out = Output::new();
-        if self.json {
-            out.json(&answer_json(&found, self.apply))?;
-        } else {
-            print(&mut out, &found, self.apply, &tournament)?;
-        }
-        out.flush()
+        let found = answer.client.ask(request)?;
+        answer.print(|| object(&found, apply), |out| show(out, &found, apply, &tournament))
     }
 }
 
-fn print(
+fn show(
     out: &mut Output,
     found: &VoidMatchesResponse,
     applied: bool,
@@ -126,23 +113,9 @@ fn print(
     Ok(())
 }
 
-fn answer_json(found: &VoidMatchesResponse, applied: bool) -> Value {
-    let place = |place: &VoidPlace| {
-        json!({
-            "bot": place.bot,
-            "rank": place.rank,
-            "rank_without": place.rank_without,
-            "score": place.score,
-            "score_without": place.score_without,
-        })
-    };
-    json!({
-        "applied": applied,
-        "matches": found.matches,
-        "first": found.first,
-        "edition": found.edition,
-        "missing": found.missing,
-        "columns": found.columns,
-        "places": found.places.iter().map(place).collect::<Vec<_>>(),
-    })
+fn object(found: &VoidMatchesResponse, applied: bool) -> Value {
+    let place = |place: &VoidPlace| fields!(place; bot, rank, rank_without, score, score_without);
+    let places = json!({ "places": found.places.iter().map(place).collect::<Vec<_>>() });
+    let matches = fields!(found; matches, first, edition, missing, columns);
+    merged(merged(json!({ "applied": applied }), matches), places)
 }

@@ -12,8 +12,7 @@ use super::list::{edition_json, forecast, lots};
 use crate::cli::client::{Client, Server, interrupt};
 use crate::cli::follow::follow;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::output::{Output, matches};
+use crate::output::{matches, print, say, tell};
 use crate::play::progress;
 
 /// Watch an edition until it is over; exit code 1 if it was cancelled. Ctrl-C leaves it alone.
@@ -124,17 +123,18 @@ impl View {
     }
 
     fn show(&self, edition: &Edition, over: bool) -> Result<(), Failure> {
-        let mut out = Output::new();
         match self.form {
-            Form::Json => out.json(&edition_json(edition))?,
-            Form::Lines => out.line(&line(edition, over))?,
+            Form::Json => print(|out| out.json(&edition_json(edition))),
+            Form::Lines => say(&line(edition, over)),
             Form::Bar if over => {
                 self.bar.finish_and_clear();
-                out.line(&line(edition, over))?;
+                say(&line(edition, over))
             }
-            Form::Bar => self.advance(edition),
+            Form::Bar => {
+                self.advance(edition);
+                Ok(())
+            }
         }
-        out.flush()
     }
 
     fn advance(&self, edition: &Edition) {
