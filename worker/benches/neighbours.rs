@@ -97,10 +97,16 @@ fn part_of(mut times: Vec<u128>, part: usize) -> u128 {
     times[(times.len() - 1) * part / 100]
 }
 
-fn seat(host: &Host, argv: &[&str], ponder: Ponder, core: usize, stop: &Arc<Stop>) -> StdioSeat {
+fn seat(
+    host: &Host,
+    argv: &[&str],
+    ponder: Ponder,
+    core: usize,
+    stop: &Arc<Stop>,
+) -> Box<dyn Seat> {
     let home = Home::fresh(&Source::File(PathBuf::from("/usr/bin/true"))).unwrap();
     let terms = Terms { ponder, cores: vec![core], ..Terms::default() };
-    let jail = Jail::open_on(host, home, &terms).unwrap();
+    let jail = Jail::open(host, home, &terms).unwrap();
     let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
     StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, Arc::clone(stop)).unwrap()
 }
@@ -127,7 +133,7 @@ fn measure(host: &Host, own: usize, way: &Way) -> Vec<u128> {
     let times = (0..REPLIES).map(|_| ask()).collect();
     drop(first);
     for seat in spinner.into_iter().chain([bot]) {
-        Box::new(seat).close().unwrap();
+        seat.close().unwrap();
     }
     times
 }

@@ -5,6 +5,9 @@
 //! ping-pong writes the same requests and reads each answer's line with blocking calls, and does
 //! nothing else: no clock, no rules, no watch over the process, no hash.
 
+#[path = "../tests/support/memory_seat.rs"]
+mod memory_seat;
+
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -20,7 +23,8 @@ use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{Event, Referee, Witness};
 use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Ponder, Source, Terms};
-use arbiter_worker::seat::{Framing, MemorySeat, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
+use memory_seat::MemorySeat;
 
 /// How often both are measured; the median of the ratios counts.
 const ROUNDS: usize = 31;
@@ -108,12 +112,10 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
             let home = Home::fresh(&Source::File(program.to_owned())).expect("a home");
             // Freezing is the sandbox's price, and measured with it.
             let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
-            let jail = Jail::open_on(host, home, &terms).expect("a jail");
+            let jail = Jail::open(host, home, &terms).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);
-            let seat =
-                StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot");
-            Box::new(seat) as Box<dyn Seat>
+            StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot")
         })
         .collect();
     let mut timed = Timed { script, replies: 0, first: None, last: None };

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use arbiter_worker::sandbox::{self, Home, Host, Jail, NoStart, Policy, Process, Source, Stdin};
+use arbiter_worker::sandbox::{self, Home, Host, Jail, Policy, Process, Source, Stdin, Terms};
 use rustix::event::{PollFd, PollFlags};
 
 /// How often each thing is done.
@@ -101,7 +101,7 @@ fn closing(host: &Host) {
         let close = |_| {
             let mut jail = open(host, &source);
             let argv = ["sh", "-c", program].map(str::to_owned);
-            let Ok(mut process) = jail.start(&argv, Stdin::Pipe) else { panic!("no shell") };
+            let mut process = jail.start(&argv, Stdin::Pipe).unwrap().expect("no shell");
             wait(&process);
             process.stdout.read_exact(&mut [0; 5]).unwrap();
             std::thread::sleep(Duration::from_millis(20));
@@ -156,7 +156,7 @@ fn outside(command: &mut Command) -> Times {
 }
 
 fn open(host: &Host, source: &Source) -> Jail {
-    Jail::open(host, Home::fresh(source).unwrap()).unwrap()
+    Jail::open(host, Home::fresh(source).unwrap(), &Terms::default()).unwrap()
 }
 
 fn fresh(host: &Host, source: &Source) -> Times {
@@ -185,11 +185,7 @@ fn inside(jail: &mut Jail) -> Times {
 /// Runs the program in a jail: when its first byte came. It has ended when this returns.
 fn run(jail: &mut Jail, started: Instant) -> Duration {
     let argv = PROGRAM.map(str::to_owned);
-    let mut process = match jail.start(&argv, Stdin::Null) {
-        Ok(process) => process,
-        Err(NoStart::Bot(why)) => panic!("{why}"),
-        Err(NoStart::Fault(fault)) => panic!("{fault}"),
-    };
+    let mut process = jail.start(&argv, Stdin::Null).unwrap().unwrap();
     wait(&process);
     assert_eq!(process.stdout.read(&mut [0; 64]).map_err(|error| error.kind()), Ok(5));
     let first = started.elapsed();
@@ -212,7 +208,7 @@ fn wait(process: &Process) {
 /// What a rest and a waking cost a bot's move.
 fn freezing(jail: &mut Jail) {
     let argv = ["/usr/bin/cat".to_owned()];
-    let Ok(mut process) = jail.start(&argv, Stdin::Pipe) else { panic!("cat does not start") };
+    let mut process = jail.start(&argv, Stdin::Pipe).unwrap().expect("cat does not start");
     std::thread::sleep(Duration::from_millis(20));
     let mut times: Vec<_> = (0..10 * ROUNDS)
         .map(|_| {

@@ -15,8 +15,8 @@ use arbiter_games::Micros;
 use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
-    Closed, DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, NoStart, Ponder, Process, Source,
-    Stdin, Terms, remove_tree,
+    Closed, DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, Ponder, Process, Source, Stdin,
+    Terms, remove_tree,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -94,7 +94,7 @@ fn in_jail(
     let home = Home::kept(source, written.to_owned())?;
     let Rules { limits, time, cores } = rules.clone();
     let terms = Terms { limits, ponder: Ponder::Allow, cores };
-    let mut jail = Jail::open_on(host, home, &terms)?;
+    let mut jail = Jail::open(host, home, &terms)?;
     let begun = Instant::now();
     let mut log = Tail::default();
     let failure = run(&mut jail, stop, argv, micros(time), &mut log)?;
@@ -135,10 +135,9 @@ fn run(
     log: &mut Tail,
 ) -> Result<Option<String>, Fault> {
     let shown = argv.join(" ");
-    let mut process = match jail.start(argv, Stdin::Null) {
+    let mut process = match jail.start(argv, Stdin::Null)? {
         Ok(process) => process,
-        Err(NoStart::Bot(why)) => return Ok(Some(format!("its build cannot run: {why}"))),
-        Err(NoStart::Fault(fault)) => return Err(fault),
+        Err(why) => return Ok(Some(format!("its build cannot run: {why}"))),
     };
     let cut_short = listen(&mut process, stop, limit, log)?;
     let exit = jail.end_process(&mut process);

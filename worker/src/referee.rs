@@ -10,6 +10,7 @@ use arbiter_games::{
 };
 
 use crate::fault::Fault;
+use crate::seat::pipes::since;
 use crate::seat::{Answer, Failure, GRACE, Seat};
 
 /// Something that happened in a match, for records, hashes and statistics. Borrowed: what is not
@@ -77,10 +78,8 @@ impl<'a, W: Witness> Referee<'a, W> {
         self.margin
     }
 
-    /// Plays `game` to its end between `seats`, and gives them their grace to end in.
-    ///
-    /// # Errors
-    /// The first fault; the match then counts for nothing.
+    /// Plays `game` to its end between `seats`, and gives them their grace to end in. After a fault
+    /// the match counts for nothing.
     pub fn play(
         &mut self,
         game: &mut dyn MatchState,
@@ -143,8 +142,7 @@ impl<'a, W: Witness> Referee<'a, W> {
     }
 
     fn report(&mut self, event: Event<'_>) -> Result<(), Fault> {
-        let time = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
-        self.witness.witness(Micros(time), event)
+        self.witness.witness(since(self.began), event)
     }
 }
 

@@ -16,8 +16,8 @@ use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
 use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
-use crate::seat::{AbsentSeat, ExecSeat, Failure, HttpSeat, Remains};
-use crate::seat::{Seat, StdioSeat, Stop};
+use crate::seat::pipes::since;
+use crate::seat::{AbsentSeat, ExecSeat, Failure, HttpSeat, Remains, Seat, StdioSeat, Stop};
 
 /// What happens to the files that a bot leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub trait Company {
 
     /// The seat of the person at `place`.
     fn person(&mut self, _place: Place) -> Box<dyn Seat> {
-        AbsentSeat::boxed("nobody came")
+        AbsentSeat::boxed("nobody came", None)
     }
 
     /// The seat of the bot at `place`, as they overhear it. It answers the same.
@@ -141,18 +141,13 @@ struct Nobody;
 impl Company for Nobody {}
 
 impl Match {
-    /// Plays the match on this thread, which is no other match's.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed: the match then counts for nothing.
+    /// Plays the match on this thread, which is no other match's. After a fault it counts for
+    /// nothing.
     pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
         self.play_in(&mut Nobody, host, stop)
     }
 
     /// The same in company.
-    ///
-    /// # Errors
-    /// As [`Match::play`].
     pub fn play_in(
         &self,
         company: &mut dyn Company,
@@ -189,8 +184,7 @@ impl Match {
         let closed = minutes.close_seats(seats);
         let (standings, starts) = played?;
         closed?;
-        let outcome = minutes.finish(self, standings, host.level())?;
-        Ok(Outcome { starts, margin, ..outcome })
+        minutes.finish(self, standings, starts, margin, host.level())
     }
 
     /// When each bot is asked, seat 1 first.
@@ -231,7 +225,7 @@ impl Match {
         for (place, entrant) in Place::all(self.entrants.len()).zip(&self.entrants) {
             let (arguments, began) = (game.launch_arguments(place), Instant::now());
             seats.push(match &entrant.bot {
-                Contestant::Unfit { why, .. } => AbsentSeat::boxed(why),
+                Contestant::Unfit { why, .. } => AbsentSeat::boxed(why, None),
                 Contestant::Bot(bot) => {
                     let terms = self.terms.at_seat(place.index());
                     let seat = self.seat(bot, &entrant.state, &terms, arguments, host, stop)?;
@@ -239,8 +233,7 @@ impl Match {
                 }
                 Contestant::Person => company.person(place),
             });
-            let took = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
-            starts.push(Micros(took));
+            starts.push(since(began));
         }
         Ok(starts)
     }
@@ -258,7 +251,8 @@ impl Match {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
-            return Ok(AbsentSeat::boxed(format!("{NO_OTHER_GAME}; use protocol = \"stdio\"")));
+            let why = format!("{NO_OTHER_GAME}; use protocol = \"stdio\"");
+            return Ok(AbsentSeat::boxed(why, None));
         }
         let home = match state {
             State::Fresh => Home::fresh(&bot.source)?,
@@ -269,14 +263,13 @@ impl Match {
         let stop = Arc::clone(stop);
         if protocol == Protocol::Http {
             let (jail, door) = Jail::open_with_door(host, home, terms)?;
-            let kind = self.clock.kind;
-            return Ok(Box::new(HttpSeat::start(jail, door, &argv, kind, stop)?));
+            return HttpSeat::start(jail, door, &argv, self.clock.kind, stop);
         }
-        let jail = Jail::open_on(host, home, terms)?;
+        let jail = Jail::open(host, home, terms)?;
         if protocol == Protocol::Exec {
             return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
         }
-        Ok(Box::new(StdioSeat::start(jail, &argv, game.bots.framing, self.clock.kind, stop)?))
+        StdioSeat::start(jail, &argv, game.bots.framing, self.clock.kind, stop)
     }
 }
 
@@ -337,6 +330,8 @@ impl Minutes<'_> {
         self,
         played: &Match,
         standings: Vec<Standing>,
+        starts: Vec<Micros>,
+        margin: Micros,
         sandbox: Level,
     ) -> Result<Outcome, Fault> {
         let transcript = self.transcript.hash();
@@ -349,7 +344,6 @@ impl Minutes<'_> {
             }
             record.finish(&standings, transcript)?;
         }
-        let (starts, margin) = (Vec::new(), Micros::ZERO);
         let (seats, wall) = (self.reports, self.time);
         Ok(Outcome { standings, transcript, seats, wall, sandbox, starts, margin })
     }

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/memory_seat.rs"]
+mod memory_seat;
+
 use arbiter_games::{
     BotName, ClockKind, ClockRules, Forfeit, Micros, Params, Seed, Standing, bitwa, gomoku,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::seat::{MemorySeat, Seat};
+use arbiter_worker::seat::Seat;
+use memory_seat::MemorySeat;
 
 /// Keeps forfeits and their evidence.
 #[derive(Default)]

@@ -44,14 +44,14 @@ fn stop() -> (Arc<Stop>, UnixStream) {
 
 fn jail() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
-    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap()).unwrap()
+    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap(), &Terms::default()).unwrap()
 }
 
 /// A jail whose bot may think on, and speak, while it owes nothing.
 fn jail_without_rest() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
     let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
-    Jail::open_on(&host, Home::fresh(&Source::File(rascal())).unwrap(), &terms).unwrap()
+    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap(), &terms).unwrap()
 }
 
 fn argv(mode: &str, at: u32) -> Vec<String> {
@@ -95,7 +95,7 @@ fn talk(
             }
         }
     }
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
     heard
 }
 
@@ -165,7 +165,7 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}: the answer counts");
     assert!(rival.ask("A []", PATIENCE).unwrap().reply.is_ok());
     let failure = seat.ask("0 []", PATIENCE).unwrap().reply.unwrap_err();
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
     Box::new(rival).close().unwrap();
     (failure.forfeit, failure.detail)
 }
@@ -221,7 +221,7 @@ fn sixteen_megabytes_are_too_many() {
     assert_eq!(failure.forfeit, Forfeit::Flood, "{}", failure.detail);
     assert!(failure.detail.contains("in one match"), "{}", failure.detail);
     assert!((270..=280).contains(&answers), "16 MiB are 279 answers of 60 000 bytes: {answers}");
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_bot_that_reads_nothing_is_told_so() {
     assert_eq!(failure.forfeit, Forfeit::Clock);
     assert_eq!(failure.detail, "read only 65536 of 200001 bytes of its standard input");
     assert!(spent.wall > SHORT);
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn the_end_of_standard_error_is_kept() {
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
     seat.hang_up();
     seat.farewell(Instant::now() + GRACE).unwrap();
-    let remains = Box::new(seat).close().unwrap();
+    let remains = seat.close().unwrap();
     assert_eq!(remains.stderr, vec![b'e'; 64 * 1024]);
     assert_eq!(remains.stderr_dropped, (1 << 20) - 64 * 1024);
     assert!(remains.cpu > Micros::ZERO);
@@ -262,7 +262,7 @@ fn processor_time_is_charged_to_the_answer_that_burnt_it() {
     // It had a core of its own for most of the time, unless the machine was very busy.
     assert!(spun.spent.cpu > Micros::from_millis(30), "{spun:?}");
     assert!(spun.spent.cpu > calm.spent.cpu, "{calm:?} {spun:?}");
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_program_that_cannot_start_is_its_authors_fault() {
     let failure = seat.ask("A []", PATIENCE).unwrap().reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Gone);
     assert!(failure.detail.contains("./no-such-program could not be started"), "{failure:?}");
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_stop_abandons_the_match() {
         StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     drop(writer);
     assert!(matches!(seat.ask("A []", PATIENCE), Err(Fault::Abandoned)));
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
 }
 
 /// What an executed rascal makes of a decision.

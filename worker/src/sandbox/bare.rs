@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, PoisonError};
 
 use arbiter_games::Micros;
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Resource, Signal};
+use rustix::thread::CpuSet;
 
 use super::fence::Fence;
 use super::limits::{ADDRESSES, Terms};
@@ -23,8 +24,8 @@ use crate::fault::Fault;
 #[derive(Clone, Debug)]
 pub(super) struct Restraint {
     fence: Arc<Fence>,
-    limits: Vec<(libc::__rlimit_resource_t, u64)>,
-    cores: libc::cpu_set_t,
+    limits: Vec<(Resource, u64)>,
+    cores: CpuSet,
 }
 
 impl Restraint {
@@ -32,13 +33,13 @@ impl Restraint {
     pub(super) fn new(fence: Fence, terms: &Terms) -> Self {
         let Terms { limits, cores, .. } = terms;
         let mut most = vec![
-            (libc::RLIMIT_NOFILE, limits.descriptors),
-            (libc::RLIMIT_FSIZE, limits.disk.0),
-            (libc::RLIMIT_AS, ADDRESSES),
-            (libc::RLIMIT_DATA, limits.memory.0),
+            (Resource::Nofile, limits.descriptors),
+            (Resource::Fsize, limits.disk.0),
+            (Resource::As, ADDRESSES),
+            (Resource::Data, limits.memory.0),
         ];
         if fence.has_a_user() {
-            most.push((libc::RLIMIT_NPROC, limits.processes.into()));
+            most.push((Resource::Nproc, limits.processes.into()));
         }
         Self { fence: Arc::new(fence), limits: most, cores: sys::processors(cores) }
     }
@@ -46,13 +47,9 @@ impl Restraint {
     /// Takes hold of the calling process. Allocates nothing.
     fn take_hold(&self) -> io::Result<()> {
         for (resource, most) in &self.limits {
-            let limit = libc::rlimit { rlim_cur: *most, rlim_max: *most };
-            // SAFETY: the pointer is to a value of this frame.
-            sys::check(unsafe { libc::setrlimit(*resource, &raw const limit) })?;
+            sys::limit(*resource, *most)?;
         }
-        let size = size_of_val(&self.cores);
-        // SAFETY: the pointer and the size are those of one value.
-        sys::check(unsafe { libc::sched_setaffinity(0, size, &raw const self.cores) })?;
+        rustix::thread::sched_setaffinity(None, &self.cores)?;
         self.fence.close()
     }
 }
@@ -161,37 +158,28 @@ fn start(
     };
     let stdin = stdin.map(OwnedFd::from);
     let pipes = Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() };
-    adopt(pid, pipes).map_err(|error| {
+    Process::child(pid, pipes).map_err(|error| {
         sys::signal_group(pid, libc::SIGKILL);
         sys::wait_for(pid);
         StartError::Fault(Fault::new("cannot watch a bot's process", error))
     })
 }
 
-/// Takes over a started program.
-fn adopt(pid: libc::pid_t, pipes: Pipes) -> io::Result<Process> {
-    let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
-    let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty())?;
-    Process::child(pid, pidfd, pipes)
-}
-
 /// Runs in the child between fork and exec.
 fn prelude(procs: &[RawFd], restraint: Option<&Restraint>) -> io::Result<()> {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls on arguments that live in this frame.
-    unsafe {
-        for procs in procs {
-            if libc::write(*procs, b"0".as_ptr().cast(), 1) != 1 {
-                return Err(io::Error::from_raw_os_error(libc::EBUSY));
-            }
+    for procs in procs {
+        // SAFETY: one byte is written, of a text that lives as long as the program.
+        if unsafe { libc::write(*procs, b"0".as_ptr().cast(), 1) } != 1 {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
-        // A session of its own: no terminal, and a Ctrl-C meant for us does not reach the bot.
-        sys::check(libc::setsid())?;
-        sys::die_with_parent()?;
-        sys::check(libc::setrlimit(libc::RLIMIT_CORE, &raw const none))?;
-        // What we inherited ourselves is not the bot's; what is ours closes at exec anyway.
-        let at_exec = libc::CLOSE_RANGE_CLOEXEC;
-        sys::check(libc::syscall(libc::SYS_close_range, 3, u32::MAX, at_exec))?;
     }
+    // A session of its own: no terminal, and a Ctrl-C meant for us does not reach the bot.
+    rustix::process::setsid()?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    sys::limit(Resource::Core, 0)?;
+    // What we inherited ourselves is not the bot's; what is ours closes at exec anyway.
+    let at_exec = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: no pointers, and nothing is closed here.
+    sys::check(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, at_exec) })?;
     restraint.map_or(Ok(()), Restraint::take_hold)
 }

@@ -15,6 +15,8 @@ use landlock::{
     RulesetCreatedAttr as _, Scope, path_beneath_rules,
 };
 
+use rustix::process::Signal;
+
 use super::filter::{self, Lacks};
 use super::sys;
 use super::walls::{FIRST_USER, USERS};
@@ -88,9 +90,9 @@ impl Fence {
     /// nothing.
     pub(super) fn close(&self) -> io::Result<()> {
         if let Some(user) = self.user {
-            sys::become_user_alone(user)?;
+            sys::become_user(user)?;
             // The kernel forgets this with every change of the user.
-            sys::die_with_parent()?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         }
         // SAFETY: neither call takes a pointer.
         unsafe {

@@ -67,9 +67,9 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 /// A bot's files and what becomes of those that it writes.
 #[derive(Debug)]
 pub struct Home {
-    source: Source,
+    pub(super) source: Source,
     /// Where what it writes is kept for a later match, if it is.
-    kept: Option<PathBuf>,
+    pub(super) kept: Option<PathBuf>,
     /// The copy that a bot without walls works in.
     fresh: Option<Scratch>,
 }
@@ -87,16 +87,6 @@ impl Home {
         fs::metadata(source.path()).fault("cannot find a bot's files")?;
         fs::create_dir_all(&path).fault("cannot make a directory for a bot")?;
         Ok(Self { source: source.clone(), kept: Some(path), fresh: None })
-    }
-
-    /// Where its files come from.
-    pub(super) fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Where what it writes is kept, if it is.
-    pub(super) fn keeps(&self) -> Option<&Path> {
-        self.kept.as_deref()
     }
 
     /// Unpacks the files into a directory of their own, for a bot without walls.
@@ -121,10 +111,8 @@ impl Home {
         }
     }
 
-    /// Removes what was unpacked for one match.
-    ///
-    /// # Errors
-    /// If something of it cannot be removed; that may be tried again.
+    /// Removes what was unpacked for one match. If something of it cannot be removed, that may be
+    /// tried again.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         self.fresh.as_mut().map_or(Ok(()), Scratch::remove)?;
         self.fresh = None;

@@ -18,7 +18,7 @@ use super::cgroup::{Groups, Hierarchies, Version};
 use super::door::Network;
 use super::limits::{Bytes, Limits, Terms};
 use super::places::Place;
-use super::process::{NoStart, Process};
+use super::process::Process;
 use super::report::{Finding, Guarantee, Level, SandboxReport, State};
 use super::scratch::Scratch;
 use super::walls::Walls;
@@ -169,7 +169,7 @@ impl Host {
     /// Gives up what was copied of the files of `source`, which nobody plays any more.
     pub fn forget(&self, source: &Source) {
         if let Hold::Walls(walls) = &self.hold {
-            walls.store().forget(source);
+            walls.store.forget(source);
         }
     }
 
@@ -319,7 +319,7 @@ fn prove(walls: &Arc<Walls>, groups: &Groups) -> Result<SandboxReport, Fault> {
     let mut findings = outcome_findings(&outcomes, |guarantee| mechanism(guarantee, groups));
     findings.extend(stop_and_watch(&mut jail, groups)?);
     findings.push(bury(jail, &mut canary, State::Enforced, "process namespace"));
-    walls.store().forget(&program);
+    walls.store.forget(&program);
     let level = level_of(&findings, groups);
     Ok(SandboxReport { level, kernel: kernel(), findings, warnings: Vec::new() })
 }
@@ -333,10 +333,7 @@ fn prove_fence(groups: &Groups) -> Result<Vec<Finding>, Fault> {
     let mut jail = Jail::fence_in(home, &terms, groups.leaf(&CAGE)?)?;
     let (mut canary, outcomes) = with_plan(|plan| {
         let argv = canary::argv(&format!("./{name}"), &plan);
-        let mut canary = jail.start(&argv, Stdin::Null).map_err(|error| match error {
-            NoStart::Bot(why) => Fault::new("cannot start a canary", why),
-            NoStart::Fault(fault) => fault,
-        })?;
+        let mut canary = jail.start(&argv, Stdin::Null)?.fault("cannot start a canary")?;
         let outcomes = hear(&mut canary)?;
         Ok((canary, outcomes))
     })?;

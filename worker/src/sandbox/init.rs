@@ -11,11 +11,11 @@ use std::time::Instant;
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
-use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::Lacks;
 use super::limits::{ADDRESSES, Bytes, GRACE, Limits};
-use super::process::Notice;
+use super::process::notice;
 use super::sys;
 use super::watch::{self, Watch};
 use super::wire::{self, Answer, Settlement, Task};
@@ -96,16 +96,12 @@ struct Init {
     /// Whether everything was stopped by signals.
     stopped: bool,
     /// What was prepared, until the walls are built.
-    prepared: Option<io::Result<Prepared>>,
+    prepared: Option<io::Result<Backlog>>,
 }
 
-/// What every jail has, whatever is built in it.
-struct Prepared {
-    /// What it could not have.
-    without: Option<String>,
-    /// What bounds how many connections wait for a server in its network, if the kernel does.
-    backlog: io::Result<Option<File>>,
-}
+/// What bounds how many connections wait for a server in a jail's network, if the kernel does. Without
+/// a door it is not missed.
+type Backlog = io::Result<Option<File>>;
 
 /// Runs the first process of a jail, which hears the worker through `socket`.
 pub(super) fn run(socket: OwnedFd) -> ! {
@@ -190,15 +186,9 @@ impl Init {
     }
 
     /// Builds the walls; afterwards this process, too, is behind them.
-    fn settle(
-        &mut self,
-        settlement: &Settlement,
-        prepared: io::Result<Prepared>,
-    ) -> io::Result<()> {
-        let settled = prepared.and_then(|prepared| self.build(settlement, prepared));
-        let (answer, handed) = match settled {
-            Ok((None, handed)) => (Answer::Done, handed),
-            Ok((Some(without), handed)) => (Answer::Without(without), handed),
+    fn settle(&mut self, settlement: &Settlement, prepared: io::Result<Backlog>) -> io::Result<()> {
+        let (answer, handed) = match prepared.and_then(|backlog| self.build(settlement, backlog)) {
+            Ok(handed) => (Answer::Done, handed),
             Err(error) => (Answer::Failed(error.to_string()), Vec::new()),
         };
         let descriptors: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
@@ -206,19 +196,15 @@ impl Init {
         // The kernel compares the descriptors that wait in sockets of this user, in every jail,
         // with the sender's limit of open files: under a bot's limit another bot could keep ours
         // from being handed over.
-        limit(Resource::Nofile, settlement.limits.descriptors)
+        lower(Resource::Nofile, settlement.limits.descriptors)
     }
 
-    fn build(
-        &mut self,
-        settlement: &Settlement,
-        prepared: Prepared,
-    ) -> io::Result<(Option<String>, Vec<OwnedFd>)> {
+    fn build(&mut self, settlement: &Settlement, backlog: Backlog) -> io::Result<Vec<OwnedFd>> {
         let Settlement { program, limits, cores, two_users, lacks, keeps_files, has_door } =
             settlement;
         let (mut door, mut lacks) = (None, *lacks);
         if *has_door {
-            let backlog = prepared.backlog?;
+            let backlog = backlog?;
             lacks.backlog = backlog.is_none();
             door = Some(OwnedFd::from(door::make(backlog)?));
         }
@@ -226,11 +212,7 @@ impl Init {
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root::WORK)?;
         if !cores.is_empty() {
-            let mut set = CpuSet::new();
-            for core in cores {
-                set.set(*core);
-            }
-            rustix::thread::sched_setaffinity(None, &set)?;
+            rustix::thread::sched_setaffinity(None, &sys::processors(cores))?;
         }
         self.guard = lacks.memory.then(|| Guard::new(limits.memory));
         self.watch = (lacks.memory || lacks.freezer).then(Watch::open).and_then(Result::ok);
@@ -239,7 +221,7 @@ impl Init {
         filter::install(lacks)?;
         self.environment = environment(limits);
         self.user = two_users.then_some(BOT);
-        Ok((prepared.without, written.into_iter().chain(door).collect()))
+        Ok(written.into_iter().chain(door).collect())
     }
 
     /// Starts a program with the streams given: input unless it has none, output, error, and
@@ -363,18 +345,10 @@ impl Init {
             if let Some(index) = found {
                 let mut running = self.running.swap_remove(index);
                 // A worker that does not listen any more learns nothing.
-                drop(running.notice.write_all(&Notice::of(ended).to_bytes()));
+                drop(running.notice.write_all(&notice(ended.exit, ended.used)));
             }
         }
     }
-}
-
-fn uid(number: u32) -> Uid {
-    Uid::from_raw(number)
-}
-
-fn gid(number: u32) -> Gid {
-    Gid::from_raw(number)
 }
 
 /// Sets limits that hold for one process or one user, but for that of open files.
@@ -395,7 +369,7 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
         most.push((Resource::Data, limits.memory.0));
     }
     for (resource, most) in most {
-        limit(resource, most)?;
+        lower(resource, most)?;
     }
     let stack = Rlimit { current: Some(USUAL_STACK), maximum: Some(LARGEST_STACK) };
     rustix::process::setrlimit(Resource::Stack, stack)?;
@@ -403,19 +377,17 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
 }
 
 /// Builds what is the same for every jail, so that nothing waits for it when one is needed.
-fn prepare(two_users: bool) -> io::Result<Prepared> {
-    let builder = if two_users { BUILDER } else { BOT };
-    rustix::thread::set_thread_res_gid(gid(builder), gid(builder), gid(builder))?;
-    rustix::thread::set_thread_res_uid(uid(builder), uid(builder), uid(builder))?;
+fn prepare(two_users: bool) -> io::Result<Backlog> {
+    sys::set_user(if two_users { BUILDER } else { BOT })?;
     let backlog = door::bound_network();
-    Ok(Prepared { without: root::mount_proc()?, backlog })
+    root::mount_proc()?;
+    Ok(backlog)
 }
 
 /// Lowers a limit for good; what is lower already stays.
-fn limit(resource: Resource, most: u64) -> io::Result<()> {
+fn lower(resource: Resource, most: u64) -> io::Result<()> {
     let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
-    let both = Rlimit { current: Some(most), maximum: Some(most) };
-    Ok(rustix::process::setrlimit(resource, both)?)
+    sys::limit(resource, most)
 }
 
 /// Gives up every right but those to change programs' users and to kill them, and to look at

@@ -20,7 +20,7 @@ use super::host::{Hold, Host};
 use super::keep::{self, LeftOut};
 use super::limits::{Bytes, GRACE, Limits, Ponder, Terms};
 use super::pause::wait_until;
-use super::process::{Exit, NoStart, Process, Stdin};
+use super::process::{Exit, Process, Stdin};
 use super::walls::{Cell, Walls};
 use super::wire::{Answer, Settlement, Task};
 use crate::fault::Fault;
@@ -78,33 +78,22 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Opens a jail around `home` on official terms.
-    pub fn open(host: &Host, home: Home) -> Result<Self, Fault> {
-        Self::open_on(host, home, &Terms::default())
-    }
-
-    /// Opens a jail around `home` on these terms.
-    ///
-    /// # Errors
-    /// A fault if any part of it cannot be made; what was made by then is removed.
-    pub fn open_on(host: &Host, home: Home, terms: &Terms) -> Result<Self, Fault> {
+    /// Opens a jail around `home` on these terms. If any part of it cannot be made, what was made by
+    /// then is removed.
+    pub fn open(host: &Host, home: Home, terms: &Terms) -> Result<Self, Fault> {
         Self::open_with(host, home, terms, Network::None)
     }
 
-    /// The same for a bot that reaches us through a door, which is there too.
-    ///
-    /// # Errors
-    /// A fault if any part of it cannot be made, or if this machine has no network to give.
+    /// The same for a bot that reaches us through a door, which is there too. It is a fault if this
+    /// machine has no network to give.
     pub fn open_with_door(host: &Host, home: Home, terms: &Terms) -> Result<(Self, Door), Fault> {
         if matches!(host.hold, Hold::Fence) {
             let cause = "this machine has no network namespaces; see `arbiter doctor`";
             return Err(Fault::new("cannot seat a bot that speaks http", cause));
         }
         let mut jail = Self::open_with(host, home, terms, Network::Door)?;
-        match jail.door() {
-            Ok(door) => Ok((jail, door)),
-            Err(fault) => Err(fault),
-        }
+        let door = jail.door()?;
+        Ok((jail, door))
     }
 
     /// Takes the door of a jail that was opened with one.
@@ -113,7 +102,7 @@ impl Jail {
             Inside::Yard(..) => Door::in_the_open(),
             Inside::Cell(cell) => {
                 let missing = || Fault::new("cannot build a jail", "its door is missing");
-                Door::of(cell.take_door().ok_or_else(missing)?.into())
+                Door::of(cell.door.take().ok_or_else(missing)?.into())
             }
         }
     }
@@ -184,21 +173,19 @@ impl Jail {
         cgroup: &Cgroup,
         network: Network,
     ) -> Result<Cell, Fault> {
-        let program = home.map(|home| walls.store().copy_of(home.source())).transpose()?;
-        let kept = home.and_then(Home::keeps);
+        let program = home.map(|home| walls.store.copy_of(&home.source)).transpose()?;
+        let kept = home.and_then(|home| home.kept.as_deref());
         let settlement = Settlement {
             program,
             limits: terms.limits,
             cores: terms.cores.clone(),
-            two_users: walls.two_users(),
+            two_users: walls.two_users,
             lacks: Lacks {
                 freezer: !cgroup.freezes(),
                 memory: !cgroup.limits_memory(),
-                namespaces: false,
                 network: network == Network::None,
-                // The jail's first process finds that out.
-                backlog: false,
-                users: false,
+                // The jail's first process finds out about the backlog.
+                ..Lacks::default()
             },
             keeps_files: kept.is_some(),
             has_door: network == Network::Door,
@@ -229,24 +216,28 @@ impl Jail {
         }
     }
 
-    /// Starts a program in the home directory.
-    ///
-    /// # Errors
-    /// [`NoStart::Bot`] if the program itself cannot be run, or an earlier one of the bot's is why;
-    /// otherwise a fault.
-    pub fn start(&mut self, argv: &[String], stdin: Stdin) -> Result<Process, NoStart> {
-        self.wake().map_err(NoStart::Fault)?;
+    /// Starts a program in the home directory; the reason, for its author, if it cannot be run, or if
+    /// an earlier one of the bot's is why.
+    pub fn start(
+        &mut self,
+        argv: &[String],
+        stdin: Stdin,
+    ) -> Result<Result<Process, String>, Fault> {
+        self.wake()?;
         let started = match &mut self.inside {
             Inside::Cell(cell) => cell.start(argv, stdin),
             Inside::Yard(children, path, restraint) => {
-                let doors = self.cgroup.as_ref().map_or_else(|| Ok(Vec::new()), Cgroup::doors);
-                let doors = doors.map_err(NoStart::Fault)?;
+                let doors = self.cgroup.as_ref().map_or_else(|| Ok(Vec::new()), Cgroup::doors)?;
                 children.start(argv, path, stdin, &doors, restraint.as_ref())
             }
         };
-        let process = started.map_err(|error| self.attribute(error))?;
-        self.was_used = true;
-        Ok(process)
+        match started {
+            Ok(process) => {
+                self.was_used = true;
+                Ok(Ok(process))
+            }
+            Err(error) => self.attribute(error).map(Err),
+        }
     }
 
     /// Attacks the walls from within.
@@ -396,9 +387,6 @@ impl Jail {
 
     /// Kills everything, waits a while until it is gone, and removes what was made for this jail.
     /// What takes longer is removed when it is gone: see [`dying`].
-    ///
-    /// # Errors
-    /// A fault if the files that were to be kept could not be.
     pub fn close(mut self) -> Result<Closed, Fault> {
         self.end()
     }
@@ -435,7 +423,7 @@ impl Jail {
         let Some(home) = &self.home else { return Ok(LeftOut::default()) };
         match &self.inside {
             Inside::Yard(..) => home.keep(&self.limits),
-            Inside::Cell(cell) => match (home.keeps(), cell.written()) {
+            Inside::Cell(cell) => match (&home.kept, cell.written()) {
                 (Some(kept), Some((written, _))) => {
                     keep::take_out(written, kept, &self.limits, None)
                 }

@@ -17,7 +17,6 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::DumpableBehavior;
-use rustix::thread::{Gid, Uid};
 use rustix::time::ClockId;
 
 use super::sys::{self, Fork};
@@ -25,15 +24,10 @@ use super::wire::{self, Order, Report, Task};
 use super::{init, root};
 
 /// The name by which this program is called as the launcher.
-const NAME: &str = "arbiter-launcher";
+pub(super) const NAME: &str = "arbiter-launcher";
 
 /// How many jails are kept ready: the seats of a match.
 const KEPT_READY: usize = 4;
-
-/// The name of the launcher.
-pub(super) fn name() -> &'static str {
-    NAME
-}
 
 /// Whether this process was started as the launcher.
 pub(super) fn is_asked() -> bool {
@@ -137,9 +131,7 @@ fn failed(what: &str) -> impl Fn(&io::Error) -> Report {
 /// Becomes the user who owns the root, and builds it.
 fn build(store: &Path) -> io::Result<()> {
     let store = root::open_store(store)?;
-    let (user, group) = (Uid::from_raw(0), Gid::from_raw(0));
-    rustix::thread::set_thread_res_gid(group, group, group)?;
-    rustix::thread::set_thread_res_uid(user, user, user)?;
+    sys::set_user(0)?;
     // Whoever changes users is hidden from them; but the launcher maps the users of its jails,
     // through files of theirs that are then its own.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;

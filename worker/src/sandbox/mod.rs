@@ -79,7 +79,7 @@ pub(crate) use keep::DEEPEST;
 pub use keep::LeftOut;
 pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
 pub use placement::{Precedence, cores_of};
-pub use process::{Exit, NoStart, Process, Stdin};
+pub use process::{Exit, Process, Stdin};
 pub(crate) use removal::{empty_directory, remove_tree};
 pub use report::{Finding, Guarantee, Level, SandboxReport, State};
 pub use scratch::Scratch;

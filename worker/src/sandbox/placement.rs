@@ -41,11 +41,7 @@ impl Precedence {
     /// Gives the calling thread precedence on `cores`, as far as that may be.
     pub fn take(cores: &[usize]) -> Option<Self> {
         let before = rustix::thread::sched_getaffinity(None).ok().filter(|_| !cores.is_empty())?;
-        let mut own = CpuSet::new();
-        for core in cores {
-            own.set(*core);
-        }
-        rustix::thread::sched_setaffinity(None, &own).ok()?;
+        rustix::thread::sched_setaffinity(None, &sys::processors(cores)).ok()?;
         // What else may not be is done without.
         drop(sys::go_first(true));
         Some(Self { before })

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
 
 use super::limits::GRACE;
 use super::pause::wait_until;
@@ -23,15 +24,6 @@ pub enum Stdin {
     Pipe,
     /// From nowhere: `/dev/null`.
     Null,
-}
-
-/// Why a program did not start.
-#[derive(Debug)]
-pub enum NoStart {
-    /// It cannot be run: the reason, for its author.
-    Bot(String),
-    /// Something of ours failed.
-    Fault(Fault),
 }
 
 /// Why a program did not start, before it is known whose doing that is.
@@ -144,7 +136,9 @@ pub(super) struct Pipes {
 
 impl Process {
     /// Takes over our child `pid` and its pipes.
-    pub(super) fn child(pid: libc::pid_t, pidfd: OwnedFd, pipes: Pipes) -> io::Result<Self> {
+    pub(super) fn child(pid: libc::pid_t, pipes: Pipes) -> io::Result<Self> {
+        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty())?;
         Self::watched(Watch::Child(pidfd, pid), pipes)
     }
 
@@ -210,9 +204,9 @@ impl Process {
                 (exit, used)
             }
             Watch::Told(notice) => {
-                let mut bytes = [0; Notice::LENGTH];
+                let mut bytes = [0; NOTICE];
                 match notice.read_exact(&mut bytes) {
-                    Ok(()) => Notice::from_bytes(bytes).into_parts(),
+                    Ok(()) => from_notice(bytes),
                     // The jail is gone as a whole, killed.
                     Err(_) => (Exit::Signal(libc::SIGKILL), Micros::ZERO),
                 }
@@ -223,44 +217,29 @@ impl Process {
     }
 }
 
+/// How long a notice is, in bytes.
+const NOTICE: usize = 16;
+
 /// The end of a program, as the first process of a jail tells it: four bytes whether it was a
 /// signal, four bytes the code or the signal, eight bytes processor time, in the machine's order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Notice {
-    exit: Exit,
-    used: Micros,
+pub(super) fn notice(exit: Exit, used: Micros) -> [u8; NOTICE] {
+    let (kind, number) = match exit {
+        Exit::Code(code) => (0_i32, code),
+        Exit::Signal(signal) => (1, signal),
+    };
+    let parts = [&kind.to_ne_bytes()[..], &number.to_ne_bytes(), &used.0.to_ne_bytes()].concat();
+    parts.try_into().expect("four, four and eight are sixteen")
 }
 
-impl Notice {
-    const LENGTH: usize = 16;
-
-    pub(super) fn of(ended: Ended) -> Self {
-        Self { exit: ended.exit, used: ended.used }
-    }
-
-    pub(super) fn to_bytes(self) -> [u8; Self::LENGTH] {
-        let (kind, number) = match self.exit {
-            Exit::Code(code) => (0_i32, code),
-            Exit::Signal(signal) => (1, signal),
-        };
-        let used = self.used.0.to_ne_bytes();
-        let parts = [&kind.to_ne_bytes()[..], &number.to_ne_bytes(), &used].concat();
-        parts.try_into().expect("four, four and eight are sixteen")
-    }
-
-    fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
-        let word = |at: usize| {
-            let word = bytes[at..at + 4].first_chunk().expect("four of sixteen bytes");
-            i32::from_ne_bytes(*word)
-        };
-        let used = bytes.last_chunk().expect("eight of sixteen bytes");
-        let exit = if word(0) == 1 { Exit::Signal(word(4)) } else { Exit::Code(word(4)) };
-        Self { exit, used: Micros(i64::from_ne_bytes(*used)) }
-    }
-
-    fn into_parts(self) -> (Exit, Micros) {
-        (self.exit, self.used)
-    }
+/// How a program ended, and the processor time it used, as a notice tells it.
+fn from_notice(bytes: [u8; NOTICE]) -> (Exit, Micros) {
+    let word = |at: usize| {
+        let word = bytes[at..at + 4].first_chunk().expect("four of sixteen bytes");
+        i32::from_ne_bytes(*word)
+    };
+    let used = bytes.last_chunk().expect("eight of sixteen bytes");
+    let exit = if word(0) == 1 { Exit::Signal(word(4)) } else { Exit::Code(word(4)) };
+    (exit, Micros(i64::from_ne_bytes(*used)))
 }
 
 #[cfg(test)]
@@ -270,8 +249,8 @@ mod tests {
     #[test]
     fn a_notice_arrives_as_it_was_sent() {
         for exit in [Exit::Code(3), Exit::Signal(9), Exit::Code(255)] {
-            let notice = Notice { exit, used: Micros(0x1234_5678_9ABC) };
-            assert_eq!(Notice::from_bytes(notice.to_bytes()).into_parts(), (exit, notice.used));
+            let used = Micros(0x1234_5678_9ABC);
+            assert_eq!(from_notice(notice(exit, used)), (exit, used));
         }
     }
 }

@@ -89,8 +89,7 @@ pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
     rustix::mount::mount_change("/", private).step("cannot make mounts private")?;
     let stage = Path::new("/tmp");
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    let options = CString::new("mode=755,size=4m").expect("no zero byte");
-    rustix::mount::mount("root", stage, "tmpfs", flags, options.as_c_str())
+    rustix::mount::mount("root", stage, "tmpfs", flags, c"mode=755,size=4m")
         .step("cannot mount a root")?;
     for name in ["dev/shm", "etc/ssl", "proc", "work", "tmp", "store", "box", "empty", "var"] {
         fs::create_dir_all(stage.join(name)).step(name)?;
@@ -207,18 +206,14 @@ pub(super) fn furnish(
     Ok(keeps_files.then_some(work))
 }
 
-/// Mounts the jail's own `/proc`, or hides the machine's where that may not be; what could not be
-/// had.
-pub(super) fn mount_proc() -> io::Result<Option<String>> {
+/// Mounts the jail's own `/proc`, or hides the machine's where that may not be.
+pub(super) fn mount_proc() -> io::Result<()> {
     // User namespaces within the jail are closed twice, by a limit and by the filter; the limit
     // can be written here only, where the old /proc is still to be seen.
-    let closed = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    drop(fs::write("/proc/sys/user/max_user_namespaces", "0"));
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    let hide = CString::new("hidepid=invisible").expect("no zero byte");
-    if let Err(error) = rustix::mount::mount("proc", "/proc", "proc", flags, hide.as_c_str()) {
-        rustix::mount::mount_bind(EMPTY, "/proc").step("/proc")?;
-        return Ok(Some(format!("/proc: {error}; parts of the machine's own are masked")));
+    if rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=invisible").is_err() {
+        return rustix::mount::mount_bind(EMPTY, "/proc").step("/proc");
     }
-    covers::lay().step("cannot cover what /proc tells of the machine")?;
-    Ok(closed.err().map(|error| format!("closing user namespaces: {error}")))
+    covers::lay().step("cannot cover what /proc tells of the machine")
 }

@@ -14,7 +14,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
 
 use arbiter_games::Micros;
-use rustix::process::{Pid, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions};
+use rustix::thread::{CpuSet, Gid, Uid};
 
 use super::process::Exit;
 
@@ -47,16 +48,12 @@ pub(super) fn check(result: impl Into<i64>) -> io::Result<i64> {
 }
 
 /// These processors as a set; all there can be if there are none.
-pub(super) fn processors(cores: &[usize]) -> libc::cpu_set_t {
-    // SAFETY: a set of processors is plain bits, and the calls change bits within it alone.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        let all = 0..libc::CPU_SETSIZE.cast_unsigned() as usize;
-        for core in all.filter(|core| cores.is_empty() || cores.contains(core)) {
-            libc::CPU_SET(core, &mut set);
-        }
-        set
+pub(super) fn processors(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for core in (0..CpuSet::MAX_CPU).filter(|core| cores.is_empty() || cores.contains(core)) {
+        set.set(core);
     }
+    set
 }
 
 /// Forks the single-threaded caller; the child begins in new namespaces of every kind.
@@ -88,31 +85,19 @@ pub(super) fn fork_plainly() -> io::Result<libc::pid_t> {
 }
 
 /// Becomes `user`, with the group of the same number and no right at all.
-pub(super) fn become_user(user: libc::uid_t) -> io::Result<()> {
-    // SAFETY: no pointer but to an empty list. The caller has one thread.
-    unsafe {
-        check(libc::setgroups(0, ptr::null()))?;
-        check(libc::setresgid(user, user, user))?;
-        check(libc::setresuid(user, user, user)).map(drop)
-    }
+///
+/// Bare system calls change the calling thread alone, and take none of the locks with which the C
+/// library would tell other threads: this may be called between fork and exec. Allocates nothing.
+pub(super) fn become_user(user: u32) -> io::Result<()> {
+    rustix::thread::set_thread_groups(&[])?;
+    set_user(user)
 }
 
-/// Ties the caller's life to that of the thread that forked it. Allocates nothing.
-pub(super) fn die_with_parent() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
-}
-
-/// The same as [`become_user`] between fork and exec, in the copy of a process that may have threads.
-pub(super) fn become_user_alone(user: libc::uid_t) -> io::Result<()> {
-    let none = ptr::null::<libc::gid_t>();
-    // SAFETY: no pointer but to an empty list. Bare system calls change the calling thread alone,
-    // and take none of the locks with which the C library would tell other threads.
-    unsafe {
-        check(libc::syscall(libc::SYS_setgroups, 0, none))?;
-        check(libc::syscall(libc::SYS_setresgid, user, user, user))?;
-        check(libc::syscall(libc::SYS_setresuid, user, user, user)).map(drop)
-    }
+/// Becomes `user`, with the group of the same number, and stays in other groups.
+pub(super) fn set_user(user: u32) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    Ok(rustix::thread::set_thread_res_uid(uid, uid, uid)?)
 }
 
 /// Does something with files as `user`, if that is another than this process's; no other thread
@@ -131,13 +116,17 @@ pub(super) fn acting_as<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Sets a limit for good, of the calling process. Allocates nothing.
+pub(super) fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let both = Rlimit { current: Some(most), maximum: Some(most) };
+    Ok(rustix::process::setrlimit(resource, both)?)
+}
+
 /// `fchmodat2`, which has the same number everywhere.
 const FCHMODAT2: libc::c_long = 452;
 
-/// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name.
-///
-/// # Errors
-/// Before Linux 6.6 there is no such call.
+/// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name. Before Linux
+/// 6.6 there is no such call.
 pub(super) fn change_mode(place: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let (place, flags) = (place.as_raw_fd(), libc::AT_EMPTY_PATH);
     // SAFETY: the name is an empty string that lives as long as the program.
@@ -152,11 +141,13 @@ pub(super) fn used_by_ended_children() -> Micros {
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
     };
-    micros(usage.ru_utime) + micros(usage.ru_stime)
+    time_of(&usage)
 }
 
-fn micros(time: libc::timeval) -> Micros {
-    Micros(time.tv_sec * 1_000_000 + time.tv_usec)
+/// The processor time in a usage, in programs and in the kernel.
+fn time_of(usage: &libc::rusage) -> Micros {
+    let micros = |time: libc::timeval| Micros(time.tv_sec * 1_000_000 + time.tv_usec);
+    micros(usage.ru_utime) + micros(usage.ru_stime)
 }
 
 /// A program to be started.
@@ -181,9 +172,6 @@ struct Handover {
 
 impl Launch<'_> {
     /// Starts it: searches `PATH` of the caller for a name without a slash.
-    ///
-    /// # Errors
-    /// Whatever `execve` or a step before it said.
     pub(super) fn start(&self) -> io::Result<libc::pid_t> {
         let pointers = |strings: &[CString]| {
             let all = strings.iter().map(|string| string.as_ptr());
@@ -236,11 +224,10 @@ extern "C" fn run(handover: *mut c_void) -> c_int {
 /// # Safety
 /// Only for a child that shares its parent's memory while the parent stands still.
 unsafe fn become_program(handover: &Handover) -> Result<Infallible, c_int> {
-    let failed = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
-    let step = |result: i64| if result < 0 { Err(failed()) } else { Ok(()) };
+    let code = |error: io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
+    let step = |result: i64| check(result).map_err(code);
     let none = 0_u64;
-    // SAFETY: as of this function. Credentials are set by bare system calls, since those of the
-    // C library would tell the threads of a process that is not this one.
+    // SAFETY: as of this function.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -251,9 +238,7 @@ unsafe fn become_program(handover: &Handover) -> Result<Infallible, c_int> {
             step(libc::dup2(stream, number).into())?;
         }
         if let Some(user) = handover.user {
-            step(libc::syscall(libc::SYS_setgroups, 0, ptr::null::<libc::gid_t>()))?;
-            step(libc::syscall(libc::SYS_setresgid, user, user, user))?;
-            step(libc::syscall(libc::SYS_setresuid, user, user, user))?;
+            become_user(user).map_err(code)?;
         }
         let header = [0x2008_0522_u32, 0];
         let nothing = [0_u32; 6];
@@ -262,7 +247,7 @@ unsafe fn become_program(handover: &Handover) -> Result<Infallible, c_int> {
         let argv = handover.argv.as_ptr();
         libc::execvpe(*argv, argv, handover.environment.as_ptr());
     }
-    Err(failed())
+    Err(code(io::Error::last_os_error()))
 }
 
 /// Gives signals the meaning they have for a new program; what the caller ignores or blocks
@@ -340,7 +325,7 @@ fn wait4(which: libc::pid_t, options: c_int) -> Option<Ended> {
     } else {
         Exit::Code(libc::WEXITSTATUS(status))
     };
-    Some(Ended { pid, exit, used: micros(usage.ru_utime) + micros(usage.ru_stime) })
+    Some(Ended { pid, exit, used: time_of(&usage) })
 }
 
 /// Sends a signal to every process that the caller may reach, itself excepted: from the first
@@ -427,17 +412,13 @@ pub(super) fn go_first(yes: bool) -> io::Result<()> {
 
 /// Lets a thread run on any processor, after every other that wants to: whether it does, or is gone.
 pub(super) fn step_back(thread: libc::pid_t) -> bool {
-    let all = processors(&[]);
-    // SAFETY: the values outlive the calls, an all-zero one of the plain structure is valid, and a
-    // thread that is gone is an error which is of no interest.
-    let put = unsafe {
+    // SAFETY: an all-zero value of this plain structure is valid, and outlives the call.
+    let put = check(unsafe {
         let how: libc::sched_param = mem::zeroed();
         let policy = libc::SCHED_IDLE;
-        let put = libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const how);
-        let put = check(put);
-        libc::sched_setaffinity(thread, size_of_val(&all), &raw const all);
-        put
-    };
+        libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const how)
+    });
+    let _unless_gone = rustix::thread::sched_setaffinity(Pid::from_raw(thread), &processors(&[]));
     put.map_or_else(|error| error.raw_os_error() == Some(libc::ESRCH), |_| true)
 }
 

@@ -36,9 +36,10 @@ pub(super) const USERS: u32 = 60_000;
 #[derive(Debug)]
 pub(super) struct Walls {
     launcher: Mutex<Launcher>,
-    store: Store,
+    /// Where programs are kept for jails.
+    pub(super) store: Store,
     /// Whether bots are users of their own, and not the worker's.
-    two_users: bool,
+    pub(super) two_users: bool,
 }
 
 #[derive(Debug)]
@@ -56,23 +57,17 @@ impl Walls {
         };
         let store = Store::new(two_users.then_some(FIRST_USER))
             .map_err(explain("cannot make a store of programs"))?;
-        let (socket, theirs) = pair().map_err(explain("cannot make a socket"))?;
+        let (socket, theirs) = wire::pair().map_err(explain("cannot make a socket"))?;
+        limit_waiting(&socket).map_err(explain("cannot make a socket"))?;
         let process = spawn(theirs).map_err(explain("cannot start the launcher"))?;
         let launcher = Launcher { process, socket };
-        launcher.expect_apart()?;
+        launcher.expect(&Report::Apart)?;
         launcher.map_users(two_users).map_err(explain("cannot map users"))?;
-        launcher.build(&store, if two_users { USERS } else { 0 })?;
+        let users = if two_users { USERS } else { 0 };
+        let order = Order::Build { store: store.path(), users };
+        wire::send(&launcher.socket, &order, &[]).map_err(|error| error.to_string())?;
+        launcher.expect(&Report::Ready)?;
         Ok(Self { launcher: Mutex::new(launcher), store, two_users })
-    }
-
-    /// Where programs are kept for jails.
-    pub(super) fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// Whether bots are users of their own.
-    pub(super) fn two_users(&self) -> bool {
-        self.two_users
     }
 
     /// Opens a jail in the control group `group`.
@@ -83,43 +78,26 @@ impl Walls {
     ) -> Result<Cell, Fault> {
         let freezer = group.keeps_the_dead().fault("cannot open a control group")?;
         let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = launcher.open(freezer.as_ref());
+        let opened = launcher.open(self, freezer.as_ref());
         drop(launcher);
-        let Opened { pid, user, pidfd, socket } = opened?;
-        // Neither side waits for ever for the other.
-        sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))
-            .and_then(|()| sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)))
-            .fault("cannot set up a socket")?;
-        let user = self.two_users.then_some(FIRST_USER + user);
-        let mut cell = Cell {
-            socket,
-            pidfd,
-            pid,
-            written: None,
-            door: None,
-            user,
-            was_used: AtomicBool::new(false),
-            is_silent: AtomicBool::new(false),
-            _walls: Arc::clone(self),
-        };
-        group.enter(pid)?;
+        let mut cell = opened?;
+        limit_waiting(&cell.socket).fault("cannot set up a socket")?;
+        group.enter(cell.pid)?;
         cell.settle(settlement)?;
         Ok(cell)
     }
 }
 
-/// A pair of sockets; ours does not wait for ever.
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = wire::pair()?;
-    sockopt::set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))?;
-    sockopt::set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
-    Ok((ours, theirs))
+/// Has us not wait for ever for the other side.
+fn limit_waiting(socket: &OwnedFd) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE))?;
+    Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(PATIENCE))?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the sandbox")]
 fn spawn(socket: OwnedFd) -> io::Result<Child> {
     Command::new("/proc/self/exe")
-        .arg0(launcher::name())
+        .arg0(launcher::NAME)
         .env_clear()
         .env("PATH", init::PATH)
         .current_dir("/")
@@ -129,17 +107,14 @@ fn spawn(socket: OwnedFd) -> io::Result<Child> {
 }
 
 impl Launcher {
-    fn hear(&self) -> Result<Report, Fault> {
-        let heard = wire::receive(&self.socket).fault("cannot hear the launcher of jails")?;
-        let gone = || Fault::new("cannot hear the launcher of jails", "it is gone");
-        heard.map(|(report, _)| report).ok_or_else(gone)
-    }
-
-    fn expect_apart(&self) -> Result<(), String> {
-        match self.hear().map_err(|fault| fault.to_string())? {
-            Report::Apart => Ok(()),
-            Report::Failed(why) => Err(why),
-            other => Err(format!("the launcher said {other:?}")),
+    /// Waits until it says that a step is done.
+    fn expect(&self, due: &Report) -> Result<(), String> {
+        let what = "cannot hear the launcher of jails";
+        match wire::receive(&self.socket).map_err(|error| format!("{what}: {error}"))? {
+            Some((report, _)) if report == *due => Ok(()),
+            Some((Report::Failed(why), _)) => Err(why),
+            Some((other, _)) => Err(format!("the launcher said {other:?}")),
+            None => Err(format!("{what}: it is gone")),
         }
     }
 
@@ -157,17 +132,8 @@ impl Launcher {
         write("gid_map", format!("0 {} 1\n", rustix::process::getegid().as_raw()))
     }
 
-    fn build(&self, store: &Store, users: u32) -> Result<(), String> {
-        let order = Order::Build { store: store.path(), users };
-        wire::send(&self.socket, &order, &[]).map_err(|error| error.to_string())?;
-        match self.hear().map_err(|fault| fault.to_string())? {
-            Report::Ready => Ok(()),
-            Report::Failed(why) => Err(why),
-            other => Err(format!("the launcher said {other:?}")),
-        }
-    }
-
-    fn open(&self, freezer: Option<&File>) -> Result<Opened, Fault> {
+    /// Has a jail handed over, which nothing is built in yet.
+    fn open(&self, walls: &Arc<Walls>, freezer: Option<&File>) -> Result<Cell, Fault> {
         let what = "cannot open a jail";
         let beside: Vec<_> = freezer.map(File::as_fd).into_iter().collect();
         wire::send(&self.socket, &Order::Open, &beside).fault("the launcher of jails is gone")?;
@@ -176,20 +142,22 @@ impl Launcher {
                 let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
                 let [pidfd, socket] = descriptors
                     .map_err(|_| Fault::new(what, "a descriptor is missing; is there room?"))?;
-                Ok(Opened { pid, user, pidfd, socket })
+                Ok(Cell {
+                    socket,
+                    pidfd,
+                    pid,
+                    written: None,
+                    door: None,
+                    user: walls.two_users.then_some(FIRST_USER + user),
+                    was_used: AtomicBool::new(false),
+                    is_silent: AtomicBool::new(false),
+                    _walls: Arc::clone(walls),
+                })
             }
             Some((Report::Failed(why), _)) => Err(Fault::new(what, why)),
             other => Err(Fault::new(what, format!("heard {other:?}"))),
         }
     }
-}
-
-/// A jail as the launcher hands it over.
-struct Opened {
-    pid: libc::pid_t,
-    user: u32,
-    pidfd: OwnedFd,
-    socket: OwnedFd,
 }
 
 impl Drop for Launcher {
@@ -205,12 +173,12 @@ impl Drop for Launcher {
 pub(super) struct Cell {
     socket: OwnedFd,
     pidfd: OwnedFd,
-    /// The number of the first process.
-    pid: libc::pid_t,
+    /// The number of the first process, while that is there.
+    pub(super) pid: libc::pid_t,
     /// What the bot writes in its working directory, where the worker keeps it.
     written: Option<OwnedFd>,
     /// Where the bot reaches the worker, if it may and nobody has taken it yet.
-    door: Option<OwnedFd>,
+    pub(super) door: Option<OwnedFd>,
     /// The user that the bot is to the machine, if not the worker's own.
     user: Option<u32>,
     /// Whether a program of the bot was started here.
@@ -228,7 +196,7 @@ impl Cell {
         let task = Task::Settle(Box::new(settlement));
         wire::send(&self.socket, &task, &[]).fault("cannot build a jail")?;
         match wire::receive(&self.socket).fault("cannot build a jail")? {
-            Some((Answer::Done | Answer::Without(_), handed)) => {
+            Some((Answer::Done, handed)) => {
                 let mut handed = handed.into_iter();
                 self.written = if keeps_files { handed.next() } else { None };
                 self.door = if has_door { handed.next() } else { None };
@@ -244,26 +212,13 @@ impl Cell {
         Some((self.written.as_ref()?, self.user))
     }
 
-    /// Takes the socket where the bot reaches the worker.
-    pub(super) fn take_door(&mut self) -> Option<OwnedFd> {
-        self.door.take()
-    }
-
-    /// The number of the first process, while that is there.
-    pub(super) fn pid(&self) -> libc::pid_t {
-        self.pid
-    }
-
     /// Whether the first process did not answer in time after the bot had used the jail.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent.load(Ordering::Relaxed)
     }
 
     /// Has a task done; none is the answer of a jail that was killed, or that a bot has used and that
-    /// does not answer in time: the latter is killed.
-    ///
-    /// # Errors
-    /// A fault if a jail that no bot has used cannot be reached or does not answer.
+    /// does not answer in time: the latter is killed. If no bot has used it, that is a fault.
     pub(super) fn ask(&self, task: &Task) -> Result<Option<Answer>, Fault> {
         self.ask_with(task, &[])
     }

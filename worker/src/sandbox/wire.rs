@@ -43,7 +43,7 @@ pub(super) enum Order {
 }
 
 /// What the launcher says.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Report {
     /// It has left the worker's namespaces and waits for its users to be mapped.
     Apart,
@@ -118,8 +118,6 @@ pub(super) struct Settlement {
 pub(super) enum Answer {
     /// It was done.
     Done,
-    /// It was done, but for this.
-    Without(String),
     /// Whether it is so.
     Is(bool),
     /// So many microseconds of processor time were used.
@@ -151,10 +149,7 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pair)
 }
 
-/// Sends a message.
-///
-/// # Errors
-/// If the other side is gone, or the message is too long.
+/// Sends a message. It is an error if the other side is gone, or the message is too long.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,

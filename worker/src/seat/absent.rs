@@ -1,48 +1,39 @@
-//! The seat of a bot that cannot play: nothing is started for it, and it forfeits what it is asked.
-
-use std::time::Instant;
+//! The seat of a bot that cannot play: nothing runs for it, and it forfeits what it is asked.
 
 use arbiter_games::{Forfeit, Micros};
 
-use super::{Answer, Remains, Seat};
+use super::pipes::Tail;
+use super::{Answer, Manners, Remains, Seat, remains};
 use crate::fault::Fault;
+use crate::sandbox::Jail;
 
 /// A place at the table that stays empty.
 #[derive(Debug)]
-pub struct AbsentSeat(String);
+pub(crate) struct AbsentSeat {
+    /// Words for the bot's author.
+    why: String,
+    /// What was opened for it, if its program could not be started there.
+    jail: Option<Jail>,
+}
 
 impl AbsentSeat {
     /// The seat of a bot that is not there, and why: words for its author.
-    pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-
-    /// The same, for a table.
-    pub(crate) fn boxed(why: impl Into<String>) -> Box<dyn Seat> {
-        Box::new(Self::new(why))
+    pub(crate) fn boxed(why: impl Into<String>, jail: Option<Jail>) -> Box<dyn Seat> {
+        Box::new(Self { why: why.into(), jail })
     }
 }
 
 impl Seat for AbsentSeat {
     fn ask(&mut self, _text: &str, _limit: Micros) -> Result<Answer, Fault> {
-        Ok(Answer::failed(Forfeit::Gone, self.0.clone()))
-    }
-
-    fn tell(&mut self, _text: &str) {}
-
-    fn starting_up(&self) -> bool {
-        false
+        Ok(Answer::failed(Forfeit::Gone, self.why.clone()))
     }
 
     fn dismiss(&mut self) {}
 
-    fn hang_up(&mut self) {}
-
-    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
-        Ok(())
-    }
-
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        Ok(Remains::default())
+        match self.jail {
+            Some(jail) => remains(jail, Tail::default(), Manners::default()),
+            None => Ok(Remains::default()),
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
 use super::{Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
 use crate::fault::Fault;
-use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
+use crate::sandbox::{Exit, Jail, Process, Stdin};
 
 /// A bot without a standing process.
 #[derive(Debug)]
@@ -103,10 +103,9 @@ impl Seat for ExecSeat {
         let mut argv = self.argv.clone();
         argv.extend(text.split(' ').map(str::to_owned));
         let start = Instant::now();
-        let mut process = match self.jail.start(&argv, Stdin::Null) {
+        let mut process = match self.jail.start(&argv, Stdin::Null)? {
             Ok(process) => process,
-            Err(NoStart::Bot(reason)) => return Ok(Answer::failed(Forfeit::Gone, reason)),
-            Err(NoStart::Fault(fault)) => return Err(fault),
+            Err(reason) => return Ok(Answer::failed(Forfeit::Gone, reason)),
         };
         let listened = self.listen(&mut process, start, limit);
         if matches!(&listened, Ok((_, Ok(output))) if output.is_empty()) {
@@ -138,24 +137,12 @@ impl Seat for ExecSeat {
         self.jail.settle().map(drop)
     }
 
-    fn tell(&mut self, _text: &str) {}
-
-    fn starting_up(&self) -> bool {
-        false
-    }
-
     fn stderr(&self) -> &[u8] {
         self.stderr.last()
     }
 
     fn dismiss(&mut self) {
         self.jail.kill();
-    }
-
-    fn hang_up(&mut self) {}
-
-    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
-        Ok(())
     }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {

@@ -37,9 +37,9 @@ use arbiter_proto::tricks_http::{Format, PATH, Request as Wish};
 use rustix::event::{PollFd, PollFlags};
 
 use super::framing::MOST_OUTPUT;
-use super::pipes::{self, Drained, Stop, Tail, micros, since};
+use super::pipes::{self, Drained, Stop, since};
 use super::program::Program;
-use super::{Answer, Failure, Manners, Remains, Seat, remains};
+use super::{Answer, Failure, Manners, Remains, Seat};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{Door, Exit, Jail};
 use connection::Connection;
@@ -55,28 +55,13 @@ const MOST_CONNECTIONS: usize = 16;
 /// How much is read of a connection at once, in bytes.
 const CHUNK: usize = 16 * 1024;
 
-/// A client of HTTP.
+/// A client of HTTP: a referee's end of the connections with its program.
 #[derive(Debug)]
-pub enum HttpSeat {
-    /// Its program was started.
-    Running(Box<Visit>),
-    /// Its program could not be started.
-    Unstartable {
-        /// What was opened for it.
-        jail: Box<Jail>,
-        /// Why, for its author.
-        reason: String,
-    },
-}
-
-/// A referee's end of the connections with a program.
-#[derive(Debug)]
-pub struct Visit {
+pub struct HttpSeat {
     program: Program,
     /// Where connections come in, until the end.
     door: Option<Door>,
-    /// With numbers that are never used again.
-    connections: Vec<(u64, Connection)>,
+    connections: Vec<Connection>,
     /// How many there were.
     visits: u64,
     stage: Stage,
@@ -129,18 +114,16 @@ impl HttpSeat {
         argv: &[String],
         clock: ClockKind,
         stop: Arc<Stop>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Box<dyn Seat>, Fault> {
         let mut program = match Program::start(jail, argv, clock, stop)? {
             Ok(program) => program,
-            Err((jail, reason)) => {
-                return Ok(Self::Unstartable { jail: Box::new(jail), reason });
-            }
+            Err(absent) => return Ok(absent),
         };
         if let Some(mut stdin) = program.process.stdin.take() {
             // A pipe has room for a line; who does not read it will not find us.
             drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", door.address));
         }
-        Ok(Self::Running(Box::new(Visit {
+        Ok(Box::new(Self {
             program,
             door: Some(door),
             connections: Vec::new(),
@@ -151,38 +134,25 @@ impl HttpSeat {
             total: 0,
             speaks: true,
             chunk: vec![0; CHUNK],
-        })))
-    }
-}
-
-impl Visit {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
-        if let Some(failure) = self.program.stuck() {
-            return Ok(failure.into());
-        }
-        self.program.wake()?;
-        let (wall, heard) = self.converse(text, limit)?;
-        self.answered = true;
-        let reply = heard.map(|()| self.reply.take().unwrap_or_default());
-        self.program.rest(wall, reply)
+        }))
     }
 
     /// Answers the request that waits, and waits for the next one.
     fn converse(&mut self, text: &str, limit: Micros) -> Attended {
         let begun = Instant::now();
-        let (wall, met) = self.attend(begun, limit, |visit| visit.stage != Stage::Strange)?;
+        let (wall, met) = self.attend(begun, limit, |seat| seat.stage != Stage::Strange)?;
         if met.is_err() {
             return Ok((wall, met));
         }
         // Only the answer itself is waited for: what else a bot leaves unread is on its own time.
         let answered = self.respond(text, true);
-        let is_writing = |visit: &Self| answered.is_some_and(|number| visit.is_writing(number));
-        let (wall, met) = self.attend(begun, limit, |visit| !is_writing(visit))?;
+        let is_writing = |seat: &Self| answered.is_some_and(|number| seat.is_writing(number));
+        let (wall, met) = self.attend(begun, limit, |seat| !is_writing(seat))?;
         if met.is_err() {
             return Ok((wall, met));
         }
         let start = if self.answered { Instant::now() } else { begun };
-        self.attend(start, limit, |visit| visit.reply.is_some())
+        self.attend(start, limit, |seat| seat.reply.is_some())
     }
 
     /// Waits until something is so, at most until `limit` after `start`.
@@ -226,9 +196,9 @@ impl Visit {
             if self.speaks { PollFd::new(&process.stdout, PollFlags::IN) } else { nothing() },
             door.map_or_else(nothing, |door| PollFd::new(door, PollFlags::IN)),
         ];
-        for (number, connection) in &self.connections {
+        for connection in &self.connections {
             // What is behind a request that waits is left until that is answered.
-            let reads = connection.is_listening() && !self.is_owed(*number);
+            let reads = connection.is_listening() && !self.is_owed(connection.number);
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, reads);
             flags.set(PollFlags::OUT, connection.is_writing());
@@ -269,12 +239,12 @@ impl Visit {
             }
         }
         for (index, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
-            let (number, connection) = &mut self.connections[index];
+            let connection = &mut self.connections[index];
             connection.write();
             if connection.is_listening() {
                 self.total += connection.read(&mut self.chunk);
             }
-            let number = *number;
+            let number = connection.number;
             self.hear(number);
         }
         self.drop_finished();
@@ -286,10 +256,10 @@ impl Visit {
     fn drop_finished(&mut self) {
         let stage = self.stage;
         let is_owed = |number| matches!(stage, Stage::Waiting(owed) if owed.connection == number);
-        self.connections.retain(|(number, connection)| !connection.is_done() || is_owed(*number));
+        self.connections.retain(|one| !one.is_done() || is_owed(one.number));
         let lingering = self.connections.len() - self.in_use();
         let mut surplus = lingering.saturating_sub(MOST_CONNECTIONS);
-        self.connections.retain(|(_, connection)| {
+        self.connections.retain(|connection| {
             let drops = surplus > 0 && connection.is_lingering();
             surplus -= usize::from(drops);
             !drops
@@ -298,7 +268,7 @@ impl Visit {
 
     /// How many connections have not had their last answer.
     fn in_use(&self) -> usize {
-        self.connections.iter().filter(|(_, connection)| !connection.is_lingering()).count()
+        self.connections.iter().filter(|connection| !connection.is_lingering()).count()
     }
 
     /// Lets connections in.
@@ -307,10 +277,9 @@ impl Visit {
             let Some(door) = &self.door else { break };
             match door.listener.accept() {
                 Ok((stream, _)) => {
-                    self.visits += 1;
                     // One that is broken already is no use, and its client's affair.
-                    let connection = Connection::new(stream).ok();
-                    self.connections.extend(connection.map(|made| (self.visits - 1, made)));
+                    self.connections.extend(Connection::new(self.visits, stream));
+                    self.visits += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_the_machines(&error) => {
@@ -395,8 +364,7 @@ impl Visit {
     }
 
     fn connection(&mut self, number: u64) -> Option<&mut Connection> {
-        let mut all = self.connections.iter_mut();
-        all.find(|(other, _)| *other == number).map(|(_, connection)| connection)
+        self.connections.iter_mut().find(|connection| connection.number == number)
     }
 
     /// Whether it is this connection that waits for an answer.
@@ -406,8 +374,7 @@ impl Visit {
 
     /// Whether something is still to be written to this connection.
     fn is_writing(&self, number: u64) -> bool {
-        let mut all = self.connections.iter();
-        all.any(|(other, connection)| *other == number && connection.is_writing())
+        self.connections.iter().any(|one| one.number == number && one.is_writing())
     }
 
     /// What of all that the bot does is too much, if anything.
@@ -422,8 +389,7 @@ impl Visit {
 
     /// What there is of a request whose time is over.
     fn progress(&self) -> String {
-        let unfinished: usize =
-            self.connections.iter().map(|(_, connection)| connection.unfinished()).sum();
+        let unfinished: usize = self.connections.iter().map(Connection::unfinished).sum();
         if self.visits == 0 {
             "it never connected".to_owned()
         } else if unfinished > 0 {
@@ -450,70 +416,52 @@ fn error(words: &str) -> String {
 
 impl Seat for HttpSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
-        match self {
-            Self::Running(visit) => visit.ask(text, limit),
-            Self::Unstartable { reason, .. } => Ok(Answer::failed(Forfeit::Gone, reason.clone())),
+        if let Some(failure) = self.program.stuck() {
+            return Ok(failure.into());
         }
+        self.program.wake()?;
+        let (wall, heard) = self.converse(text, limit)?;
+        self.answered = true;
+        let reply = heard.map(|()| self.reply.take().unwrap_or_default());
+        self.program.rest(wall, reply)
     }
 
     fn settle(&mut self) -> Result<(), Fault> {
-        match self {
-            Self::Running(visit) => visit.program.settle(),
-            Self::Unstartable { .. } => Ok(()),
-        }
+        self.program.settle()
     }
 
     fn tell(&mut self, text: &str) {
-        if let Self::Running(visit) = self {
-            // The last word is not waited for.
-            let _number = visit.respond(text, false);
-        }
+        // The last word is not waited for.
+        let _number = self.respond(text, false);
     }
 
     fn starting_up(&self) -> bool {
-        matches!(self, Self::Running(visit) if !visit.answered)
+        !self.answered
     }
 
     fn stderr(&self) -> &[u8] {
-        match self {
-            Self::Running(visit) => visit.program.stderr.last(),
-            Self::Unstartable { .. } => &[],
-        }
+        self.program.stderr.last()
     }
 
     fn exit(&mut self) -> Option<Exit> {
-        match self {
-            Self::Running(visit) => visit.program.exit(),
-            Self::Unstartable { .. } => None,
-        }
+        self.program.exit()
     }
 
     fn dismiss(&mut self) {
-        if let Self::Running(visit) = self {
-            visit.program.jail.kill();
-        }
+        self.program.jail.kill();
     }
 
     fn hang_up(&mut self) {
-        if let Self::Running(visit) = self {
-            // A last answer may not be read yet: see [`Connection`].
-            visit.connections.retain(|(_, connection)| connection.is_lingering());
-            visit.door = None;
-        }
+        // A last answer may not be read yet: see [`Connection`].
+        self.connections.retain(Connection::is_lingering);
+        self.door = None;
     }
 
     fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match self {
-            Self::Running(visit) => visit.program.farewell(micros(left)),
-            Self::Unstartable { .. } => Ok(()),
-        }
+        self.program.farewell(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        match *self {
-            Self::Running(visit) => visit.program.close(Manners::default()),
-            Self::Unstartable { jail, .. } => remains(*jail, Tail::default(), Manners::default()),
-        }
+        self.program.close(Manners::default())
     }
 }

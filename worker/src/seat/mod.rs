@@ -8,7 +8,6 @@ mod cpu;
 mod exec;
 mod framing;
 mod http;
-mod memory;
 pub(crate) mod pipes;
 mod program;
 mod stdio;
@@ -20,12 +19,11 @@ use arbiter_games::{Forfeit, Micros, Spent};
 use crate::fault::Fault;
 use crate::sandbox::{Bytes, Exit, Jail};
 
-pub use absent::AbsentSeat;
+pub(crate) use absent::AbsentSeat;
 pub use arbiter_games::Framing;
 pub use exec::ExecSeat;
 pub use framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT, Manners};
 pub use http::HttpSeat;
-pub use memory::MemorySeat;
 pub use pipes::{Cord, Stop};
 pub use stdio::StdioSeat;
 
@@ -94,10 +92,12 @@ pub trait Seat {
     }
 
     /// Tells the bot something that owes no answer. Whether it listens does not matter.
-    fn tell(&mut self, text: &str);
+    fn tell(&mut self, _text: &str) {}
 
     /// Whether the next answer is the first of a process whose start-up is not charged.
-    fn starting_up(&self) -> bool;
+    fn starting_up(&self) -> bool {
+        false
+    }
 
     /// What the bot wrote to its standard error so far, or the end of it. What it wrote since its
     /// last answer may not be there yet.
@@ -114,15 +114,14 @@ pub trait Seat {
     fn dismiss(&mut self);
 
     /// Lets the bot know that nothing more will come.
-    fn hang_up(&mut self);
+    fn hang_up(&mut self) {}
 
     /// Waits until the bot has ended, at most until `deadline`.
-    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault>;
+    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// Kills what still runs, and cleans up.
-    ///
-    /// # Errors
-    /// A fault if anything survives.
     fn close(self: Box<Self>) -> Result<Remains, Fault>;
 }
 

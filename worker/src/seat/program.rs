@@ -7,10 +7,10 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
 use super::cpu::CpuCounter;
-use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
-use super::{Answer, Failure, Manners, Remains, remains, would_not_stop};
+use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros};
+use super::{AbsentSeat, Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
 use crate::fault::Fault;
-use crate::sandbox::{Exit, Jail, NoStart, Process, Stdin};
+use crate::sandbox::{Exit, Jail, Process, Stdin};
 
 /// How long an answer takes before the whole process tree's time is measured.
 const WORTH_MEASURING: Micros = Micros::from_millis(1);
@@ -30,21 +30,17 @@ pub(super) struct Program {
     cpu: CpuCounter,
 }
 
-/// A program, or the jail of one that cannot be run and the reason, for its author.
-pub(super) type Started = Result<Program, (Jail, String)>;
-
 impl Program {
-    /// Starts `argv` in `jail`, to be charged by `clock`.
+    /// Starts `argv` in `jail`, to be charged by `clock`; the seat in its place if it cannot be run.
     pub(super) fn start(
         mut jail: Jail,
         argv: &[String],
         clock: ClockKind,
         stop: Arc<Stop>,
-    ) -> Result<Started, Fault> {
-        let process = match jail.start(argv, Stdin::Pipe) {
+    ) -> Result<Result<Self, Box<dyn Seat>>, Fault> {
+        let process = match jail.start(argv, Stdin::Pipe)? {
             Ok(process) => process,
-            Err(NoStart::Bot(reason)) => return Ok(Err((jail, reason))),
-            Err(NoStart::Fault(fault)) => return Err(fault),
+            Err(reason) => return Ok(Err(AbsentSeat::boxed(reason, Some(jail)))),
         };
         let (stderr, buffer, cpu) = (Tail::default(), Buffer::new(), CpuCounter::default());
         Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
@@ -139,9 +135,10 @@ impl Program {
         Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
     }
 
-    /// Reads on until the program has ended, at most for `limit`: one that is stuck in writing
+    /// Reads on until the program has ended, at most until `deadline`: one that is stuck in writing
     /// could not end by itself.
-    pub(super) fn farewell(&mut self, limit: Micros) -> Result<(), Fault> {
+    pub(super) fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
+        let limit = micros(deadline.saturating_duration_since(Instant::now()));
         self.jail.wake()?;
         let start = Instant::now();
         let mut what = For::Output;

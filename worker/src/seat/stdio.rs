@@ -22,32 +22,18 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
 use super::framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Drained, For, Stop, Tail, micros, since};
+use super::pipes::{self, Drained, For, Stop, since};
 use super::program::{Outcome, Program};
-use super::{Answer, Failure, Manners, Remains, Seat, remains};
+use super::{Answer, Failure, Remains, Seat};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail};
 
 /// How much of what a bot wrote is quoted to its author, in bytes.
 const QUOTED: usize = 60;
 
-/// A bot with standing pipes.
+/// A bot with standing pipes: a referee's end of a conversation with its program.
 #[derive(Debug)]
-pub enum StdioSeat {
-    /// Its program was started.
-    Running(Conversation),
-    /// Its program could not be started.
-    Unstartable {
-        /// What was opened for it.
-        jail: Jail,
-        /// Why, for its author.
-        reason: String,
-    },
-}
-
-/// A referee's end of a conversation with a program.
-#[derive(Debug)]
-pub struct Conversation {
+pub struct StdioSeat {
     program: Program,
     frames: Frames,
     answered: bool,
@@ -59,24 +45,23 @@ pub struct Conversation {
 type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
 
 impl StdioSeat {
-    /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits at its first request.
+    /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits
+    /// at its first request.
     pub fn start(
         jail: Jail,
         argv: &[String],
         framing: Framing,
         clock: ClockKind,
         stop: Arc<Stop>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Box<dyn Seat>, Fault> {
         let program = match Program::start(jail, argv, clock, stop)? {
             Ok(program) => program,
-            Err((jail, reason)) => return Ok(Self::Unstartable { jail, reason }),
+            Err(absent) => return Ok(absent),
         };
         let frames = Frames::new(framing);
-        Ok(Self::Running(Conversation { program, frames, answered: false, line: Vec::new() }))
+        Ok(Box::new(Self { program, frames, answered: false, line: Vec::new() }))
     }
-}
 
-impl Conversation {
     /// Reads what was written unasked: nothing but white space may have been.
     fn listen_before(&mut self) -> Outcome<()> {
         let mut closed = false;
@@ -212,7 +197,9 @@ impl Conversation {
         };
         Failure { forfeit: Forfeit::Flood, detail }
     }
+}
 
+impl Seat for StdioSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
         self.answered = true;
         if let Some(failure) = self.program.stuck() {
@@ -229,75 +216,44 @@ impl Conversation {
         };
         self.program.rest(wall, reply)
     }
-}
-
-impl Seat for StdioSeat {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
-        match self {
-            Self::Running(conversation) => conversation.ask(text, limit),
-            Self::Unstartable { reason, .. } => Ok(Answer::failed(Forfeit::Gone, reason.clone())),
-        }
-    }
 
     fn settle(&mut self) -> Result<(), Fault> {
-        match self {
-            Self::Running(conversation) => conversation.program.settle(),
-            Self::Unstartable { .. } => Ok(()),
-        }
+        self.program.settle()
     }
 
     fn tell(&mut self, text: &str) {
-        if let Self::Running(Conversation { program, .. }) = self
-            && let Some(stdin) = &mut program.process.stdin
-        {
+        if let Some(stdin) = &mut self.program.process.stdin {
             // A bot that is gone, or whose pipe is full, misses news it does not care for.
             drop(stdin.write(format!("{text}\n").as_bytes()));
         }
     }
 
     fn starting_up(&self) -> bool {
-        matches!(self, Self::Running(conversation) if !conversation.answered)
+        !self.answered
     }
 
     fn stderr(&self) -> &[u8] {
-        match self {
-            Self::Running(conversation) => conversation.program.stderr.last(),
-            Self::Unstartable { .. } => &[],
-        }
+        self.program.stderr.last()
     }
 
     fn exit(&mut self) -> Option<Exit> {
-        match self {
-            Self::Running(conversation) => conversation.program.exit(),
-            Self::Unstartable { .. } => None,
-        }
+        self.program.exit()
     }
 
     fn dismiss(&mut self) {
-        if let Self::Running(conversation) = self {
-            conversation.program.jail.kill();
-        }
+        self.program.jail.kill();
     }
 
     fn hang_up(&mut self) {
-        if let Self::Running(conversation) = self {
-            conversation.program.process.stdin = None;
-        }
+        self.program.process.stdin = None;
     }
 
     fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match self {
-            Self::Running(conversation) => conversation.program.farewell(micros(left)),
-            Self::Unstartable { .. } => Ok(()),
-        }
+        self.program.farewell(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        match *self {
-            Self::Running(Conversation { program, frames, .. }) => program.close(frames.manners()),
-            Self::Unstartable { jail, .. } => remains(jail, Tail::default(), Manners::default()),
-        }
+        self.program.close(self.frames.manners())
     }
 }
 

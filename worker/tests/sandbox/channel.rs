@@ -66,7 +66,7 @@ fn measure(lab: &Lab, way: &str, bits: usize) {
         let jail = lab.jail(&source, &terms);
         StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop.clone()).unwrap()
     });
-    let ask = |seat: &mut StdioSeat, text: &str| {
+    let ask = |seat: &mut Box<dyn Seat>, text: &str| {
         let reply = seat.ask(text, TURN).unwrap().reply.unwrap();
         String::from_utf8(reply).unwrap()
     };
@@ -82,7 +82,7 @@ fn measure(lab: &Lab, way: &str, bits: usize) {
         wrong += differ.map(u32::count_ones).sum::<u32>();
     }
     for seat in [sender, receiver] {
-        Box::new(seat).close().unwrap();
+        seat.close().unwrap();
     }
     let bits = f64::from(u32::try_from(bits).unwrap());
     let error = f64::from(wrong) / (bits * f64::from(u32::try_from(TURNS).unwrap()));

@@ -15,12 +15,13 @@ use arbiter_games::{
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::sandbox::{Jail, NoStart, Stdin, Terms, dying};
-use arbiter_worker::seat::{Framing, MemorySeat, Seat, StdioSeat, Stop};
+use arbiter_worker::sandbox::{Jail, Stdin, Terms, dying};
+use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
 
 use super::Test;
 use super::guarantees::{source, stop};
 use super::lab::{Lab, PATIENCE, command, descendants, parents, start};
+use super::memory_seat::MemorySeat;
 
 /// Where groups of the old freezer are made.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -206,7 +207,7 @@ fn will_not_stop(lab: &Lab) {
         assert_eq!(failure.forfeit, Forfeit::Gone);
         assert!(failure.detail.starts_with("would not stop"), "{failure:?}");
         drop(held);
-        let remains = Box::new(seat).close().unwrap();
+        let remains = seat.close().unwrap();
         assert_eq!(remains.late_failure, Some(failure));
     }
 }
@@ -237,14 +238,14 @@ fn gomoku(words: &str) -> String {
 }
 
 /// Plays gomoku between a bot in a jail, which begins, and one that calls `look` when it is asked.
-fn play(seat: StdioSeat, look: impl Fn() + 'static) -> (Vec<Standing>, Forfeits) {
+fn play(seat: Box<dyn Seat>, look: impl Fn() + 'static) -> (Vec<Standing>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
     let rival = MemorySeat::new(move |words: &str| {
         look();
         (Ok(gomoku(words)), Micros::ZERO)
     });
-    let mut seats: Vec<Box<dyn Seat>> = vec![Box::new(seat), Box::new(rival)];
+    let mut seats: Vec<Box<dyn Seat>> = vec![seat, Box::new(rival)];
     let mut forfeits = Forfeits::default();
     let mut referee = Referee::new(ClockRules::OFFICIAL, &mut forfeits);
     let standings = referee.play(game.as_mut(), &mut seats).unwrap();
@@ -335,10 +336,8 @@ fn silenced(lab: &Lab) {
     // Only signals need the first process.
     assert_eq!(jail.freeze().unwrap(), !lab.stops_by("signals"));
     jail.thaw().unwrap();
-    match jail.start(&["true".to_owned()], Stdin::Null) {
-        Err(NoStart::Bot(why)) => assert!(why.contains("did not answer"), "{why}"),
-        other => panic!("{other:?}"),
-    }
+    let why = jail.start(&["true".to_owned()], Stdin::Null).unwrap().unwrap_err();
+    assert!(why.contains("did not answer"), "{why}");
     assert!(jail.is_stuck());
     assert!(jail.settle().is_ok());
     drop(process);

@@ -108,7 +108,7 @@ fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
     ask();
     std::thread::sleep(REST);
     let used = ask();
-    Box::new(seat).close().unwrap();
+    seat.close().unwrap();
     used
 }
 
@@ -183,7 +183,7 @@ fn keeps_files(lab: &Lab) {
     let kept = directory.path().with_extension("kept");
     for expected in ["1", "2", "3"] {
         let home = Home::kept(&source, kept.clone()).unwrap();
-        let mut jail = Jail::open(&lab.host, home).unwrap();
+        let mut jail = Jail::open(&lab.host, home, &Terms::default()).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), expected);
         jail.close().unwrap();
@@ -215,7 +215,7 @@ fn keeps_holes(lab: &Lab) {
     let terms = Terms { limits, ..Terms::default() };
     for _ in 0..3 {
         let home = Home::kept(&source, kept.clone()).unwrap();
-        let mut jail = Jail::open_on(&lab.host, home, &terms).unwrap();
+        let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         let output = listen(&mut process, Duration::from_secs(10));
         let told: Vec<u64> = output.lines().map(|line| line.parse().unwrap()).collect();
@@ -236,7 +236,7 @@ fn brings_back_what_fits(lab: &Lab) {
     let limits = Limits { disk: Bytes::megabytes(1), ..Limits::OFFICIAL };
     let terms = Terms { limits, ..Terms::default() };
     let home = Home::kept(&source, kept.clone()).unwrap();
-    let mut jail = Jail::open_on(&lab.host, home, &terms).unwrap();
+    let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
     let mut process = start(&mut jail, &["true"], Stdin::Null);
     listen(&mut process, Duration::from_secs(10));
     jail.close().unwrap();

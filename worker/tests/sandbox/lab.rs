@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use arbiter_worker::sandbox::{
-    Bytes, Exit, Guarantee, Hierarchies, Home, Host, Jail, NoStart, Policy, Process, Source, State,
-    Stdin, Terms,
+    Bytes, Exit, Guarantee, Hierarchies, Home, Host, Jail, Policy, Process, Source, State, Stdin,
+    Terms,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Access, access};
@@ -176,7 +176,7 @@ impl Lab {
     }
 
     pub(crate) fn jail(&self, source: &Source, terms: &Terms) -> Jail {
-        Jail::open_on(&self.host, Home::fresh(source).unwrap(), terms).unwrap()
+        Jail::open(&self.host, Home::fresh(source).unwrap(), terms).unwrap()
     }
 
     /// Runs `argv` in a jail of its own, and tells it what it might attack.
@@ -367,11 +367,7 @@ pub(crate) fn command(program: &str) -> Command {
 
 pub(crate) fn start(jail: &mut Jail, argv: &[&str], stdin: Stdin) -> Process {
     let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
-    match jail.start(&argv, stdin) {
-        Ok(process) => process,
-        Err(NoStart::Bot(why)) => panic!("{why}"),
-        Err(NoStart::Fault(fault)) => panic!("{fault}"),
-    }
+    jail.start(&argv, stdin).unwrap().unwrap()
 }
 
 /// Says a line to a program, and returns the line that it answers.

@@ -13,6 +13,8 @@ mod guarantees;
 mod lab;
 mod languages;
 mod memory;
+#[path = "../support/memory_seat.rs"]
+mod memory_seat;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

@@ -58,10 +58,10 @@ fn is_looked_at(lab: &Lab) -> bool {
 }
 
 /// Seats the glutton with 64 MB by `seat`, and does something with it.
-fn with_glutton<S: Seat>(
+fn with_glutton(
     lab: &Lab,
-    seat: impl FnOnce(arbiter_worker::sandbox::Jail, Vec<String>, Arc<Stop>) -> S,
-    act: impl FnOnce(&mut S),
+    seat: impl FnOnce(arbiter_worker::sandbox::Jail, Vec<String>, Arc<Stop>) -> Box<dyn Seat>,
+    act: impl FnOnce(&mut dyn Seat),
 ) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("bot.py"), GLUTTON).unwrap();
@@ -72,8 +72,8 @@ fn with_glutton<S: Seat>(
     let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
     let argv = ["python3", "bot.py"].map(str::to_owned).to_vec();
     let mut seat = seat(jail, argv, stop);
-    act(&mut seat);
-    let remains = Box::new(seat).close().unwrap();
+    act(seat.as_mut());
+    let remains = seat.close().unwrap();
     let peak = remains.memory.unwrap();
     assert!(peak > Bytes::megabytes(32), "{peak}");
 }
@@ -115,13 +115,17 @@ fn executed(lab: &Lab) {
         println!("  skipped: the memory of a whole tree is not looked at here");
         return;
     }
-    with_glutton(lab, ExecSeat::new, |seat| {
-        for word in ["eat", "child"] {
-            evidence(seat.ask(word, PATIENCE).unwrap());
-            let after = seat.ask("well", PATIENCE).unwrap().reply;
-            assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
-            let after = seat.ask("crash", PATIENCE).unwrap().reply.unwrap_err();
-            assert_eq!(after.detail, "exited with code 3, and wrote nothing");
-        }
-    });
+    with_glutton(
+        lab,
+        |jail, argv, stop| Box::new(ExecSeat::new(jail, argv, stop)),
+        |seat| {
+            for word in ["eat", "child"] {
+                evidence(seat.ask(word, PATIENCE).unwrap());
+                let after = seat.ask("well", PATIENCE).unwrap().reply;
+                assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
+                let after = seat.ask("crash", PATIENCE).unwrap().reply.unwrap_err();
+                assert_eq!(after.detail, "exited with code 3, and wrote nothing");
+            }
+        },
+    );
 }

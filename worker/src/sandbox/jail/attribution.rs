@@ -4,37 +4,33 @@
 use std::io;
 
 use super::super::cgroup::Cgroup;
-use super::super::process::{NoStart, StartError};
+use super::super::process::StartError;
 use super::Jail;
 use crate::fault::Fault;
 
 impl Jail {
-    /// Decides whose doing it is that a program did not start.
-    pub(super) fn attribute(&mut self, error: StartError) -> NoStart {
+    /// Why a program did not start, for its author; a fault if that is not the bot's doing.
+    pub(super) fn attribute(&mut self, error: StartError) -> Result<String, Fault> {
         if let StartError::Fault(fault) = error {
-            return NoStart::Fault(fault);
+            return Err(fault);
         }
         // A kill for want of memory tells more than what came of it, and whose memory it was.
-        match self.cause_of_death() {
-            Err(fault) => return NoStart::Fault(fault),
-            Ok(Some(cause)) => {
-                return NoStart::Bot(format!("could not be started: a process of it was {cause}"));
-            }
-            Ok(None) => {}
+        if let Some(cause) = self.cause_of_death()? {
+            return Ok(format!("could not be started: a process of it was {cause}"));
         }
         match error {
             StartError::Refused { program, error } if self.is_the_machines(&error) => {
-                NoStart::Fault(Fault::new(format!("cannot start {program}"), error))
+                Err(Fault::new(format!("cannot start {program}"), error))
             }
             StartError::Refused { program, error } => {
                 let after = if self.was_used { ", after what it did before" } else { "" };
-                NoStart::Bot(format!("{program} could not be started{after}: {error}"))
+                Ok(format!("{program} could not be started{after}: {error}"))
             }
             _ if self.is_stuck() => {
-                NoStart::Bot("its sandbox did not answer any more, after what it did before".into())
+                Ok("its sandbox did not answer any more, after what it did before".to_owned())
             }
-            _ if self.was_used => NoStart::Bot("its sandbox was killed before".to_owned()),
-            _ => NoStart::Fault(Fault::new("cannot start a bot", "its sandbox is gone")),
+            _ if self.was_used => Ok("its sandbox was killed before".to_owned()),
+            _ => Err(Fault::new("cannot start a bot", "its sandbox is gone")),
         }
     }
 

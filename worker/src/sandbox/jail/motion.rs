@@ -52,9 +52,6 @@ impl Jail {
     }
 
     /// Stops everything that runs here, and waits until it stands: whether it does.
-    ///
-    /// # Errors
-    /// As [`Jail::settle`].
     pub fn freeze(&mut self) -> Result<bool, Fault> {
         self.stop()?;
         self.settle()
@@ -157,7 +154,7 @@ impl Jail {
             return true;
         }
         match &self.inside {
-            Inside::Cell(cell) => descendants::step_back(&[cell.pid()]),
+            Inside::Cell(cell) => descendants::step_back(&[cell.pid]),
             Inside::Yard(children, ..) => descendants::step_back(children.live()),
         }
     }

@@ -17,6 +17,8 @@ const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// unread the kernel would reset the connection, and the client could lose the answer.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// What it is told apart by, never used again.
+    pub(super) number: u64,
     pub(super) stream: TcpStream,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
@@ -30,10 +32,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+    pub(super) fn new(number: u64, stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true))?;
-        let (inbox, outbox) = (Vec::new(), Vec::new());
-        Ok(Self { stream, inbox, outbox, told_to_go_on: false, closing: false, ended: false })
+        Ok(Self {
+            number,
+            stream,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            told_to_go_on: false,
+            closing: false,
+            ended: false,
+        })
     }
 
     /// Whether something is still to be written.
