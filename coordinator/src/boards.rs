@@ -18,7 +18,7 @@ use arbiter_games::{Game, Games};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Contestant, Place};
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::cache::Cache;
@@ -67,7 +67,7 @@ impl Board {
         games: &Games,
         id: EditionId,
         earlier: Option<&Self>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         // Count and standings fit together.
         let mut transaction = db::snapshot(pool).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
@@ -140,7 +140,7 @@ impl Slot {
     }
 
     /// A board with at least so many matches; made, unless there is one.
-    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Board>, Error> {
+    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Board>> {
         let _making = self.making.lock().await;
         let earlier = self.board();
         if let Some(board) = earlier.as_ref().filter(|board| board.counted >= counted) {
@@ -154,7 +154,7 @@ impl Slot {
     }
 
     /// Keeps the board of a running edition good, as long as somebody looks at it.
-    async fn keep(&self, pool: &PgPool) -> Result<(), Error> {
+    async fn keep(&self, pool: &PgPool) -> Result<()> {
         while self.is_of_interest() {
             tokio::time::sleep(REST).await;
             let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
@@ -188,7 +188,7 @@ impl Boards {
     }
 
     /// The board of an edition.
-    pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>, Error> {
+    pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>> {
         let slot =
             self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id, self.games.clone()));
         slot.look();
@@ -210,7 +210,7 @@ impl Boards {
         &self,
         game: &Game,
         editions: &[EditionId],
-    ) -> Result<HashMap<EditionId, Arc<Ranks>>, Error> {
+    ) -> Result<HashMap<EditionId, Arc<Ranks>>> {
         let kept = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
         let mut found: HashMap<_, _> = editions.iter().filter_map(kept).collect();
         let unknown = editions.iter().copied().filter(|id| !found.contains_key(id));

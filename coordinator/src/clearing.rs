@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_proto::ids::{EditionId, TournamentId};
-use sqlx::{Connection as _, Error, PgConnection, PgPool};
+use sqlx::{Connection as _, Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 
@@ -153,7 +153,7 @@ async fn take_down(
     connection: &mut PgConnection,
     tournament: TournamentId,
     name: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     for first in shelves::of_tournament(&mut *connection, tournament).await? {
         let begun = Instant::now();
         shelves::take_down(&mut *connection, first).await?;

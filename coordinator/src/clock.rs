@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::{Error, PgExecutor, PgPool};
+use sqlx::{PgExecutor, PgPool, Result};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
@@ -57,7 +57,7 @@ enum Source {
 
 impl Clock {
     /// The clock of this database, as it is now; `Clock::follow` keeps it right.
-    pub async fn of(pool: &PgPool) -> Result<Self, Error> {
+    pub async fn of(pool: &PgPool) -> Result<Self> {
         let reading = read(pool).await?;
         let clock = Self(Source::Database(Arc::new(Mutex::new(reading))));
         let skew = clock.skew();
@@ -106,7 +106,7 @@ impl Clock {
 }
 
 /// Reads the database's clock.
-pub(crate) async fn read(db: impl PgExecutor<'_>) -> Result<Reading, Error> {
+pub(crate) async fn read(db: impl PgExecutor<'_>) -> Result<Reading> {
     let began = Instant::now();
     let at = crate::db::now(db).await?;
     Ok(Reading { at, read: began + began.elapsed() / 2 })

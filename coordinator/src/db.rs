@@ -13,9 +13,9 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{
-    Connection as _, Error, PgConnection, PgExecutor, PgPool, PgTransaction, Postgres, Row as _,
+    Connection as _, Error, PgConnection, PgExecutor, PgPool, PgTransaction, Result, Row as _,
 };
 use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
@@ -37,6 +37,7 @@ pub mod faults;
 pub mod figures;
 pub mod files;
 pub mod held;
+pub mod leases;
 pub mod listed;
 pub mod lots;
 pub mod match_audits;
@@ -96,7 +97,7 @@ const REST: Duration = Duration::from_millis(200);
 
 /// Opens so many connections to a database, each when it is first needed. A server that is just
 /// being started is waited for; later they notice within seconds if the network to it is cut.
-pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool, Error> {
+pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool> {
     let options = options.options(SESSION);
     // That an address leads nowhere is said at once.
     repeat_while(is_starting, || try_once(&options)).await?;
@@ -109,20 +110,17 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
 
 /// Does something that a process needs before it can begin; a server that is restarted meanwhile is
 /// waited for.
-pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, Error>
+pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, Error>>,
+    F: Future<Output = Result<T>>,
 {
     repeat_while(|error| is_passing(error) || is_away(error), work).await
 }
 
 /// Repeats what fails for such a cause, for as long as a server needs to start.
-async fn repeat_while<T, F>(
-    passes: impl Fn(&Error) -> bool,
-    work: impl Fn() -> F,
-) -> Result<T, Error>
+async fn repeat_while<T, F>(passes: impl Fn(&Error) -> bool, work: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, Error>>,
+    F: Future<Output = Result<T>>,
 {
     let deadline = Instant::now() + PATIENCE;
     let mut told = false;
@@ -142,7 +140,7 @@ where
 }
 
 /// A pool whose connections are made later; those to another host through a relay.
-fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool, Error> {
+fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool> {
     let (host, port) = (options.get_host(), options.get_port());
     if options.get_socket().is_some() || host.starts_with('/') {
         return Ok(pool.connect_lazy_with(options));
@@ -154,7 +152,7 @@ fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool, Error>
 }
 
 /// Makes a connection and closes it again.
-async fn try_once(options: &PgConnectOptions) -> Result<(), Error> {
+async fn try_once(options: &PgConnectOptions) -> Result<()> {
     let late = |_| Error::Io(io::Error::new(ErrorKind::TimedOut, "it does not answer"));
     let connected = timeout(PATIENCE, PgConnection::connect_with(options)).await;
     connected.map_err(late)??.close().await
@@ -187,31 +185,19 @@ fn is_starting(error: &Error) -> bool {
 /// with an answer that nobody has read and that the next one would take for its own: sqlx 0.9 does
 /// not clean up after a `BEGIN` and a `COPY` that were given up. The times differ in a transaction
 /// that was begun before; a wrong answer has no such row.
-async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, Error> {
+async fn is_at_rest(connection: &mut PgConnection) -> Result<bool> {
     let question = sqlx::raw_sql("SELECT now() = statement_timestamp()");
     question.fetch_one(connection).await?.try_get(0)
 }
 
-/// A statement with its arguments.
-type Query<'q> = sqlx::query::Query<'q, Postgres, PgArguments>;
-
-/// What a statement returns, each row read by `read`.
-async fn fetch<T>(
-    query: Query<'_>,
-    db: impl PgExecutor<'_>,
-    read: impl FnMut(&PgRow) -> Result<T, Error>,
-) -> Result<Vec<T>, Error> {
-    query.fetch_all(db).await?.iter().map(read).collect()
-}
-
 /// Begins a transaction that sees the database as it is at its first statement, whatever others
 /// commit meanwhile.
-pub async fn snapshot(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
+pub async fn snapshot(pool: &PgPool) -> Result<PgTransaction<'static>> {
     pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await
 }
 
 /// What the clock of the database shows.
-pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime, Error> {
+pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime> {
     sqlx::query_scalar("SELECT database_clock()").fetch_one(db).await
 }
 
@@ -219,7 +205,7 @@ pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime, Error> {
 /// Between them it may compute for some seconds. A coordinator that is stopped in the middle loses
 /// the transaction all the same: what streams rows does so in pieces (`copy`), and what the server
 /// computes by itself is ended by the next leader ([`end_openings`]).
-pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<(), Error> {
+pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<()> {
     let patience = "
         SELECT set_config('statement_timeout', '0', true),
             set_config('lock_timeout', '60s', true),
@@ -234,7 +220,7 @@ pub const PAUSE: &str = "15s";
 pub const PLANNING_PAUSE: &str = "120s";
 
 /// Lets a transaction compute for so long between its statements.
-pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<(), Error> {
+pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<()> {
     let statement = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
     sqlx::query(statement).bind(pause).execute(db).await.map(drop)
 }
@@ -243,14 +229,14 @@ pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<(), E
 const OPENING: i64 = 0x0061_7262_6f70_656e;
 
 /// Marks a transaction as one in which the leader opens an edition.
-pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<(), Error> {
+pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock_shared($1)";
     sqlx::query(statement).bind(OPENING).execute(db).await.map(drop)
 }
 
 /// Ends all transactions in which a former leader opens editions, and returns how many. It may be
 /// stopped, or cut off, and others wait for what they have locked.
-pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64, Error> {
+pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64> {
     let statement = "
         SELECT count(pg_terminate_backend(pid)) FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 1
@@ -261,7 +247,7 @@ pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64, Error> {
 }
 
 /// Ends a session in which nothing is said for so long.
-pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<(), Error> {
+pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<()> {
     let statement = "SELECT set_config('idle_session_timeout', $1, false)";
     sqlx::query(statement).bind(format!("{}ms", silence.as_millis())).execute(db).await.map(drop)
 }
@@ -270,7 +256,7 @@ pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Resu
 const LEADER: i64 = 0x0061_7262_6974_6572;
 
 /// Makes a session the leader's until it ends; whether it is that now. It is asked once.
-pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool, Error> {
+pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
 }
 
@@ -290,14 +276,14 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
 
 /// Whether this program can live with tables of a later version: in an upgrade coordinators of both
 /// versions serve for a while.
-pub async fn can_live_with_it(pool: &PgPool) -> Result<bool, Error> {
+pub async fn can_live_with_it(pool: &PgPool) -> Result<bool> {
     let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
     let statement = "SELECT oldest <= $1 FROM compatibility";
     sqlx::query_scalar(statement).bind(newest).fetch_one(pool).await
 }
 
 /// The major version of the server.
-pub async fn server_version(pool: &PgPool) -> Result<i32, Error> {
+pub async fn server_version(pool: &PgPool) -> Result<i32> {
     let statement = "SELECT current_setting('server_version_num')::int / 10000";
     sqlx::query_scalar(statement).fetch_one(pool).await
 }

@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use sqlx::{Connection as _, Error, PgConnection, PgPool};
+use sqlx::{Connection as _, Error, PgConnection, PgPool, Result};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -138,7 +138,7 @@ impl Election {
 
     /// Waits until the lock is to be had. Gives the session that has it, and when that was asked
     /// for.
-    async fn stand(&self) -> Result<(PgConnection, Instant), Error> {
+    async fn stand(&self) -> Result<(PgConnection, Instant)> {
         let options = self.pool.connect_options();
         let made = PgConnection::connect_with(&options);
         let mut session = in_time(Instant::now() + PATIENCE, made).await?;
@@ -208,10 +208,7 @@ async fn while_leading(leadership: Leadership, work: impl Future<Output = ()>) {
 }
 
 /// What the database answers until `deadline`.
-async fn in_time<T>(
-    deadline: Instant,
-    answer: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+async fn in_time<T>(deadline: Instant, answer: impl Future<Output = Result<T>>) -> Result<T> {
     timeout_at(deadline, answer).await.unwrap_or_else(|_| Err(silent()))
 }
 

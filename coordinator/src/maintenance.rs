@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::Error;
+use sqlx::{Error, Result};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -24,7 +24,7 @@ use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, traces};
 use crate::parts::Parts;
-use crate::queue::{Expired, Queue};
+use crate::queue::{Expired, Part, Queue};
 use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
@@ -49,24 +49,6 @@ pub struct Upkeep {
 
 /// Matches set aside, the last fault, and matches counted.
 type FaultSigns = (i64, i64, i64);
-
-/// What is worked on by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Part {
-    Edition(EditionId),
-    Trials,
-    ShadowMatches,
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Edition(edition) => write!(f, "edition {edition}"),
-            Self::Trials => f.write_str("the trials"),
-            Self::ShadowMatches => f.write_str("the shadow matches"),
-        }
-    }
-}
 
 /// Upkeep that failed.
 #[derive(Debug, thiserror::Error)]
@@ -213,7 +195,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// The first failure: what failed is done the next time, everything else was done.
-    pub async fn round(&self) -> Result<Round, Error> {
+    pub async fn round(&self) -> Result<Round> {
         let mut round = Round::default();
         let mut failed = None;
         for (part, expires) in parts_of(&editions::upkept(self.queue.pool()).await?) {
@@ -224,7 +206,7 @@ impl Upkeep {
     }
 
     /// What there is to do, and whether leases may have run out there.
-    async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>, Error> {
+    async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>> {
         let mut connection = self.queue.pool().acquire().await?;
         renewals.see(clock::read(&mut *connection).await?);
         let editions = editions::upkept(&mut *connection).await?;
@@ -239,12 +221,7 @@ impl Upkeep {
     async fn work_on(&self, part: Part, expire: bool, round: &mut Round) -> Option<Error> {
         let mut failed = None;
         if expire {
-            let expired = match part {
-                Part::Edition(edition) => self.queue.expire_edition(edition).await,
-                Part::Trials => self.queue.expire_trials().await,
-                Part::ShadowMatches => self.queue.expire_shadows().await,
-            };
-            match expired {
+            match self.queue.expire_part(part).await {
                 Ok(expired) => round.expired.add(expired),
                 Err(error) => failed = Some(error),
             }
@@ -257,7 +234,7 @@ impl Upkeep {
     }
 
     /// Does what an edition needs.
-    async fn tend(&self, edition: EditionId, round: &mut Round) -> Result<(), Error> {
+    async fn tend(&self, edition: EditionId, round: &mut Round) -> Result<()> {
         let Some(found) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
         match found.state {
             EditionState::Running => self.tend_running(&found, self.clock.now(), round).await?,
@@ -267,10 +244,10 @@ impl Upkeep {
         lots::add_up(self.queue.pool(), edition).await
     }
 
-    /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although its standings are of no
-    /// use any more: a result that a later edition takes over is chosen for an audit where it was
+    /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although
+    /// its standings are of no use any more: a result that a later edition takes over is chosen for an audit where it was
     /// played, when it is counted there.
-    async fn count_replaced(&self, edition: EditionId) -> Result<(), Error> {
+    async fn count_replaced(&self, edition: EditionId) -> Result<()> {
         lots::cancel_left(self.queue.pool(), edition).await?;
         while self.queue.count_some(edition, Which::Own).await?.is_full() {}
         Ok(())
@@ -287,7 +264,7 @@ impl Upkeep {
         edition: EditionId,
         counted: i64,
         now: OffsetDateTime,
-    ) -> Result<Vec<StoodDown>, Error> {
+    ) -> Result<Vec<StoodDown>> {
         let (aside, last_fault) = faults::signs(self.queue.pool(), edition).await?;
         if aside == 0 {
             return Ok(Vec::new());
@@ -309,7 +286,7 @@ impl Upkeep {
         state: &Edition,
         now: OffsetDateTime,
         round: &mut Round,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let edition = state.id;
         round.weighed += self.queue.weigh(edition, state.weighs).await?;
         let before = round.counted;

@@ -31,7 +31,7 @@ use arbiter_proto::assignment::MatchAssignment;
 use arbiter_proto::ids::{MatchId, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_ranking::residual;
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgPool, Result};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -112,7 +112,7 @@ impl Auditor {
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
-    pub(crate) async fn run(&mut self, mut done: impl FnMut(Result<AuditRound, Error>)) {
+    pub(crate) async fn run(&mut self, mut done: impl FnMut(Result<AuditRound>)) {
         loop {
             let round = self.round().await;
             let idle = round.as_ref().map_or(true, |round| round.recounted == 0);
@@ -124,7 +124,7 @@ impl Auditor {
     }
 
     /// Recounts some records, and suspends the workers that are proven wrong.
-    pub(crate) async fn round(&mut self) -> Result<AuditRound, Error> {
+    pub(crate) async fn round(&mut self) -> Result<AuditRound> {
         let mut round = AuditRound::default();
         for waiting in match_audits::waiting_recounts(&self.pool).await? {
             match self.recount(waiting.id).await {
@@ -153,7 +153,7 @@ impl Auditor {
 
     /// Compares what workers reported of an edition that has become complete: whether there was one
     /// for which it is time.
-    async fn check_residuals(&self) -> Result<bool, Error> {
+    async fn check_residuals(&self) -> Result<bool> {
         let waited = self.clock.now() - GIVES_WAY;
         let Some(edition) = worker_figures::unchecked(&self.pool, waited).await? else {
             return Ok(false);
@@ -186,7 +186,7 @@ impl Auditor {
         state: AuditState,
         reason: Option<String>,
         round: &mut AuditRound,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let (now, told) = (self.clock.now(), reason.as_deref());
         let worker = match_audits::end_recount(&self.pool, id, state, told, now).await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
@@ -204,7 +204,7 @@ impl Auditor {
         waiting: Waiting,
         error: &AuditError,
         round: &mut AuditRound,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Waiting { id, faults } = waiting;
         tracing::warn!(%id, %error, "a record cannot be recounted");
         if faults < MOST_FAULTS {

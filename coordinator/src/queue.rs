@@ -24,13 +24,14 @@
 //! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
 //! more can wait for another that does the same.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
 use arbiter_ranking::Tallies;
-use sqlx::{Error, PgConnection, PgPool};
+use sqlx::{Error, PgConnection, PgPool, Result};
 use time::{Duration, OffsetDateTime};
 
 mod audit_policy;
@@ -41,7 +42,6 @@ mod keep;
 mod playing;
 mod report;
 mod reporter;
-mod shadows;
 mod trials;
 mod weigh;
 
@@ -60,7 +60,7 @@ pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verd
 
 use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
-use crate::db::{self, editions, lots, matches, results, standings};
+use crate::db::{self, editions, leases, lots, matches, results, standings};
 use crate::metrics::{Metrics, Refused};
 
 /// How often something is tried again that failed because the database was busy with itself.
@@ -119,6 +119,28 @@ pub enum PlanError {
         #[source]
         cause: Error,
     },
+}
+
+/// What is leased, as it is worked on in the background: each edition by itself, the trials and the
+/// shadow matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// An edition.
+    Edition(EditionId),
+    /// The trials.
+    Trials,
+    /// The shadow matches.
+    ShadowMatches,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Edition(edition) => write!(f, "edition {edition}"),
+            Self::Trials => f.write_str("the trials"),
+            Self::ShadowMatches => f.write_str("the shadow matches"),
+        }
+    }
 }
 
 /// What a round of expiry did.
@@ -240,7 +262,7 @@ impl Queue {
     ///
     /// There may be fewer although more are pending: a power of two is taken at most. They are
     /// leased to no worker in particular: any may report them.
-    pub async fn lease(&self, edition: EditionId, most: usize) -> Result<Vec<Leased>, Error> {
+    pub async fn lease(&self, edition: EditionId, most: usize) -> Result<Vec<Leased>> {
         self.lease_to(edition, &vec![None; most]).await
     }
 
@@ -249,38 +271,30 @@ impl Queue {
         &self,
         edition: EditionId,
         holders: &[Option<WorkerId>],
-    ) -> Result<Vec<Leased>, Error> {
+    ) -> Result<Vec<Leased>> {
         again(|| lots::claim(&self.pool, edition, holders, self.terms.lease)).await
     }
 
     /// Renews those leases that still hold, and returns them. Leases of other workers are left out
     /// where a worker asks. Nothing here waits for a lock: what another transaction holds at this
     /// moment counts as held.
-    pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
-        let lease = self.terms.lease;
-        let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut held = again(|| lots::renew(&self.pool, by, &played, lease)).await?;
-        if !tried.is_empty() {
-            held.extend(again(|| db::trials::renew(&self.pool, by, &tried, lease)).await?);
+    pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
+        let mut held = Vec::new();
+        for (kind, some) in leases::by_kind(leases, |lease| *lease) {
+            let renew = || leases::renew(&self.pool, kind, by, &some, self.terms.lease);
+            held.extend(again(renew).await?);
         }
-        held.extend(self.renew_shadows(by, leases, lease).await?);
         self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
 
     /// Gives back leases that were not played, without blame, and returns those that still held.
     /// Where a worker does so, those of other workers are left out.
-    pub async fn give_back(
-        &self,
-        by: Option<WorkerId>,
-        leases: &[Lease],
-    ) -> Result<Vec<Lease>, Error> {
-        let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut held = again(|| lots::give_back(&self.pool, by, &played)).await?;
-        if !tried.is_empty() {
-            held.extend(again(|| db::trials::give_back(&self.pool, by, &tried)).await?);
+    pub async fn give_back(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
+        let mut held = Vec::new();
+        for (kind, some) in leases::by_kind(leases, |lease| *lease) {
+            held.extend(again(|| leases::give_back(&self.pool, kind, by, &some)).await?);
         }
-        held.extend(self.give_back_shadows(by, leases).await?);
         self.metrics.given_back(held.len());
         self.refuse_others(Refused::GiveBack, by, leases, held.len()).await?;
         Ok(held)
@@ -293,14 +307,9 @@ impl Queue {
         by: Option<WorkerId>,
         leases: &[Lease],
         granted: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Some(worker) = by.filter(|_| granted < leases.len()) else { return Ok(()) };
-        let (tried, played) = trials::split(leases, |lease| *lease);
-        let mut foreign = lots::of_others(&self.pool, worker, &played).await?;
-        if !tried.is_empty() {
-            foreign.extend(db::trials::of_others(&self.pool, worker, &tried).await?);
-        }
-        for lease in foreign {
+        for lease in leases::of_others(&self.pool, worker, leases).await? {
             self.refuse(what, worker, lease);
         }
         Ok(())
@@ -315,21 +324,15 @@ impl Queue {
 
     /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
     /// those lots whose leases still held.
-    pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>, Error> {
-        let patience = &self.terms.patience;
-        let (tried, played) = trials::split(failures, |failure| failure.lease);
+    pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>> {
         let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let mut failed = lots::fail(&mut transaction, &played, patience).await?;
-            if !tried.is_empty() {
-                let more = db::trials::fail(&mut *transaction, &tried, patience).await?;
-                failed.extend(more);
-            }
+            let patience = &self.terms.patience;
+            let failed = leases::fail(&mut transaction, failures, patience).await?;
             transaction.commit().await?;
             Ok(failed)
         });
-        let mut failed = failed.await?;
-        failed.extend(self.fail_shadows(failures).await?);
+        let failed = failed.await?;
         for failure in failures {
             let counted = failed.iter().any(|failed| failed.lease == failure.lease);
             let granted = usize::from(counted);
@@ -338,58 +341,46 @@ impl Queue {
         Ok(failed)
     }
 
-    /// Takes leases of an edition away whose deadline has passed, as if they had failed, and wakes
-    /// lots that have rested.
-    pub async fn expire_edition(&self, edition: EditionId) -> Result<Expired, Error> {
-        let patience = &self.terms.patience;
+    /// Takes leases of a part away whose deadline has passed, as if they had failed, and wakes lots
+    /// that have rested.
+    pub async fn expire_part(&self, part: Part) -> Result<Expired> {
         let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let overdue = lots::expire(&mut *transaction, edition).await?;
+            let overdue = match part {
+                Part::Edition(edition) => lots::expire(&mut *transaction, edition).await?,
+                Part::Trials => db::trials::expire(&mut *transaction).await?,
+                Part::ShadowMatches => db::shadows::expire(&mut *transaction).await?,
+            };
             if overdue.is_empty() {
                 return Ok(Vec::new());
             }
-            let failed = lots::fail(&mut transaction, &overdue_of(overdue), patience).await?;
+            let (overdue, patience) = (overdue_of(overdue), &self.terms.patience);
+            let failed = leases::fail(&mut transaction, &overdue, patience).await?;
             transaction.commit().await?;
             Ok(failed)
         });
         let failed = failed.await?;
         self.metrics.expired(failed.len());
-        let woken = again(|| lots::wake(&self.pool, edition)).await?;
+        let woken = match part {
+            Part::Edition(edition) => again(|| lots::wake(&self.pool, edition)).await?,
+            Part::Trials | Part::ShadowMatches => 0,
+        };
         Ok(Expired { failed, woken })
     }
 
-    /// Takes leases of trials away whose deadline has passed.
-    pub async fn expire_trials(&self) -> Result<Expired, Error> {
-        let patience = &self.terms.patience;
-        let failed = again(|| async {
-            let mut transaction = self.pool.begin().await?;
-            let overdue = db::trials::expire(&mut *transaction).await?;
-            if overdue.is_empty() {
-                return Ok(Vec::new());
-            }
-            let overdue = overdue_of(overdue);
-            let failed = db::trials::fail(&mut *transaction, &overdue, patience).await?;
-            transaction.commit().await?;
-            Ok(failed)
-        });
-        let failed = failed.await?;
-        self.metrics.expired(failed.len());
-        Ok(Expired { failed, woken: 0 })
-    }
-
     /// Takes all leases away whose deadline has passed, and wakes all lots that have rested.
-    pub async fn expire(&self) -> Result<Expired, Error> {
+    pub async fn expire(&self) -> Result<Expired> {
         let mut expired = Expired::default();
         for edition in editions::upkept(&self.pool).await?.into_iter().filter(|one| one.expires) {
-            expired.add(self.expire_edition(edition.id).await?);
+            expired.add(self.expire_part(Part::Edition(edition.id)).await?);
         }
-        expired.add(self.expire_trials().await?);
-        expired.add(self.expire_shadows().await?);
+        expired.add(self.expire_part(Part::Trials).await?);
+        expired.add(self.expire_part(Part::ShadowMatches).await?);
         Ok(expired)
     }
 
     /// Gives an edition up: nothing of it is leased or accepted any more. Whether it was not over.
-    pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
+    pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
         again(|| async {
             let mut transaction = self.pool.begin().await?;
             let open = editions::cancel(&mut *transaction, edition, now).await?;
@@ -403,22 +394,18 @@ impl Queue {
     }
 
     /// Gives a lot that was set aside another chance; whether it was aside.
-    pub async fn requeue(&self, lot: LotId) -> Result<bool, Error> {
+    pub async fn requeue(&self, lot: LotId) -> Result<bool> {
         lots::requeue(&self.pool, lot).await
     }
 
     /// Brings reported matches of an edition into its standings, and returns how many: 0 when all
     /// are there, or somebody else holds some of them just now.
-    pub async fn count(&self, edition: EditionId) -> Result<i64, Error> {
+    pub async fn count(&self, edition: EditionId) -> Result<i64> {
         Ok(self.count_some(edition, Which::All).await?.matches)
     }
 
     /// The same, with how many lots they were in.
-    pub(crate) async fn count_some(
-        &self,
-        edition: EditionId,
-        which: Which,
-    ) -> Result<Counted, Error> {
+    pub(crate) async fn count_some(&self, edition: EditionId, which: Which) -> Result<Counted> {
         let counted = again(|| async {
             let mut transaction = self.pool.begin().await?;
             let counted = count(&mut transaction, &self.games, edition, which).await?;
@@ -432,7 +419,7 @@ impl Queue {
     }
 
     /// Makes an edition complete if every match of it is counted; whether it has just happened.
-    pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool, Error> {
+    pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
         editions::complete(&self.pool, edition, now).await
     }
 }
@@ -476,7 +463,7 @@ async fn count(
     games: &Games,
     edition: EditionId,
     which: Which,
-) -> Result<Counted, Error> {
+) -> Result<Counted> {
     let mut counted = lots::count(&mut *db, edition, which).await?;
     let lots = counted.len();
     if lots == 0 {
@@ -498,7 +485,7 @@ async fn count(
         let reported_by = |number: MatchNumber| {
             let behind = counted.partition_point(|lot| lot.first <= number.0);
             let lot = counted[..behind].last()?;
-            lot.worker.map(WorkerId).zip(lot.reported_at)
+            lot.worker.zip(lot.reported_at)
         };
         audit_selection::store(&mut *db, edition, selection, reported_by).await?;
     }
@@ -526,9 +513,9 @@ fn joined(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Tries again, after a rest, what failed because the database was busy with itself or away.
-pub(crate) async fn again<T, F>(work: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn again<T, F>(work: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, Error>>,
+    F: Future<Output = Result<T>>,
 {
     let mut rest = REST;
     for _ in 1..TRIES {

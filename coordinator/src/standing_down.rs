@@ -15,7 +15,7 @@
 pub mod blame;
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::bots::{self, StoodDown};
@@ -26,7 +26,7 @@ pub async fn stand_down(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>, Error> {
+) -> Result<Vec<StoodDown>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let stood_down = bots::stand_down(&mut *db, edition, now).await?;
@@ -40,7 +40,7 @@ pub async fn stand_down_faulty(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>, Error> {
+) -> Result<Vec<StoodDown>> {
     let faults = faults::of_matches(pool, edition).await?;
     if faults.is_empty() {
         return Ok(Vec::new());
@@ -61,11 +61,7 @@ pub async fn stand_down_faulty(
 }
 
 /// Has an edition without these bots become due, and writes down why they are stood down.
-async fn note(
-    db: &mut PgConnection,
-    stood_down: &[StoodDown],
-    now: OffsetDateTime,
-) -> Result<(), Error> {
+async fn note(db: &mut PgConnection, stood_down: &[StoodDown], now: OffsetDateTime) -> Result<()> {
     if let Some(first) = stood_down.first() {
         tournaments::changed(&mut *db, first.tournament, now).await?;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arbiter_proto::ids::WorkerId;
 use serde_json::json;
-use sqlx::{Error, PgPool};
+use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 
@@ -36,7 +36,7 @@ pub(crate) async fn suspend(
     worker: WorkerId,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<Option<Suspended>, Error> {
+) -> Result<Option<Suspended>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let Some(name) = suspensions::suspend(&mut *db, worker, reason, now).await? else {
@@ -71,7 +71,7 @@ impl Suspensions {
     }
 
     /// Reads who is suspended.
-    pub(crate) async fn refresh(&self, pool: &PgPool) -> Result<(), Error> {
+    pub(crate) async fn refresh(&self, pool: &PgPool) -> Result<()> {
         let found = suspensions::all(pool).await?;
         let found: BTreeMap<_, _> =
             found.into_iter().map(|known| (known.worker, known.reason)).collect();

@@ -14,7 +14,7 @@ use arbiter_games::{Game, Games};
 use arbiter_proto::ids::{EditionId, MatchId, TokenId, TournamentId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
-use sqlx::{Error, PgConnection, PgPool};
+use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::entrants::Roster;
@@ -100,7 +100,7 @@ pub async fn apply(
     by: TokenId,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     voids::alone(&mut *db, tournament).await?;
     let added = voids::add(&mut *db, matches, by, reason, now).await?;
     tournaments::changed(db, tournament, now).await?;
@@ -113,7 +113,7 @@ pub async fn preview(
     games: &Games,
     edition: EditionId,
     matches: &[MatchId],
-) -> Result<Preview, Error> {
+) -> Result<Preview> {
     let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;

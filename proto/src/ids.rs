@@ -1,6 +1,7 @@
 //! Identities: a type for each, so that none can stand in for another.
 //!
-//! They are numbers given by the database, and signed because its integers are.
+//! They are numbers given by the database, and signed because its integers are. With the feature
+//! `sqlx` statements take and return them.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -17,6 +18,7 @@ macro_rules! id {
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
         #[serde(transparent)]
+        #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
         pub struct $name(pub $number);
 
         impl fmt::Display for $name {
@@ -82,6 +84,7 @@ id! {
 
 /// A lot of an edition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct LotId {
     /// The edition it belongs to.
     pub edition: EditionId,
@@ -97,6 +100,7 @@ impl fmt::Display for LotId {
 
 /// A match of an edition; as text `EDITION/NUMBER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct MatchId {
     /// The edition it belongs to.
     pub edition: EditionId,
@@ -131,8 +135,10 @@ impl FromStr for MatchId {
 /// or of a match that is played once more ([`Lease::shadow`]).
 /// It stays good until the lot is reported, given back, failed or overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Lease {
     /// What is leased.
+    #[cfg_attr(feature = "sqlx", sqlx(flatten))]
     pub lot: LotId,
     /// Which lease of it this is.
     pub attempt: Attempt,

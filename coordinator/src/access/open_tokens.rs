@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::{Error, PgPool};
+use sqlx::{PgPool, Result};
 use tokio::sync::watch;
 
 use super::Secret;
@@ -59,7 +59,7 @@ impl OpenTokens {
         }
     }
 
-    async fn look(&self, pool: &PgPool) -> Result<(), Error> {
+    async fn look(&self, pool: &PgPool) -> Result<()> {
         let open: Vec<_> = self.entries().keys().copied().collect();
         if open.is_empty() {
             return Ok(());

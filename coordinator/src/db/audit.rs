@@ -6,7 +6,7 @@
 
 use arbiter_proto::ids::TokenId;
 use serde_json::Value;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 use super::tokens::Role;
@@ -53,20 +53,20 @@ pub async fn write(
     subject: &str,
     detail: Option<&Value>,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement =
         "INSERT INTO audit (token, action, subject, detail, at) VALUES ($1, $2, $3, $4, $5)";
-    let query = sqlx::query(statement).bind(token.map(|token| token.0)).bind(action);
+    let query = sqlx::query(statement).bind(token).bind(action);
     query.bind(subject).bind(detail).bind(now).execute(db).await.map(drop)
 }
 
 /// The latest changes, the newest first: at most 1000 of them.
-pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>, Error> {
+pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>> {
     find(db, &Wanted::default()).await
 }
 
 /// The latest of the wanted changes, the newest first: at most 1000 of them.
-pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>> {
     let Wanted { tournament, who, since, before } = wanted;
     let statement = "
         SELECT a.id, a.at, a.token, t.name, t.role, a.action, a.subject, a.detail

@@ -2,14 +2,13 @@
 
 use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// A bot.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Bot {
     /// Its identity.
-    #[sqlx(try_from = "i32")]
     pub id: BotId,
     /// Its name, which no other bot of the tournament has.
     pub name: String,
@@ -45,12 +44,12 @@ pub async fn create(
     owner: Option<TokenId>,
     name: &str,
     now: OffsetDateTime,
-) -> Result<BotId, Error> {
+) -> Result<BotId> {
     let statement = "
         INSERT INTO bots (tournament, owner, name, created_at) VALUES ($1, $2, $3, $4)
         RETURNING id";
-    let query = sqlx::query_scalar(statement).bind(tournament.0).bind(owner.map(|owner| owner.0));
-    query.bind(name).bind(now).fetch_one(db).await.map(BotId)
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(owner);
+    query.bind(name).bind(now).fetch_one(db).await
 }
 
 /// The bot of this name.
@@ -58,39 +57,34 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     name: &str,
-) -> Result<Option<Bot>, Error> {
+) -> Result<Option<Bot>> {
     let statement = "SELECT * FROM bots WHERE tournament = $1 AND name = $2";
-    sqlx::query_as(statement).bind(tournament.0).bind(name).fetch_optional(db).await
+    sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
 }
 
 /// The bots of a tournament in the order of their first submission.
-pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Bot>, Error> {
+pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Bot>> {
     let statement = "SELECT * FROM bots WHERE tournament = $1 ORDER BY id";
-    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// Withdraws a bot from the editions to come; whether it took part.
-pub async fn withdraw(
-    db: impl PgExecutor<'_>,
-    bot: BotId,
-    now: OffsetDateTime,
-) -> Result<bool, Error> {
+pub async fn withdraw(db: impl PgExecutor<'_>, bot: BotId, now: OffsetDateTime) -> Result<bool> {
     let statement = "UPDATE bots SET withdrawn_at = $2 WHERE id = $1 AND withdrawn_at IS NULL";
-    Ok(sqlx::query(statement).bind(bot.0).bind(now).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(bot).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
 /// Lets a bot that was withdrawn take part again; whether it was withdrawn.
-pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
+pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement =
         "UPDATE bots SET withdrawn_at = NULL WHERE id = $1 AND withdrawn_at IS NOT NULL";
-    Ok(sqlx::query(statement).bind(bot.0).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(bot).execute(db).await?.rows_affected() == 1)
 }
 
 /// A bot that was stood down.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct StoodDown {
     /// Its tournament.
-    #[sqlx(try_from = "i32")]
     pub tournament: TournamentId,
     /// The tournament's name.
     pub tournament_name: String,
@@ -107,7 +101,7 @@ pub async fn stand_down(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>, Error> {
+) -> Result<Vec<StoodDown>> {
     let statement = "
         WITH rule AS MATERIALIZED (
             SELECT t.id, t.name, e.number,
@@ -132,7 +126,7 @@ pub async fn stand_down(
           AND f.version > coalesce(b.stood_down_version, 0)
           AND f.version > coalesce(b.pardoned_version, 0)
         RETURNING f.tournament, f.tournament_name, b.name, b.stood_down_reason AS reason";
-    sqlx::query_as(statement).bind(edition.0).bind(now).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(now).fetch_all(db).await
 }
 
 /// Stands an entrant of an edition down for this reason, by the same rules; nothing if it is already,
@@ -143,7 +137,7 @@ pub async fn stand_down_entrant(
     entrant: Entrant,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<Option<StoodDown>, Error> {
+) -> Result<Option<StoodDown>> {
     let statement = "
         UPDATE bots AS b
         SET stood_down_version = en.version, stood_down_at = $4, stood_down_reason = $3
@@ -155,27 +149,25 @@ pub async fn stand_down_entrant(
           AND en.version > coalesce(b.pardoned_version, 0)
         RETURNING t.id AS tournament, t.name AS tournament_name, b.name,
             b.stood_down_reason AS reason";
-    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(reason).bind(now);
+    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(reason).bind(now);
     query.fetch_optional(db).await
 }
 
 /// Lets a bot that was stood down take part again; whether it was.
-pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool, Error> {
+pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement = "
         UPDATE bots SET pardoned_version = stood_down_version, stood_down_version = NULL,
             stood_down_at = NULL, stood_down_reason = NULL
         WHERE id = $1 AND stood_down_version IS NOT NULL";
-    Ok(sqlx::query(statement).bind(bot.0).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(bot).execute(db).await?.rows_affected() == 1)
 }
 
 /// The tournament that a version was submitted to.
 pub async fn tournament_of(
     db: impl PgExecutor<'_>,
     version: VersionId,
-) -> Result<Option<TournamentId>, Error> {
+) -> Result<Option<TournamentId>> {
     let statement = "
         SELECT b.tournament FROM versions v JOIN bots b ON b.id = v.bot WHERE v.id = $1";
-    let found: Option<i32> =
-        sqlx::query_scalar(statement).bind(version.0).fetch_optional(db).await?;
-    Ok(found.map(TournamentId))
+    sqlx::query_scalar(statement).bind(version).fetch_optional(db).await
 }

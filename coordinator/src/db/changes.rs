@@ -1,7 +1,7 @@
 //! What makes an edition due: versions that entered, bots that left, matches that are void.
 
 use arbiter_proto::ids::TournamentId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// A change that no edition shows yet.
@@ -18,33 +18,32 @@ pub async fn note(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "INSERT INTO changes (tournament, at) VALUES ($1, $2)";
-    sqlx::query(statement).bind(tournament.0).bind(now).execute(db).await.map(drop)
+    sqlx::query(statement).bind(tournament).bind(now).execute(db).await.map(drop)
 }
 
 /// The changes of a tournament that no edition shows yet, the first one first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<Change>> {
     let statement = "SELECT id, at FROM changes WHERE tournament = $1 ORDER BY at, id";
-    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// The open tournaments that have such changes and of which an edition was started before.
-pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>, Error> {
+pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
     let statement = "
         SELECT t.id FROM tournaments t
         WHERE t.state = 'open' AND t.id IN (SELECT tournament FROM changes)
           AND EXISTS (SELECT FROM editions e WHERE e.tournament = t.id)
         ORDER BY t.id";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
-    Ok(ids.into_iter().map(TournamentId).collect())
+    sqlx::query_scalar(statement).fetch_all(db).await
 }
 
 /// Forgets changes that an edition shows now.
-pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<(), Error> {
+pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<()> {
     let ids: Vec<_> = changes.iter().map(|change| change.id).collect();
     sqlx::query("DELETE FROM changes WHERE id = ANY ($1)").bind(ids).execute(db).await.map(drop)
 }

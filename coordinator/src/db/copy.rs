@@ -2,7 +2,7 @@
 //! fastest way into a table.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgConnection};
+use sqlx::{PgConnection, Result};
 
 /// What a file begins with: the signature, no flags, no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -168,7 +168,7 @@ pub(super) async fn stream<R: Row>(
     connection: &mut PgConnection,
     edition: EditionId,
     things: impl Iterator<Item = R>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let mut things = things.peekable();
     let mut copied = 0;
     sqlx::raw_sql(PIECE_TIME).execute(&mut *connection).await?;
@@ -184,7 +184,7 @@ async fn stream_piece<R: Row>(
     connection: &mut PgConnection,
     edition: EditionId,
     things: &mut impl Iterator<Item = R>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let mut to = connection.copy_in_raw(R::COPY).await?;
     let mut rows = Rows::new();
     let mut sent = 0;
@@ -211,7 +211,7 @@ pub(super) async fn send<T: Send>(
     statement: &'static str,
     things: impl Iterator<Item = T> + Send,
     write: impl Fn(T, &mut Rows) + Send,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let mut to = connection.copy_in_raw(statement).await?;
     let mut rows = Rows::new();
     for thing in things {

@@ -1,7 +1,7 @@
 //! Tournaments that were dropped: gone for everybody at once, cleared away bit by bit.
 
 use arbiter_proto::ids::{EditionId, TournamentId};
-use sqlx::{AssertSqlSafe, Connection as _, Error, PgConnection, PgExecutor};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// What is left of a tournament beside its shelves, edition by edition: the tables, and by which
@@ -33,37 +33,36 @@ pub async fn add(
     connection: &mut PgConnection,
     tournament: TournamentId,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         UPDATE lots AS l SET state = 'cancelled', deadline = NULL
         FROM editions e
         WHERE e.tournament = $1 AND l.edition = e.id AND l.state = 'leased'";
-    sqlx::query(statement).bind(tournament.0).execute(&mut *connection).await?;
+    sqlx::query(statement).bind(tournament).execute(&mut *connection).await?;
     let statement = "
         INSERT INTO dropped (tournament, name, at)
         SELECT id, name, $2 FROM tournaments WHERE id = $1";
-    sqlx::query(statement).bind(tournament.0).bind(now).execute(&mut *connection).await?;
+    sqlx::query(statement).bind(tournament).bind(now).execute(&mut *connection).await?;
     let statement = "UPDATE tournaments SET name = 'dropped.' || gen_random_uuid() WHERE id = $1";
-    sqlx::query(statement).bind(tournament.0).execute(connection).await.map(drop)
+    sqlx::query(statement).bind(tournament).execute(connection).await.map(drop)
 }
 
 /// Tournaments that are not cleared away yet, with the names they had.
-pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>, Error> {
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>> {
     let statement = "SELECT tournament, name FROM dropped ORDER BY at, tournament";
-    let found: Vec<(i32, String)> = sqlx::query_as(statement).fetch_all(db).await?;
-    Ok(found.into_iter().map(|(id, name)| (TournamentId(id), name)).collect())
+    sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// Becomes the only one who clears away, for as long as the connection lasts; whether nobody else
 /// is.
-pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool, Error> {
+pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool> {
     let statement = "SELECT pg_try_advisory_lock(hashtext('arbiter: clearing away'))";
     sqlx::query_scalar(statement).fetch_one(db).await
 }
 
 /// Limits how long each statement of the session may take: where a shelf waits for a transaction to
 /// end, no other shelf can be made. Between statements objects are removed, which takes longer.
-pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<(), Error> {
+pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '20s', false),
             set_config('lock_timeout', '20s', false),
@@ -72,24 +71,20 @@ pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<(), Error> {
 }
 
 /// Lets the next one clear away, at once: the end of a connection is noticed in its own time.
-pub async fn release(db: impl PgExecutor<'_>) -> Result<(), Error> {
+pub async fn release(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "SELECT pg_advisory_unlock(hashtext('arbiter: clearing away'))";
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
 /// The editions of a tournament, also those of which a part was taken away already.
-pub async fn editions(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-) -> Result<Vec<EditionId>, Error> {
+pub async fn editions(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<EditionId>> {
     let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY id";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(tournament.0).fetch_all(db).await?;
-    Ok(ids.into_iter().map(EditionId).collect())
+    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
 /// Takes away the rows of an edition that belong to its matches, lots and sums, a thousand at a
 /// time, as they lie in the index of the key.
-pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
+pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
     for (table, key) in ROWS {
         let statement = format!(
             "DELETE FROM {table} WHERE edition = $1 AND {key} <= (
@@ -98,7 +93,7 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
                 ) AS few)"
         );
         loop {
-            let some = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition.0);
+            let some = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition);
             if some.execute(&mut *connection).await?.rows_affected() == 0 {
                 break;
             }
@@ -112,7 +107,7 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
 pub async fn clear_snapshots(
     connection: &mut PgConnection,
     after: &[u8],
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<Vec<u8>>> {
     let statement = "
         SELECT digest FROM (
             SELECT digest FROM snapshots WHERE digest > $1 ORDER BY digest LIMIT 1000
@@ -135,7 +130,7 @@ pub async fn clear_snapshots(
 
 /// Takes away what is left of a tournament of which nothing was played any more: its bots, their
 /// versions, the bundles that no other version has, and itself.
-pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<(), Error> {
+pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     let bundles = "
         WITH gone AS (
             SELECT v.id, v.digest FROM versions v JOIN bots b ON b.id = v.bot WHERE b.tournament = $1
@@ -146,7 +141,7 @@ pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> 
     let mut transaction = connection.begin().await?;
     let db = &mut *transaction;
     let bundles: Vec<Vec<u8>> =
-        sqlx::query_scalar(bundles).bind(tournament.0).fetch_all(&mut *db).await?;
+        sqlx::query_scalar(bundles).bind(tournament).fetch_all(&mut *db).await?;
     for statement in [
         "DELETE FROM changes WHERE tournament = $1",
         "DELETE FROM traces WHERE subject = 'edition'
@@ -159,7 +154,7 @@ pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> 
         "DELETE FROM dropped WHERE tournament = $1",
         "DELETE FROM tournaments WHERE id = $1",
     ] {
-        sqlx::query(statement).bind(tournament.0).execute(&mut *db).await?;
+        sqlx::query(statement).bind(tournament).execute(&mut *db).await?;
     }
     let statement = "
         DELETE FROM bundles b WHERE digest = ANY ($1)

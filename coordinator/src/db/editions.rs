@@ -3,7 +3,7 @@
 use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 string_enum! {
@@ -26,10 +26,8 @@ string_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Edition {
     /// Its identity.
-    #[sqlx(try_from = "i32")]
     pub id: EditionId,
     /// Its tournament.
-    #[sqlx(try_from = "i32")]
     pub tournament: TournamentId,
     /// Its number in the tournament, from 1.
     pub number: i32,
@@ -60,10 +58,8 @@ pub struct EntrantRow {
     #[sqlx(try_from = "i32")]
     pub entrant: Entrant,
     /// The bot.
-    #[sqlx(try_from = "i32")]
     pub bot: BotId,
     /// The version that plays.
-    #[sqlx(try_from = "i32")]
     pub version: VersionId,
 }
 
@@ -74,7 +70,7 @@ pub async fn create(
     components: i16,
     growing: bool,
     now: OffsetDateTime,
-) -> Result<EditionId, Error> {
+) -> Result<EditionId> {
     let statement = "
         WITH made AS (
             INSERT INTO editions (tournament, number, components, growing, created_at, rules)
@@ -84,14 +80,14 @@ pub async fn create(
             INSERT INTO progress (edition, counted) SELECT id, 0 FROM made
         )
         SELECT id FROM made";
-    let query = sqlx::query_scalar(statement).bind(tournament.0).bind(components).bind(growing);
-    query.bind(now).bind(RULES_VERSION).fetch_one(db).await.map(EditionId)
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(components).bind(growing);
+    query.bind(now).bind(RULES_VERSION).fetch_one(db).await
 }
 
 /// Has the lots of an edition weighed before they are leased.
-pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
+pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "UPDATE editions SET weighs = true WHERE id = $1";
-    sqlx::query(statement).bind(edition.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(edition).execute(db).await.map(drop)
 }
 
 /// Puts versions into an edition, numbered from 0 in this order.
@@ -102,24 +98,20 @@ pub async fn enter(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     versions: &[VersionId],
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = "
         INSERT INTO entrants (edition, entrant, bot, version)
         SELECT $1, u.place - 1, v.bot, v.id
         FROM unnest($2::int[]) WITH ORDINALITY AS u (version, place)
         JOIN versions v ON v.id = u.version";
-    let versions: Vec<_> = versions.iter().map(|version| version.0).collect();
-    Ok(sqlx::query(statement).bind(edition.0).bind(versions).execute(db).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition).bind(versions).execute(db).await?.rows_affected())
 }
 
 /// Who takes part, in the order of their numbers.
-pub async fn entrants(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Vec<EntrantRow>, Error> {
+pub async fn entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<EntrantRow>> {
     let statement =
         "SELECT entrant, bot, version FROM entrants WHERE edition = $1 ORDER BY entrant";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
 /// Takes note of how the field of an edition came to be.
@@ -127,9 +119,9 @@ pub async fn set_lineage(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     lineage: &serde_json::Value,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "UPDATE editions SET lineage = $2 WHERE id = $1";
-    sqlx::query(statement).bind(edition.0).bind(lineage).execute(db).await.map(drop)
+    sqlx::query(statement).bind(edition).bind(lineage).execute(db).await.map(drop)
 }
 
 /// How the field of an edition came to be, where that was noted.
@@ -139,19 +131,19 @@ pub async fn set_lineage(
 pub async fn lineage_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Option<serde_json::Value>, Error> {
+) -> Result<Option<serde_json::Value>> {
     let statement = "SELECT lineage FROM editions WHERE id = $1";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
 /// How the field of the newest edition of a tournament came to be, where that was noted.
 pub async fn lineage(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-) -> Result<Option<serde_json::Value>, Error> {
+) -> Result<Option<serde_json::Value>> {
     let statement = "
         SELECT lineage FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
-    let found = sqlx::query_scalar(statement).bind(tournament.0).fetch_optional(db).await?;
+    let found = sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await?;
     Ok(found.flatten())
 }
 
@@ -163,15 +155,15 @@ macro_rules! edition {
 }
 
 /// The edition with this identity.
-pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Edition>, Error> {
+pub async fn get(db: impl PgExecutor<'_>, id: EditionId) -> Result<Option<Edition>> {
     let statement = edition!("WHERE e.id = $1");
-    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
 /// The number of an edition in its tournament.
-pub async fn number(db: impl PgExecutor<'_>, id: EditionId) -> Result<i32, Error> {
+pub async fn number(db: impl PgExecutor<'_>, id: EditionId) -> Result<i32> {
     let statement = "SELECT number FROM editions WHERE id = $1";
-    sqlx::query_scalar(statement).bind(id.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
 /// The edition of this number in a tournament.
@@ -179,25 +171,24 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     number: i32,
-) -> Result<Option<Edition>, Error> {
+) -> Result<Option<Edition>> {
     let statement = edition!("WHERE e.tournament = $1 AND e.number = $2");
-    sqlx::query_as(statement).bind(tournament.0).bind(number).fetch_optional(db).await
+    sqlx::query_as(statement).bind(tournament).bind(number).fetch_optional(db).await
 }
 
 /// The editions of a tournament, the newest first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-) -> Result<Vec<Edition>, Error> {
+) -> Result<Vec<Edition>> {
     let statement = edition!("WHERE e.tournament = $1 ORDER BY e.number DESC");
-    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// An edition that upkeep has to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Upkept {
     /// The edition.
-    #[sqlx(try_from = "i32")]
     pub id: EditionId,
     /// Where it stands.
     pub state: EditionState,
@@ -209,7 +200,7 @@ pub struct Upkept {
 /// replaced while they were played and have results of their own that are not counted, which later
 /// editions take over, or lots that were given back at that moment; and those of which leases have run
 /// out or lots have rested long enough.
-pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
+pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>> {
     // Editions before the last but one that is complete were looked at when they were newer.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
@@ -237,12 +228,9 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>, Error> {
 }
 
 /// The edition of a tournament that is being played.
-pub async fn playing(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-) -> Result<Option<Edition>, Error> {
+pub async fn playing(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Option<Edition>> {
     let statement = edition!("WHERE e.tournament = $1 AND e.state = 'running'");
-    sqlx::query_as(statement).bind(tournament.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_optional(db).await
 }
 
 /// Whether the edition of a tournament that is being played has a match set aside with a bot in it
@@ -250,7 +238,7 @@ pub async fn playing(
 pub async fn waits_for_stood_down(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
             SELECT FROM editions e
@@ -260,18 +248,16 @@ pub async fn waits_for_stood_down(
             JOIN entrants n ON n.edition = e.id AND n.entrant = ANY (m.seats)
             JOIN bots b ON b.id = n.bot AND b.stood_down_version >= n.version
             WHERE e.tournament = $1 AND e.state = 'running')";
-    sqlx::query_scalar(statement).bind(tournament.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(tournament).fetch_one(db).await
 }
 
 /// The edition whose leaderboard is the official one.
 pub async fn official(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-) -> Result<Option<EditionId>, Error> {
+) -> Result<Option<EditionId>> {
     let statement = "SELECT id FROM official WHERE tournament = $1";
-    let id: Option<i32> =
-        sqlx::query_scalar(statement).bind(tournament.0).fetch_optional(db).await?;
-    Ok(id.map(EditionId))
+    sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await
 }
 
 /// The edition whose leaderboard was the official one at a moment.
@@ -279,13 +265,12 @@ pub async fn official_at(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     at: OffsetDateTime,
-) -> Result<Option<EditionId>, Error> {
+) -> Result<Option<EditionId>> {
     let statement = "
         SELECT id FROM editions WHERE tournament = $1 AND state = 'complete' AND ended_at <= $2
         ORDER BY number DESC LIMIT 1";
-    let query = sqlx::query_scalar(statement).bind(tournament.0).bind(at);
-    let id: Option<i32> = query.fetch_optional(db).await?;
-    Ok(id.map(EditionId))
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(at);
+    query.fetch_optional(db).await
 }
 
 /// Takes note of matches that were added to the plan, and whether more may follow.
@@ -294,34 +279,30 @@ pub async fn grow(
     edition: EditionId,
     matches: i64,
     growing: bool,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         UPDATE editions SET matches = matches + $2, growing = $3
         WHERE id = $1 AND state IN ('planning', 'running') AND (growing OR state = 'planning')";
-    let query = sqlx::query(statement).bind(edition.0).bind(matches).bind(growing);
+    let query = sqlx::query(statement).bind(edition).bind(matches).bind(growing);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
 /// How many matches an edition has, if all of them are counted and more are to be planned.
-pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>, Error> {
+pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>> {
     let statement = "
         SELECT e.matches FROM editions e JOIN progress p ON p.edition = e.id
         WHERE e.id = $1 AND e.state = 'running' AND e.growing AND p.counted = e.matches";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_optional(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await
 }
 
 /// Locks a growing edition that runs and has so many matches, until the transaction ends; whether
 /// there is one.
-pub async fn lock(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    matches: i64,
-) -> Result<bool, Error> {
+pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<bool> {
     let statement = "
         SELECT id FROM editions
         WHERE id = $1 AND matches = $2 AND state = 'running' AND growing FOR NO KEY UPDATE";
     let locked: Option<i32> =
-        sqlx::query_scalar(statement).bind(edition.0).bind(matches).fetch_optional(db).await?;
+        sqlx::query_scalar(statement).bind(edition).bind(matches).fetch_optional(db).await?;
     Ok(locked.is_some())
 }
 
@@ -329,9 +310,9 @@ pub async fn lock(
 ///
 /// # Errors
 /// If another edition of the tournament runs, or the database fails.
-pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     let statement = "UPDATE editions SET state = 'running' WHERE id = $1 AND state = 'planning' AND matches > 0";
-    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected() == 1)
 }
 
 /// Makes an edition complete, and its leaderboard the official one, if every match is counted and
@@ -340,12 +321,12 @@ pub async fn complete(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         UPDATE editions AS e SET state = 'complete', ended_at = $2 FROM progress p
         WHERE e.id = $1 AND p.edition = e.id
           AND e.state = 'running' AND NOT e.growing AND p.counted = e.matches";
-    Ok(sqlx::query(statement).bind(edition.0).bind(now).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
 /// Gives an edition up; whether it was not over yet. Leasing waits until the transaction ends.
@@ -353,15 +334,15 @@ pub async fn cancel(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         UPDATE editions SET state = 'cancelled', ended_at = $2
         WHERE id = $1 AND state IN ('planning', 'running')";
-    Ok(sqlx::query(statement).bind(edition.0).bind(now).execute(db).await?.rows_affected() == 1)
+    Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
 /// Whether a result that an edition counts is void.
-pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     // The first question is cheap, and nearly always answered with no.
     let statement = "
         SELECT EXISTS (
@@ -372,18 +353,18 @@ pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
                 ON v.edition = coalesce(r.source_edition, r.edition)
                 AND v.number = coalesce(r.source_number, r.number)
             WHERE r.edition = $1)";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
 /// Whether an edition counts a void result for good: it is the newest of its tournament, and no other
 /// one is due that plays the match again.
-pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<bool, Error> {
+pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<bool> {
     let statement = "
         SELECT this.state <> 'cancelled' AND t.state = 'open' AND NOT EXISTS (
             SELECT FROM editions e WHERE e.tournament = this.tournament AND e.number > this.number
         ) AND NOT EXISTS (SELECT FROM changes c WHERE c.tournament = this.tournament)
         FROM editions this JOIN tournaments t ON t.id = this.tournament WHERE this.id = $1";
-    let newest = sqlx::query_scalar(statement).bind(edition.0).fetch_optional(&mut *db).await?;
+    let newest = sqlx::query_scalar(statement).bind(edition).fetch_optional(&mut *db).await?;
     Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)
 }
 
@@ -394,10 +375,10 @@ pub async fn count(
     edition: EditionId,
     matches: i64,
     played: i64,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         UPDATE progress SET counted = counted + $2, played = played + $3 WHERE edition = $1";
-    let query = sqlx::query(statement).bind(edition.0).bind(matches).bind(played);
+    let query = sqlx::query(statement).bind(edition).bind(matches).bind(played);
     query.execute(db).await.map(drop)
 }
 
@@ -405,19 +386,15 @@ pub async fn count(
 ///
 /// # Errors
 /// If there is no such edition, or the database fails.
-pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64, Error> {
+pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64> {
     let statement = "SELECT counted FROM progress WHERE edition = $1";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
 /// The game of an edition.
-pub async fn game(
-    db: impl PgExecutor<'_>,
-    games: &Games,
-    edition: EditionId,
-) -> Result<Game, Error> {
+pub async fn game(db: impl PgExecutor<'_>, games: &Games, edition: EditionId) -> Result<Game> {
     let statement = "
         SELECT t.game FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
-    let name: String = sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await?;
+    let name: String = sqlx::query_scalar(statement).bind(edition).fetch_one(db).await?;
     games.find(&name).map_err(|error| Error::Decode(Box::new(error)))
 }

@@ -2,7 +2,7 @@
 
 use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 
 /// Who takes part in an edition: entrant 0 first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,6 @@ pub struct Roster(Vec<Named>);
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Named {
     /// The bot.
-    #[sqlx(try_from = "i32")]
     pub bot: BotId,
     /// Its name.
     pub name: String,
@@ -28,14 +27,14 @@ pub struct Named {
 
 impl Roster {
     /// Who takes part in this edition.
-    pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self, Error> {
+    pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
                 coalesce(t.program, v.digest) AS program
             FROM entrants e JOIN versions v ON v.id = e.version JOIN bots b ON b.id = e.bot
             LEFT JOIN trials t ON t.version = v.id
             WHERE e.edition = $1 ORDER BY e.entrant";
-        sqlx::query_as(statement).bind(edition.0).fetch_all(db).await.map(Self)
+        sqlx::query_as(statement).bind(edition).fetch_all(db).await.map(Self)
     }
 
     /// An entrant; every one in a match of the edition is on its roster.
@@ -61,20 +60,17 @@ impl Named {
     ///
     /// # Errors
     /// If there is no such version, or the database fails.
-    pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self, Error> {
+    pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
                 coalesce(t.program, v.digest) AS program
             FROM versions v JOIN bots b ON b.id = v.bot LEFT JOIN trials t ON t.version = v.id
             WHERE v.id = $1";
-        sqlx::query_as(statement).bind(version.0).fetch_one(db).await
+        sqlx::query_as(statement).bind(version).fetch_one(db).await
     }
 
     /// The house bots of a tournament that take part, in the order of their first submissions.
-    pub async fn of_house(
-        db: impl PgExecutor<'_>,
-        tournament: TournamentId,
-    ) -> Result<Vec<Self>, Error> {
+    pub async fn of_house(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Self>> {
         let statement = "
             SELECT DISTINCT ON (b.id) b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
                 coalesce(t.program, v.digest) AS program
@@ -82,16 +78,13 @@ impl Named {
             WHERE b.tournament = $1 AND b.owner IS NULL AND b.withdrawn_at IS NULL
                 AND (t.state IS NULL OR t.state = 'passed')
             ORDER BY b.id, v.number DESC";
-        sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+        sqlx::query_as(statement).bind(tournament).fetch_all(db).await
     }
 }
 
 /// The editions in which a bot takes part, the newest first, and its number in each.
-pub async fn editions_of(
-    db: impl PgExecutor<'_>,
-    bot: BotId,
-) -> Result<Vec<(EditionId, Entrant)>, Error> {
+pub async fn editions_of(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<(EditionId, Entrant)>> {
     let statement = "SELECT edition, entrant FROM entrants WHERE bot = $1 ORDER BY edition DESC";
-    let found: Vec<(i32, i32)> = sqlx::query_as(statement).bind(bot.0).fetch_all(db).await?;
-    Ok(found.into_iter().map(|(edition, entrant)| (EditionId(edition), Entrant(entrant))).collect())
+    let found: Vec<(EditionId, i32)> = sqlx::query_as(statement).bind(bot).fetch_all(db).await?;
+    Ok(found.into_iter().map(|(edition, entrant)| (edition, Entrant(entrant))).collect())
 }

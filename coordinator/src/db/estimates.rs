@@ -2,7 +2,7 @@
 //! large their records are, and which programs met.
 
 use arbiter_proto::ids::TournamentId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
 /// The most records whose size is looked at.
@@ -20,7 +20,7 @@ pub struct Means {
 }
 
 /// Means over the matches that were played in a tournament so far.
-pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means, Error> {
+pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means> {
     let statement = "
         SELECT (
             SELECT avg(s.wall_ms)::float8 FROM (
@@ -41,7 +41,7 @@ pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
                 ) r LIMIT $2
             ) s
         ) AS record";
-    sqlx::query_as(statement).bind(tournament.0).bind(SAMPLE).bind(MATCHES).fetch_one(db).await
+    sqlx::query_as(statement).bind(tournament).bind(SAMPLE).bind(MATCHES).fetch_one(db).await
 }
 
 /// How often the same programs met in the same seats in one edition.
@@ -57,7 +57,7 @@ pub struct Met {
 
 /// Which programs have met in a tournament, with the seed of its next edition. Their matches may be
 /// taken over.
-pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>, Error> {
+pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>> {
     let statement = "
         SELECT board, digests, max(times) AS times FROM (
             SELECT edition, board, digests, sum(times)::bigint AS times FROM (
@@ -74,7 +74,7 @@ pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Ve
                 GROUP BY m.edition, m.board, m.seats
             ) f GROUP BY edition, board, digests
         ) f GROUP BY board, digests";
-    let mut rows = sqlx::query_as(statement).bind(tournament.0).fetch(db);
+    let mut rows = sqlx::query_as(statement).bind(tournament).fetch(db);
     let mut found = Vec::new();
     while let Some(row) = rows.next().await {
         found.push(row?);

@@ -1,13 +1,12 @@
 //! Why seats forfeited, and what their first bad answers were.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 
 /// Why a seat forfeited, or what its first bad answer was.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Evidence {
     /// The match.
-    #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
     /// The seat, from 1.
     pub seat: i16,
@@ -23,18 +22,15 @@ pub struct Evidence {
 ///
 /// # Errors
 /// If there is some already for one of the seats, or it makes no sense, or the database fails.
-pub async fn keep(
-    db: impl PgExecutor<'_>,
-    evidence: &[(EditionId, &Evidence)],
-) -> Result<(), Error> {
+pub async fn keep(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) -> Result<()> {
     let statement = "
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
         SELECT * FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[],
             $6::text[])";
     let all = evidence.iter();
     sqlx::query(statement)
-        .bind(all.clone().map(|(edition, _)| edition.0).collect::<Vec<_>>())
-        .bind(all.clone().map(|(_, found)| found.number.0).collect::<Vec<_>>())
+        .bind(all.clone().map(|(edition, _)| *edition).collect::<Vec<_>>())
+        .bind(all.clone().map(|(_, found)| found.number).collect::<Vec<_>>())
         .bind(all.clone().map(|(_, found)| found.seat).collect::<Vec<_>>())
         .bind(all.clone().map(|(_, found)| found.wall_us).collect::<Vec<_>>())
         .bind(all.clone().map(|(_, found)| found.cpu_us).collect::<Vec<_>>())
@@ -49,13 +45,12 @@ pub async fn of_matches(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     numbers: &[MatchNumber],
-) -> Result<Vec<Evidence>, Error> {
+) -> Result<Vec<Evidence>> {
     let statement = "
         SELECT r.number, e.seat, e.wall_us, e.cpu_us, e.detail
         FROM unnest($2::bigint[]) AS u (number)
         JOIN results r ON r.edition = $1 AND r.number = u.number
         JOIN evidence e ON e.edition = coalesce(r.source_edition, $1)
             AND e.number = coalesce(r.source_number, u.number)";
-    let numbers: Vec<_> = numbers.iter().map(|number| number.0).collect();
-    sqlx::query_as(statement).bind(edition.0).bind(numbers).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(numbers).fetch_all(db).await
 }

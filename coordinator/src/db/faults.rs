@@ -1,7 +1,7 @@
 //! Attempts that ended without results, through no bot's fault.
 
 use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber, MatchNumber, WorkerId};
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 use super::matches::Seats;
@@ -10,10 +10,8 @@ use super::matches::Seats;
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Fault {
     /// The lot.
-    #[sqlx(try_from = "i64")]
     pub lot: LotNumber,
     /// Which lease of it failed.
-    #[sqlx(try_from = "i32")]
     pub attempt: Attempt,
     /// Why.
     pub reason: String,
@@ -22,21 +20,19 @@ pub struct Fault {
 }
 
 /// The faults of an edition, the newest first: at most 1000 of them.
-pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fault>, Error> {
+pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fault>> {
     let statement = "
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1
         ORDER BY id DESC LIMIT 1000";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
 /// A match that was played, or could not be, by a worker.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Attempted {
     /// The worker.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// The match.
-    #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
@@ -47,20 +43,17 @@ pub struct Attempted {
 const LOOKED_AT: i64 = 5000;
 
 /// How many lots of an edition are set aside, and the identity of its last fault if some are.
-pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, i64), Error> {
+pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, i64)> {
     let statement = "
         SELECT lots, CASE WHEN lots > 0 THEN
             coalesce((SELECT max(id) FROM faults WHERE edition = $1), 0) ELSE 0 END
         FROM (SELECT count(*) AS lots FROM lots WHERE edition = $1 AND state = 'aside') AS aside";
-    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
 /// The faults that a bot can bring about, one for each attempt at a single match of an edition, the
 /// newest first: what failed on the coordinator's side, or is the worker's doing alone, is left out.
-pub async fn of_matches(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Vec<Attempted>, Error> {
+pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Attempted>> {
     let statement = "
         SELECT f.worker, m.number, m.seats
         FROM faults f
@@ -69,14 +62,11 @@ pub async fn of_matches(
         WHERE f.edition = $1 AND f.worker IS NOT NULL
           AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'supplies')
         ORDER BY f.id DESC LIMIT $2";
-    sqlx::query_as(statement).bind(edition.0).bind(LOOKED_AT).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
 }
 
 /// The matches of an edition that workers played since its first fault, the last ones first.
-pub async fn played_since(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Vec<Attempted>, Error> {
+pub async fn played_since(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Attempted>> {
     let statement = "
         SELECT l.worker, m.number, m.seats
         FROM (
@@ -89,13 +79,13 @@ pub async fn played_since(
         JOIN matches m ON m.edition = $1
             AND m.number >= l.first AND m.number < l.first + l.count
         ORDER BY l.reported_at DESC LIMIT $2";
-    sqlx::query_as(statement).bind(edition.0).bind(LOOKED_AT).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
 }
 
 /// The faults of a lot, the newest first.
-pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>, Error> {
+pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>> {
     let statement = "
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1 AND lot = $2
         ORDER BY attempt DESC";
-    sqlx::query_as(statement).bind(lot.edition.0).bind(lot.number.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(lot.edition).bind(lot.number).fetch_all(db).await
 }

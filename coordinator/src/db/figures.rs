@@ -2,14 +2,13 @@
 //! large ones that are kept anyway.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// An edition, for counting.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Counted {
     /// Which.
-    #[sqlx(try_from = "i32")]
     pub id: EditionId,
     /// The name of its tournament.
     pub tournament: String,
@@ -28,7 +27,7 @@ pub struct Counted {
 }
 
 /// All editions there are.
-pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>, Error> {
+pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>> {
     let statement = "
         SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
             e.ended_at
@@ -55,7 +54,7 @@ pub struct Wrongs {
 }
 
 /// What went wrong in the counted matches of an edition.
-pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs, Error> {
+pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs> {
     let statement = "
         SELECT coalesce(sum(clock), 0)::bigint AS clock,
             coalesce(sum(illegal), 0)::bigint AS illegal,
@@ -63,27 +62,24 @@ pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrong
             coalesce(sum(flood), 0)::bigint AS flood,
             coalesce(sum(bad_answers), 0)::bigint AS bad_answers
         FROM standings WHERE edition = $1";
-    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
 /// How many attempts failed of each kind. There are few: a row is a failure of ours.
-pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
+pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     let statement = "SELECT coalesce(kind, 'unknown'), count(*) FROM faults GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// How many trials there are in each state.
-pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>, Error> {
+pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     let statement = "SELECT state::text, count(*) FROM trials GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// Workers: those that ever said hello, those that were connected then or later, and the slots of
 /// the latter.
-pub async fn workers(
-    db: impl PgExecutor<'_>,
-    since: OffsetDateTime,
-) -> Result<(i64, i64, i64), Error> {
+pub async fn workers(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<(i64, i64, i64)> {
     let statement = "
         SELECT count(*), count(*) FILTER (WHERE seen_at >= $1 AND slots > 0),
             coalesce(sum(slots::bigint) FILTER (WHERE seen_at >= $1), 0)::bigint
@@ -92,6 +88,6 @@ pub async fn workers(
 }
 
 /// How many bytes the database takes up.
-pub async fn bytes(db: impl PgExecutor<'_>) -> Result<i64, Error> {
+pub async fn bytes(db: impl PgExecutor<'_>) -> Result<i64> {
     sqlx::query_scalar("SELECT pg_database_size(current_database())").fetch_one(db).await
 }

@@ -1,7 +1,7 @@
 //! What bots leave in their directories for later matches.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
 use super::copy::send;
 use super::lots::Leased;
@@ -23,7 +23,7 @@ pub struct Left<'a> {
 ///
 /// # Errors
 /// If something is there already or makes no sense, or the database fails.
-pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<(), Error> {
+pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
     let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
     let statement = "COPY files (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
     send(&mut *connection, statement, left.iter().zip(&digests), |(left, digest), rows| {
@@ -49,7 +49,6 @@ pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Begin {
     /// The match.
-    #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
     /// The seat, from 1.
     pub seat: i32,
@@ -62,7 +61,7 @@ pub async fn of_lot(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     lot: Leased,
-) -> Result<Vec<Begin>, Error> {
+) -> Result<Vec<Begin>> {
     // A bot sat somewhere else in the match whose files it takes up.
     let statement = "
         SELECT m.number, from_seat.seat::int, s.bytes
@@ -75,7 +74,7 @@ pub async fn of_lot(
         JOIN snapshots s ON s.digest = f.digest
         WHERE m.edition = $1 AND m.number >= $2 AND m.number < $2 + $3
             AND m.files_from IS NOT NULL";
-    let query = sqlx::query_as(statement).bind(edition.0).bind(lot.first.0).bind(lot.count);
+    let query = sqlx::query_as(statement).bind(edition).bind(lot.first).bind(lot.count);
     query.fetch_all(db).await
 }
 
@@ -85,10 +84,10 @@ pub async fn left(
     edition: EditionId,
     number: MatchNumber,
     seat: u8,
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<Vec<u8>>> {
     let statement = "
         SELECT s.bytes FROM files f JOIN snapshots s USING (digest)
         WHERE f.edition = $1 AND f.number = $2 AND f.seat = $3";
-    let query = sqlx::query_scalar(statement).bind(edition.0).bind(number.0);
+    let query = sqlx::query_scalar(statement).bind(edition).bind(number);
     query.bind(i16::from(seat)).fetch_optional(db).await
 }

@@ -1,8 +1,8 @@
 //! What is behind leases, for people: which matches, which version.
 
-use arbiter_proto::ids::{Lease, MatchId, MatchNumber, TokenId, WorkerId};
+use arbiter_proto::ids::{Lease, MatchId, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, PgExecutor, Row as _};
+use sqlx::{FromRow, PgExecutor, Result, Row as _};
 
 /// Something that a worker does under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +25,7 @@ pub enum What {
 }
 
 /// What workers do under those of these leases that hold.
-pub async fn of_leases(
-    db: impl PgExecutor<'_>,
-    leases: &[(WorkerId, Lease)],
-) -> Result<Vec<Held>, Error> {
+pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) -> Result<Vec<Held>> {
     let statement = "
         SELECT u.worker, t.name AS tournament, l.edition, l.first, l.count,
             NULL::text AS bot, NULL::int AS version
@@ -48,12 +45,12 @@ pub async fn of_leases(
         JOIN tournaments t ON t.id = b.tournament
         WHERE r.state = 'leased'
         ORDER BY worker, tournament, edition, first, bot, version";
-    let workers: Vec<_> = leases.iter().map(|(worker, _)| worker.0).collect();
-    let editions: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.edition.0).collect();
-    let lots: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.number.0).collect();
-    let attempts: Vec<_> = leases.iter().map(|(_, lease)| lease.attempt.0).collect();
-    let query = sqlx::query(statement).bind(workers).bind(editions).bind(lots).bind(attempts);
-    super::fetch(query, db, read).await
+    let workers: Vec<_> = leases.iter().map(|(worker, _)| *worker).collect();
+    let editions: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.edition).collect();
+    let lots: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.number).collect();
+    let attempts: Vec<_> = leases.iter().map(|(_, lease)| lease.attempt).collect();
+    let query = sqlx::query_as(statement).bind(workers).bind(editions).bind(lots).bind(attempts);
+    query.fetch_all(db).await
 }
 
 /// Whether a worker of this token has something leased for which it needs the bundle: a lot in which
@@ -63,7 +60,7 @@ pub async fn needs_bundle(
     db: impl PgExecutor<'_>,
     token: TokenId,
     digest: &[u8; 32],
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         WITH ours AS (SELECT worker FROM worker_tokens WHERE token = $1),
         playing AS (
@@ -94,17 +91,19 @@ pub async fn needs_bundle(
             JOIN playing ON playing.id = e.version
             WHERE a.state = 'leased' AND a.second_worker IN (SELECT worker FROM ours)
         )";
-    sqlx::query_scalar(statement).bind(token.0).bind(digest.as_slice()).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(token).bind(digest.as_slice()).fetch_one(db).await
 }
 
-fn read(row: &PgRow) -> Result<Held, Error> {
-    let what = match row.try_get::<Option<i32>, _>("edition")? {
-        Some(edition) => {
-            let number = MatchNumber(row.try_get("first")?);
-            What::Matches(MatchId { edition: edition.into(), number }, row.try_get("count")?)
-        }
-        None => What::Trial(row.try_get("bot")?, row.try_get("version")?),
-    };
-    let (worker, tournament) = (WorkerId(row.try_get("worker")?), row.try_get("tournament")?);
-    Ok(Held { worker, tournament, what })
+impl FromRow<'_, PgRow> for Held {
+    fn from_row(row: &PgRow) -> Result<Self> {
+        let what = match row.try_get("edition")? {
+            Some(edition) => {
+                let number = row.try_get("first")?;
+                What::Matches(MatchId { edition, number }, row.try_get("count")?)
+            }
+            None => What::Trial(row.try_get("bot")?, row.try_get("version")?),
+        };
+        let (worker, tournament) = (row.try_get("worker")?, row.try_get("tournament")?);
+        Ok(Self { worker, tournament, what })
+    }
 }

@@ -2,7 +2,7 @@
 
 use arbiter_proto::ids::{BotId, TournamentId, VersionId};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgExecutor, Result, Row as _};
 
 use super::bots::Bot;
 use super::trials::TrialState;
@@ -40,7 +40,7 @@ impl Listed {
 }
 
 /// The version whose columns begin with `prefix`, if there is one.
-fn tried(row: &PgRow, prefix: &str) -> Result<Option<Tried>, Error> {
+fn tried(row: &PgRow, prefix: &str) -> Result<Option<Tried>> {
     let column = |name: &str| format!("{prefix}_{name}");
     let Some(id) = row.try_get::<Option<i32>, _>(&*column("id"))? else { return Ok(None) };
     let version = Version {
@@ -55,13 +55,13 @@ fn tried(row: &PgRow, prefix: &str) -> Result<Option<Tried>, Error> {
 }
 
 impl FromRow<'_, PgRow> for Tried {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         tried(row, "version")?.ok_or(Error::RowNotFound)
     }
 }
 
 impl FromRow<'_, PgRow> for Listed {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         let newest = tried(row, "newest")?;
         Ok(Self {
             bot: Bot::from_row(row)?,
@@ -77,7 +77,7 @@ pub async fn list(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     only: Option<BotId>,
-) -> Result<Vec<Listed>, Error> {
+) -> Result<Vec<Listed>> {
     let statement = "
         SELECT b.*, o.name AS owner_name,
             e.id AS entered_id, e.bot AS entered_bot, e.number AS entered_number,
@@ -100,17 +100,17 @@ pub async fn list(
         ) AS n ON true
         WHERE b.tournament = $1 AND ($2::int IS NULL OR b.id = $2)
         ORDER BY b.id";
-    let query = sqlx::query_as(statement).bind(tournament.0);
-    query.bind(only.map(|bot| bot.0)).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(tournament);
+    query.bind(only).fetch_all(db).await
 }
 
 /// All versions of a bot, the newest first.
-pub async fn versions(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Tried>, Error> {
+pub async fn versions(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Tried>> {
     let statement = "
         SELECT v.id AS version_id, v.bot AS version_bot, v.number AS version_number,
             v.digest AS version_digest, v.submitted_at AS version_submitted_at,
             coalesce(t.state, 'passed') AS version_state, t.verdict AS version_verdict
         FROM versions v LEFT JOIN trials t ON t.version = v.id
         WHERE v.bot = $1 ORDER BY v.number DESC";
-    sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(bot).fetch_all(db).await
 }

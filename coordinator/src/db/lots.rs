@@ -20,13 +20,11 @@
 //! places, waits for a moment and then gives way.
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
-use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
 use super::copy::{Row, Rows, stream};
-use super::{Query, fetch};
 
 mod census;
 mod failure;
@@ -124,15 +122,15 @@ pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
     lots: impl Iterator<Item = impl Into<Entering>>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     stream(connection, edition, lots.map(Into::into)).await
 }
 
 /// The number after that of the last lot of an edition.
-pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<LotNumber, Error> {
+pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<LotNumber> {
     let statement = "
         SELECT coalesce(max(number), -1) + 1 FROM lots WHERE edition = $1 AND number >= 0";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await.map(LotNumber)
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
 /// One lot waits for another.
@@ -160,14 +158,15 @@ pub async fn copy_order_in(
     connection: &mut PgConnection,
     edition: EditionId,
     order: impl Iterator<Item = Order>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     stream(connection, edition, order).await
 }
 
 /// A leased lot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Leased {
     /// The lease.
+    #[sqlx(flatten)]
     pub lease: Lease,
     /// The first match.
     pub first: MatchNumber,
@@ -176,37 +175,11 @@ pub struct Leased {
     /// Numbers in the scores of each match.
     pub width: i16,
     /// Expected play in milliseconds.
+    #[sqlx(rename = "expected")]
     pub expected_ms: i32,
     /// The worker that holds it; nothing if it was leased to none in particular.
+    #[sqlx(rename = "worker")]
     pub holder: Option<WorkerId>,
-}
-
-impl FromRow<'_, PgRow> for Leased {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let lot = lot_id(row)?;
-        let attempt = Attempt(row.try_get("attempt")?);
-        Ok(Self {
-            lease: Lease { lot, attempt },
-            first: MatchNumber(row.try_get("first")?),
-            count: row.try_get("count")?,
-            width: row.try_get("width")?,
-            expected_ms: row.try_get("expected")?,
-            holder: row.try_get::<Option<i32>, _>("worker")?.map(WorkerId),
-        })
-    }
-}
-
-/// The lot that a row with `edition` and `number` is about.
-fn lot_id(row: &PgRow) -> Result<LotId, Error> {
-    let edition = EditionId(row.try_get("edition")?);
-    Ok(LotId { edition, number: LotNumber(row.try_get("number")?) })
-}
-
-/// Leases with their parts side by side, as statements take them: editions, numbers, attempts.
-fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<i32>, Vec<i64>, Vec<i32>) {
-    let parts = leases.map(|Lease { lot, attempt }| (lot.edition.0, (lot.number.0, attempt.0)));
-    let (editions, (numbers, attempts)) = parts.unzip();
-    (editions, numbers, attempts)
 }
 
 /// How many lots one claim takes at most: a power of two, since each number is a statement.
@@ -277,103 +250,13 @@ pub async fn claim(
     edition: EditionId,
     holders: &[Option<WorkerId>],
     lease: Duration,
-) -> Result<Vec<Leased>, Error> {
+) -> Result<Vec<Leased>> {
     let size = ClaimSize::at_most(holders.len());
-    let holders: Vec<_> =
-        holders.iter().take(size.0).map(|holder| holder.map(|worker| worker.0)).collect();
-    let claim = sqlx::query_as(size.statement()).bind(edition.0).bind(lease).bind(holders);
+    let holders = &holders[..size.0.min(holders.len())];
+    let claim = sqlx::query_as(size.statement()).bind(edition).bind(lease).bind(holders);
     let mut leased: Vec<Leased> = claim.fetch_all(db).await?;
     leased.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
     Ok(leased)
-}
-
-/// Renews those leases that still hold and are the worker's, and returns them.
-///
-/// A lot whose row is locked counts as held, and its deadline stays: a transaction that reports it
-/// or takes it away decides, and the renewal of all others does not wait for that.
-pub async fn renew(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-    duration: Duration,
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        WITH held AS MATERIALIZED (
-            SELECT l.edition, l.number, l.attempt
-            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
-                AND l.state IS NOT DISTINCT FROM 'leased'
-                AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
-        ), free AS (
-            SELECT l.edition, l.number
-            FROM held JOIN lots l ON l.edition = held.edition AND l.number = held.number
-                AND l.attempt = held.attempt AND l.state IS NOT DISTINCT FROM 'leased'
-            ORDER BY l.edition, l.number FOR UPDATE OF l SKIP LOCKED
-        ), renewed AS (
-            UPDATE lots AS l SET deadline = database_clock() + $5::interval FROM free
-            WHERE l.edition = free.edition AND l.number = free.number
-        )
-        SELECT edition, number, attempt FROM held";
-    fetch(on_leases(statement, by, leases).bind(duration), db, lease).await
-}
-
-/// The leases that these workers hold, locked until the transaction ends.
-pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
-        ORDER BY edition, number FOR UPDATE";
-    fetch(sqlx::query(statement).bind(workers), db, lease).await
-}
-
-/// Gives back leases that were not played, without blame, and returns those that still held and
-/// were the worker's. Lots of a cancelled edition are not leased again.
-pub async fn give_back(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        WITH held AS (
-            SELECT l.edition, l.number
-            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
-                AND l.state IS NOT DISTINCT FROM 'leased'
-                AND ($4::int IS NULL OR l.worker IS NULL OR l.worker = $4::int)
-            ORDER BY l.edition, l.number FOR UPDATE OF l
-        )
-        UPDATE lots AS l
-        SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
-            deadline = NULL
-        FROM held JOIN editions e ON e.id = held.edition
-        WHERE l.edition = held.edition AND l.number = held.number
-        RETURNING l.edition, l.number, l.attempt";
-    fetch(on_leases(statement, by, leases), db, lease).await
-}
-
-/// A statement on these leases, `$1` to `$3`, of this worker, `$4`.
-fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
-    let (editions, numbers, attempts) = columns(leases.iter().copied());
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    query.bind(by.map(|worker| worker.0))
-}
-
-/// Those of these leases that hold, or were reported, and are another worker's.
-pub async fn of_others(
-    db: impl PgExecutor<'_>,
-    worker: WorkerId,
-    leases: &[Lease],
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        SELECT l.edition, l.number, l.attempt
-        FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-        JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
-        WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')";
-    fetch(on_leases(statement, Some(worker), leases), db, lease).await
-}
-
-/// The lease that a row is about.
-fn lease(row: &PgRow) -> Result<Lease, Error> {
-    Ok(Lease { lot: lot_id(row)?, attempt: Attempt(row.try_get("attempt")?) })
 }
 
 /// So many lots are counted at once, at most.
@@ -389,7 +272,7 @@ pub async fn count(
     connection: &mut PgConnection,
     edition: EditionId,
     which: Which,
-) -> Result<Vec<CountedLot>, Error> {
+) -> Result<Vec<CountedLot>> {
     const { assert!(COUNTED == 4096, "as the statement says") };
     // Whoever finds a lot that another one counts waits until that is certain, and then it is not
     // reported any more. To lock all of them first would cost as much as to count them. Others who
@@ -402,7 +285,7 @@ pub async fn count(
         )) AND state IS NOT DISTINCT FROM 'reported'
         RETURNING first, first + count AS past, worker, reported_at, taken";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
-    let query = sqlx::query_as(statement).bind(edition.0).bind(which == Which::All);
+    let query = sqlx::query_as(statement).bind(edition).bind(which == Which::All);
     query.fetch_all(connection).await
 }
 
@@ -423,7 +306,7 @@ pub struct CountedLot {
     /// The match after its last.
     pub past: i64,
     /// The worker that reported it; none reported what was taken over.
-    pub worker: Option<i32>,
+    pub worker: Option<WorkerId>,
     /// When.
     pub reported_at: Option<OffsetDateTime>,
     /// Whether its results were taken over.
@@ -434,18 +317,15 @@ pub struct CountedLot {
 ///
 /// # Errors
 /// If there is no such lot, or the database fails.
-pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber, Error> {
+pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
     let statement = "SELECT first FROM lots WHERE edition = $1 AND number = $2";
-    let query = sqlx::query_scalar(statement).bind(lot.edition.0).bind(lot.number.0);
-    query.fetch_one(db).await.map(MatchNumber)
+    let query = sqlx::query_scalar(statement).bind(lot.edition).bind(lot.number);
+    query.fetch_one(db).await
 }
 
 /// What makes the lots of an edition unfit to be leased, if anything does: matches that are in no
 /// lot or in two, or lots that wait for others than the order says.
-pub async fn misplanned(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Option<String>, Error> {
+pub async fn misplanned(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<String>> {
     let statement = "
         SELECT coalesce(
             (SELECT 'lot ' || number || ' begins with match ' || first || ', not with ' || due
@@ -468,5 +348,5 @@ pub async fn misplanned(
             (SELECT 'lot ' || o.before || ' is not marked as one that others wait for'
              FROM lot_order o LEFT JOIN lots l ON l.edition = $1 AND l.number = o.before
              WHERE o.edition = $1 AND l.feeds IS NOT TRUE LIMIT 1))";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }

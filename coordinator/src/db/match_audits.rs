@@ -3,8 +3,7 @@
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
-use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 string_enum! {
@@ -55,44 +54,33 @@ pub struct Chosen {
 }
 
 /// Has matches of an edition looked at which were counted just now.
-pub async fn add(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    chosen: &[Chosen],
-) -> Result<(), Error> {
+pub async fn add(db: impl PgExecutor<'_>, edition: EditionId, chosen: &[Chosen]) -> Result<()> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
         SELECT $1, u.number, u.kind::audit_kind, u.worker, u.reported_at
         FROM unnest($2::bigint[], $3::text[], $4::int[], $5::timestamptz[])
             AS u (number, kind, worker, reported_at)
         ON CONFLICT (edition, number, kind) DO NOTHING";
-    let numbers: Vec<_> = chosen.iter().map(|chosen| chosen.number.0).collect();
+    let numbers: Vec<_> = chosen.iter().map(|chosen| chosen.number).collect();
     let kinds: Vec<_> = chosen.iter().map(|chosen| chosen.kind.as_str()).collect();
-    let workers: Vec<_> = chosen.iter().map(|chosen| chosen.worker.0).collect();
+    let workers: Vec<_> = chosen.iter().map(|chosen| chosen.worker).collect();
     let times: Vec<_> = chosen.iter().map(|chosen| chosen.reported_at).collect();
-    let query = sqlx::query(statement).bind(edition.0).bind(numbers).bind(kinds);
+    let query = sqlx::query(statement).bind(edition).bind(numbers).bind(kinds);
     query.bind(workers).bind(times).execute(db).await.map(drop)
 }
 
 /// A record that waits to be recounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Waiting {
     /// The match.
+    #[sqlx(flatten)]
     pub id: MatchId,
     /// How often it could not be read so far.
     pub faults: i16,
 }
 
-impl FromRow<'_, PgRow> for Waiting {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let edition = EditionId(row.try_get("edition")?);
-        let number = MatchNumber(row.try_get("number")?);
-        Ok(Self { id: MatchId { edition, number }, faults: row.try_get("faults")? })
-    }
-}
-
 /// Records that wait to be recounted, at most 16, those that failed least often first.
-pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>, Error> {
+pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>> {
     let statement = "
         SELECT edition, number, faults FROM match_audits
         WHERE kind = 'recount' AND state = 'waiting'
@@ -107,39 +95,37 @@ pub async fn end_recount(
     state: AuditState,
     reason: Option<&str>,
     now: OffsetDateTime,
-) -> Result<Option<WorkerId>, Error> {
+) -> Result<Option<WorkerId>> {
     let statement = "
         UPDATE match_audits SET state = $3, reason = left($4, 4000), ended_at = $5
         WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'
         RETURNING worker";
-    let query = sqlx::query_scalar(statement).bind(id.edition.0).bind(id.number.0).bind(state);
-    let worker: Option<i32> = query.bind(reason).bind(now).fetch_optional(db).await?;
-    Ok(worker.map(WorkerId))
+    let query = sqlx::query_scalar(statement).bind(id.edition).bind(id.number).bind(state);
+    query.bind(reason).bind(now).fetch_optional(db).await
 }
 
 /// Has a match played once more whose record was to be recounted and cannot be.
-pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
+pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
         SELECT edition, number, 'shadow', worker, reported_at FROM match_audits
         WHERE edition = $1 AND number = $2 AND kind = 'recount'
         ON CONFLICT (edition, number, kind) DO NOTHING";
-    sqlx::query(statement).bind(id.edition.0).bind(id.number.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
 /// Takes note that a record could not be read this time.
-pub async fn put_off(db: impl PgExecutor<'_>, id: MatchId) -> Result<(), Error> {
+pub async fn put_off(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         UPDATE match_audits SET faults = faults + 1
         WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'";
-    sqlx::query(statement).bind(id.edition.0).bind(id.number.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
 /// What recounts have shown of a worker that is not suspended, since it was last reinstated.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Recounted {
     /// The worker.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// Records that do not give the result that was reported.
     pub disagreed: i64,
@@ -150,7 +136,7 @@ pub struct Recounted {
 }
 
 /// The workers of which recounts have shown something wrong.
-pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>, Error> {
+pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>> {
     let statement = "
         SELECT w.id AS worker,
             count(*) FILTER (WHERE a.state = 'disagreed') AS disagreed,
@@ -173,7 +159,6 @@ pub const FALSE_TIME_LOSS: &str = "lost by the clock, and was in time the second
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Count {
     /// The worker that reported them.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// How they were looked at.
     pub kind: AuditKind,
@@ -189,7 +174,7 @@ pub struct Count {
 pub async fn counts(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Count>, Error> {
+) -> Result<Vec<Count>> {
     let statement = "
         SELECT a.worker, a.kind, a.state, count(*) AS matches,
             count(*) FILTER (
@@ -198,14 +183,15 @@ pub async fn counts(
         FROM editions e JOIN match_audits a ON a.edition = e.id
         WHERE $1::int IS NULL OR e.tournament = $1
         GROUP BY a.worker, a.kind, a.state ORDER BY a.worker, a.kind, a.state";
-    let query = sqlx::query_as(statement).bind(tournament.map(|id| id.0)).bind(FALSE_TIME_LOSS);
+    let query = sqlx::query_as(statement).bind(tournament).bind(FALSE_TIME_LOSS);
     query.fetch_all(db).await
 }
 
 /// A difference that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Found {
     /// The match.
+    #[sqlx(flatten)]
     pub id: MatchId,
     /// The worker that reported it.
     pub worker: WorkerId,
@@ -215,28 +201,15 @@ pub struct Found {
     pub reason: String,
 }
 
-impl FromRow<'_, PgRow> for Found {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let edition = EditionId(row.try_get("edition")?);
-        let number = MatchNumber(row.try_get("number")?);
-        Ok(Self {
-            id: MatchId { edition, number },
-            worker: WorkerId(row.try_get("worker")?),
-            kind: row.try_get("kind")?,
-            reason: row.try_get("reason")?,
-        })
-    }
-}
-
 /// The differences that were found, in one tournament or in all, the newest first: at most 100.
 pub async fn differences(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<Found>> {
     let statement = "
         SELECT a.edition, a.number, a.worker, a.kind, coalesce(a.reason, '') AS reason
         FROM editions e JOIN match_audits a ON a.edition = e.id
         WHERE a.state IN ('disagreed', 'unreadable') AND ($1::int IS NULL OR e.tournament = $1)
         ORDER BY a.ended_at DESC, a.edition, a.number LIMIT 100";
-    sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }

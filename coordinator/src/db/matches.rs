@@ -3,7 +3,7 @@
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
 use super::copy::{Row, Rows, stream};
@@ -13,7 +13,6 @@ use super::lots::Leased;
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Match {
     /// Its number in the edition.
-    #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
     /// Matches with the same deal have the same seed.
     pub deal: i64,
@@ -78,7 +77,7 @@ pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
     matches: impl Iterator<Item = Match>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     stream(connection, edition, matches).await
 }
 
@@ -88,14 +87,14 @@ pub async fn range(
     edition: EditionId,
     first: MatchNumber,
     count: i32,
-) -> Result<Vec<Match>, Error> {
+) -> Result<Vec<Match>> {
     // The number behind the last one has to be a number, too.
     let first = first.0.min(i64::MAX - i64::from(count));
     let statement = "
         SELECT number, deal, board, seats, carried, files_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
-    sqlx::query_as(statement).bind(edition.0).bind(first).bind(count).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(first).bind(count).fetch_all(db).await
 }
 
 /// So many planned matches from the number `first` on, in order: all, or those of one entrant.
@@ -105,12 +104,12 @@ pub async fn planned(
     first: MatchNumber,
     only: Option<Entrant>,
     most: u32,
-) -> Result<Vec<Match>, Error> {
+) -> Result<Vec<Match>> {
     let statement = "
         SELECT number, deal, board, seats, carried, files_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND ($3::int IS NULL OR $3 = ANY (seats))
         ORDER BY number LIMIT $4";
-    let query = sqlx::query_as(statement).bind(edition.0).bind(first.0);
+    let query = sqlx::query_as(statement).bind(edition).bind(first);
     query.bind(only.map(|entrant| entrant.0)).bind(i64::from(most)).fetch_all(db).await
 }
 
@@ -118,13 +117,12 @@ pub async fn planned(
 pub async fn times_in_seats(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Vec<(Entrant, Vec<i64>)>, Error> {
+) -> Result<Vec<(Entrant, Vec<i64>)>> {
     let statement = "
         SELECT s.entrant, s.seat, count(*) FROM matches
         CROSS JOIN LATERAL unnest(seats) WITH ORDINALITY AS s (entrant, seat)
         WHERE edition = $1 GROUP BY 1, 2 ORDER BY 1, 2";
-    let rows: Vec<(i32, i64, i64)> =
-        sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    let rows: Vec<(i32, i64, i64)> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     let seats = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
     let mut counts: Vec<(Entrant, Vec<i64>)> = Vec::new();
     for (entrant, seat, times) in rows {
@@ -145,9 +143,9 @@ pub async fn each_seats<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     mut see: impl FnMut(&[u16]) -> Result<(), E>,
-) -> Result<Result<(), E>, Error> {
+) -> Result<Result<(), E>> {
     let statement = "SELECT seats FROM matches WHERE edition = $1 ORDER BY number";
-    let mut rows = sqlx::query_scalar(statement).bind(edition.0).fetch(db);
+    let mut rows = sqlx::query_scalar(statement).bind(edition).fetch(db);
     while let Some(seats) = rows.next().await {
         let seats: Vec<i32> = seats?;
         // An entrant that cannot be one is a stranger to whoever looks.
@@ -165,7 +163,7 @@ pub async fn of_lots(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     lots: &[Leased],
-) -> Result<Vec<Match>, Error> {
+) -> Result<Vec<Match>> {
     let statement = "
         SELECT m.number, m.deal, m.board, m.seats, m.carried, m.files_from, m.params
         FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first, count, place)
@@ -174,20 +172,18 @@ pub async fn of_lots(
             WHERE edition = $1 AND number >= lot.first AND number < lot.first + lot.count OFFSET 0
         ) AS m
         ORDER BY lot.place, m.number";
-    let (firsts, counts): (Vec<_>, Vec<_>) =
-        lots.iter().map(|lot| (lot.first.0, lot.count)).unzip();
-    sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(counts).fetch_all(db).await
+    let (firsts, counts): (Vec<_>, Vec<_>) = lots.iter().map(|lot| (lot.first, lot.count)).unzip();
+    sqlx::query_as(statement).bind(edition).bind(firsts).bind(counts).fetch_all(db).await
 }
 
 /// The first match of an edition that seats somebody who is no entrant of it.
 pub async fn seats_a_stranger(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Option<MatchNumber>, Error> {
+) -> Result<Option<MatchNumber>> {
     let statement = "
         SELECT min(number) FROM matches
         WHERE edition = $1
           AND (SELECT count(*) FROM entrants WHERE edition = $1) <= ANY (seats)";
-    let found: Option<i64> = sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await?;
-    Ok(found.map(MatchNumber))
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }

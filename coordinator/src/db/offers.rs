@@ -1,7 +1,7 @@
 //! What there is to lease, seen at a glance: one look that writes and locks nothing.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgExecutor};
+use sqlx::{PgExecutor, Result};
 
 /// What may be leased. Somebody else may be faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Offers {
 }
 
 /// Looks what may be leased now.
-pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers, Error> {
+pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers> {
     // An `EXISTS` for the lots could become a join, which the plan that is kept may begin with all
     // pending lots there are. The first one of an edition is found at its place in the index.
     let statement = "
@@ -32,6 +32,6 @@ pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers, Error> {
             )
             ORDER BY id
         )";
-    let (trial, editions): (bool, Vec<i32>) = sqlx::query_as(statement).fetch_one(db).await?;
-    Ok(Offers { trial, editions: editions.into_iter().map(EditionId).collect() })
+    let (trial, editions) = sqlx::query_as(statement).fetch_one(db).await?;
+    Ok(Offers { trial, editions })
 }

@@ -3,7 +3,7 @@
 //! Only what was played counts: lots that were never leased hold results of earlier editions.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
 /// How long it is at least from one moment to the next.
@@ -21,7 +21,7 @@ pub struct Pace {
 }
 
 /// Takes note of how far running editions are, if that was long enough ago.
-pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, Error> {
+pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     let statement = "
         INSERT INTO paces AS p (edition, at, played, before_at, before_played)
         SELECT e.id, $1, f.played, $1, f.played
@@ -36,12 +36,9 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64, E
 }
 
 /// How far an edition is, if that was noted before.
-pub async fn of_edition(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Option<Pace>, Error> {
+pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<Pace>> {
     let statement = "
         SELECT p.before_at, p.before_played AS before, f.played
         FROM paces p JOIN progress f ON f.edition = p.edition WHERE p.edition = $1";
-    sqlx::query_as(statement).bind(edition.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(edition).fetch_optional(db).await
 }

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgConnection, PgExecutor};
+use sqlx::{Error, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// Which pack: drawn at random, so that no two databases have the same.
@@ -22,21 +22,18 @@ pub async fn begin(
     db: impl PgExecutor<'_>,
     editions: &[EditionId],
     now: OffsetDateTime,
-) -> Result<Vec<(EditionId, PackId)>, Error> {
+) -> Result<Vec<(EditionId, PackId)>> {
     let statement = "
         INSERT INTO packs (edition, begun_at) SELECT u.edition, $2 FROM unnest($1::int[]) AS u (edition)
         RETURNING edition, id";
-    let editions: Vec<_> = editions.iter().map(|edition| edition.0).collect();
-    let begun: Vec<(i32, PackId)> =
-        sqlx::query_as(statement).bind(editions).bind(now).fetch_all(db).await?;
-    Ok(begun.into_iter().map(|(edition, id)| (EditionId(edition), id)).collect())
+    sqlx::query_as(statement).bind(editions).bind(now).fetch_all(db).await
 }
 
 /// Says that records refer to these packs, in the transaction that stores them.
 ///
 /// # Errors
 /// If one of them is not there any more, or the database fails.
-pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<(), Error> {
+pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
     let statement = "UPDATE packs SET used = true WHERE id = ANY ($1)";
     let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
     if used == packs.len() as u64 {
@@ -50,27 +47,26 @@ pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<(), Error
 pub async fn forgotten(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
-) -> Result<Vec<(EditionId, PackId)>, Error> {
+) -> Result<Vec<(EditionId, PackId)>> {
     let statement = "
         SELECT edition, id FROM packs WHERE NOT used AND begun_at < $1
         ORDER BY begun_at LIMIT 20 FOR UPDATE SKIP LOCKED";
-    let found: Vec<(i32, PackId)> = sqlx::query_as(statement).bind(before).fetch_all(db).await?;
-    Ok(found.into_iter().map(|(edition, id)| (EditionId(edition), id)).collect())
+    sqlx::query_as(statement).bind(before).fetch_all(db).await
 }
 
 /// Some packs of an edition that were used: one that was not is forgotten in its time.
-pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>, Error> {
+pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>> {
     let statement = "SELECT id FROM packs WHERE edition = $1 AND used LIMIT 100";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_all(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
 /// Whether anything is in a store.
-pub async fn any(db: impl PgExecutor<'_>) -> Result<bool, Error> {
+pub async fn any(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT EXISTS (SELECT FROM packs)").fetch_one(db).await
 }
 
 /// Forgets packs whose objects are gone.
-pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<(), Error> {
+pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<()> {
     let statement = "DELETE FROM packs WHERE id = ANY ($1)";
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)
 }

@@ -7,7 +7,7 @@
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 
 use super::lots::LotState;
 use super::matches::Seats;
@@ -66,7 +66,7 @@ pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     after: MatchNumber,
-) -> Result<Vec<PlayedMatch>, Error> {
+) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         "
         FROM (
@@ -77,24 +77,23 @@ pub async fn page(
         ) AS m
         ORDER BY m.number"
     );
-    sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(after).fetch_all(db).await
 }
 
 /// A match of an edition, if it was played.
-pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>> {
     let statement = played!(
         "
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 AND number = $2"
     );
-    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
 /// Where the lot of a match stands.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Standing {
     /// The lot.
-    #[sqlx(try_from = "i64")]
     pub lot: LotNumber,
     /// Where it stands.
     pub state: LotState,
@@ -103,7 +102,7 @@ pub struct Standing {
 }
 
 /// The lot that a match is in: its own, if it is tried by itself.
-pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>, Error> {
+pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>> {
     // Lots are numbered in the order of their matches: the one that holds the match is found by
     // halving, in as many looks into the index as the number of lots has binary digits. It is the
     // last that begins with the match or before it.
@@ -132,7 +131,7 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
         ) AS l
         LEFT JOIN workers w ON w.id = l.worker
         ORDER BY l.number LIMIT 1";
-    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
 /// The played matches of one entrant, or those that it forfeited, the last first: at most 1000 of
@@ -142,7 +141,7 @@ pub async fn of_entrant(
     edition: EditionId,
     entrant: Entrant,
     forfeits: bool,
-) -> Result<Vec<PlayedMatch>, Error> {
+) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         "
         FROM (
@@ -155,7 +154,7 @@ pub async fn of_entrant(
         WHERE NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0
         ORDER BY r.number DESC LIMIT 1000"
     );
-    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(forfeits);
+    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(forfeits);
     query.fetch_all(db).await
 }
 
@@ -166,7 +165,7 @@ pub async fn last_of(
     edition: EditionId,
     entrant: Entrant,
     most: i64,
-) -> Result<Vec<(MatchNumber, Seats)>, Error> {
+) -> Result<Vec<(MatchNumber, Seats)>> {
     let statement = "
         SELECT m.number, m.seats FROM (
             SELECT number FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
@@ -176,7 +175,7 @@ pub async fn last_of(
             WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
         ) AS m
         ORDER BY r.number DESC LIMIT $3";
-    let query = sqlx::query_as(statement).bind(edition.0).bind(entrant.0).bind(most);
-    let found: Vec<(i64, Vec<i32>)> = query.fetch_all(db).await?;
-    Ok(found.into_iter().map(|(number, seats)| (MatchNumber(number), seats.into())).collect())
+    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(most);
+    let found: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
+    Ok(found.into_iter().map(|(number, seats)| (number, seats.into())).collect())
 }

@@ -2,7 +2,7 @@
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
 use super::copy::send;
@@ -35,7 +35,7 @@ pub struct Slice {
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     records: impl Iterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)> + Send,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = "
         COPY records (number, edition, bytes, pack, start, length) FROM STDIN (FORMAT binary)";
     send(connection, statement, records, |(edition, number, record), rows| {
@@ -60,7 +60,7 @@ pub struct Found {
 }
 
 impl FromRow<'_, PgRow> for Found {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         let record = match row.try_get("bytes")? {
             Some(bytes) => Record::Here(bytes),
             None => Record::There(Slice {
@@ -69,19 +69,19 @@ impl FromRow<'_, PgRow> for Found {
                 length: row.try_get("length")?,
             }),
         };
-        Ok(Self { edition: EditionId(row.try_get("edition")?), record })
+        Ok(Self { edition: row.try_get("edition")?, record })
     }
 }
 
 /// The record of a match, as it was compressed: that of the match it was taken over from, if it
 /// was.
-pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>> {
     let statement = "
         SELECT c.edition, c.bytes, c.pack, c.start, c.length FROM results r
         JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
             AND c.number = coalesce(r.source_number, r.number)
         WHERE r.edition = $1 AND r.number = $2";
-    sqlx::query_as(statement).bind(id.edition.0).bind(id.number.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
 /// The record of a match of an edition, with its deal.
@@ -96,8 +96,8 @@ pub struct Dealt {
 }
 
 impl FromRow<'_, PgRow> for Dealt {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
-        let number = MatchNumber(row.try_get("number")?);
+    fn from_row(row: &PgRow) -> Result<Self> {
+        let number = row.try_get("number")?;
         Ok(Self { number, deal: row.try_get("deal")?, found: Found::from_row(row)? })
     }
 }
@@ -108,7 +108,7 @@ pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     after: MatchNumber,
-) -> Result<Vec<Dealt>, Error> {
+) -> Result<Vec<Dealt>> {
     let statement = "
         SELECT m.number, m.deal, c.edition, c.bytes, c.pack, c.start, c.length
         FROM results r
@@ -121,27 +121,23 @@ pub async fn page(
               AND number = coalesce(r.source_number, r.number) OFFSET 0
         ) AS c
         WHERE r.edition = $1 AND r.number > $2 ORDER BY r.number LIMIT 64";
-    sqlx::query_as(statement).bind(edition.0).bind(after.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(after).fetch_all(db).await
 }
 
 /// The editions of tournaments that ended before a moment of which records are left.
-pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>, Error> {
+pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>> {
     let statement = "
         SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
         WHERE t.ended_at < $1 AND (
             EXISTS (SELECT FROM records c WHERE c.edition = e.id)
             OR EXISTS (SELECT FROM packs p WHERE p.edition = e.id AND p.used))
         ORDER BY e.id";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(before).fetch_all(db).await?;
-    Ok(ids.into_iter().map(EditionId).collect())
+    sqlx::query_scalar(statement).bind(before).fetch_all(db).await
 }
 
 /// The shelves that hold nothing but records of tournaments that ended before a moment, and hold some,
 /// by the first edition that they have room for.
-pub async fn old_shelves(
-    db: impl PgExecutor<'_>,
-    before: OffsetDateTime,
-) -> Result<Vec<i32>, Error> {
+pub async fn old_shelves(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<i32>> {
     let statement = "
         SELECT s.first FROM tournaments t JOIN shelves s ON s.tournament = t.id
         WHERE t.ended_at < $1 AND EXISTS (
@@ -151,11 +147,11 @@ pub async fn old_shelves(
 }
 
 /// Takes away at most a thousand records of an edition, and returns how many.
-pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
+pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         DELETE FROM records WHERE edition = $1 AND number <= (
             SELECT max(number) FROM (
                 SELECT number FROM records WHERE edition = $1 ORDER BY number LIMIT 1000
             ) AS few)";
-    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }

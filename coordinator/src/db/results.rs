@@ -6,7 +6,7 @@ use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::Outcome;
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use tokio_stream::StreamExt as _;
 
 use super::copy::{Rows, send};
@@ -42,10 +42,10 @@ impl MatchResult {
 }
 
 impl FromRow<'_, PgRow> for MatchResult {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         let bad_answers: Option<_> = row.try_get("bad_answers")?;
         Ok(Self {
-            number: MatchNumber(row.try_get("number")?),
+            number: row.try_get("number")?,
             wall_ms: row.try_get("wall_ms")?,
             scores: row.try_get("scores")?,
             transcript: row.try_get("transcript")?,
@@ -62,7 +62,7 @@ impl FromRow<'_, PgRow> for MatchResult {
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = "
         COPY results (number, edition, wall_ms, level, scores, transcript, forfeits, bad_answers)
         FROM STDIN (FORMAT binary)";
@@ -113,7 +113,6 @@ impl From<Option<Vec<i16>>> for Forfeits {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Played {
     /// The match.
-    #[sqlx(try_from = "i64")]
     pub number: MatchNumber,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
@@ -156,7 +155,7 @@ pub async fn each_of_ranges(
     firsts: &[i64],
     pasts: &[i64],
     mut see: impl FnMut(&Played),
-) -> Result<(), Error> {
+) -> Result<()> {
     // The ranges lead, one look into the index for each.
     let statement = played!(
         "
@@ -169,7 +168,7 @@ pub async fn each_of_ranges(
             SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
         ) AS m"
     );
-    let query = sqlx::query_as(statement).bind(edition.0).bind(firsts).bind(pasts);
+    let query = sqlx::query_as(statement).bind(edition).bind(firsts).bind(pasts);
     let mut rows = query.fetch(db);
     while let Some(played) = rows.next().await {
         see(&played?);
@@ -183,7 +182,7 @@ pub async fn each_of_entrants(
     edition: EditionId,
     entrants: &[Entrant],
     mut see: impl FnMut(&Played),
-) -> Result<(), Error> {
+) -> Result<()> {
     // Matches are short rows, of which few remain; results are looked up for these alone.
     let statement = played!(
         "
@@ -197,7 +196,7 @@ pub async fn each_of_entrants(
         ) AS r"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let mut rows = sqlx::query_as(statement).bind(edition.0).bind(entrants).fetch(db);
+    let mut rows = sqlx::query_as(statement).bind(edition).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
         see(&played?);
     }
@@ -212,7 +211,7 @@ pub async fn page(
     edition: EditionId,
     after: MatchNumber,
     counted: bool,
-) -> Result<Vec<Played>, Error> {
+) -> Result<Vec<Played>> {
     let statement = played!(
         "
         FROM results r JOIN matches m USING (edition, number)
@@ -224,7 +223,7 @@ pub async fn page(
                 AND l.first <= r.number AND r.number < l.first + l.count))
         ORDER BY number LIMIT 10000"
     );
-    sqlx::query_as(statement).bind(edition.0).bind(after.0).bind(counted).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(after).bind(counted).fetch_all(db).await
 }
 
 /// Goes through the results of an edition, in order and page by page; `counted` as for [`page`].
@@ -233,7 +232,7 @@ pub async fn each(
     edition: EditionId,
     counted: bool,
     mut see: impl FnMut(&Played),
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut after = MatchNumber(-1);
     loop {
         let page = page(&mut *connection, edition, after, counted).await?;
@@ -257,13 +256,13 @@ pub async fn each_dealt<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     mut see: impl FnMut(i64, &Played) -> Result<(), E>,
-) -> Result<Result<(), E>, Error> {
+) -> Result<Result<(), E>> {
     let statement = played!(
         ", m.deal
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 ORDER BY number"
     );
-    let mut rows = sqlx::query_as(statement).bind(edition.0).fetch(db);
+    let mut rows = sqlx::query_as(statement).bind(edition).fetch(db);
     while let Some(row) = rows.next().await {
         let Dealt { deal, played } = row?;
         if let Err(refused) = see(deal, &played) {
@@ -278,7 +277,7 @@ pub async fn transcript(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     number: MatchNumber,
-) -> Result<Option<Vec<u8>>, Error> {
+) -> Result<Option<Vec<u8>>> {
     let statement = "SELECT transcript FROM results WHERE edition = $1 AND number = $2";
-    sqlx::query_scalar(statement).bind(edition.0).bind(number.0).fetch_optional(db).await
+    sqlx::query_scalar(statement).bind(edition).bind(number).fetch_optional(db).await
 }

@@ -1,44 +1,15 @@
 //! Matches that a second worker plays again, in `match_audits`: leased as lots are.
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchId, MatchNumber, TokenId, WorkerId};
-use sqlx::postgres::PgRow;
-use sqlx::{Error, PgExecutor, Row as _};
+use arbiter_proto::ids::{Lease, TokenId, WorkerId};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
+use super::leases::{failures, held, leases, on_failures, on_leases, ours};
+use super::lots::{Failed, Failure, Patience};
 use super::match_audits::AuditState;
-use super::{Query, fetch};
-
-/// A statement on these shadow leases by edition and number of the match and by attempt, `$1` to
-/// `$3`, of this worker, `$4`.
-fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
-    let shadows = leases.iter().filter_map(|lease| Some((lease.shadow()?, lease.attempt.0)));
-    let parts = shadows.map(|(id, attempt)| (id.edition.0, (id.number.0, attempt)));
-    let (editions, (numbers, attempts)): (Vec<_>, (Vec<_>, Vec<_>)) = parts.unzip();
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts);
-    query.bind(by.map(|worker| worker.0))
-}
-
-/// The rest of a statement on leases that changes `match_audits AS a`: those that hold.
-macro_rules! held {
-    ($rest:literal) => {
-        concat!(
-            "FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-            WHERE a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-              AND a.kind = 'shadow' AND a.state = 'leased' ",
-            $rest
-        )
-    };
-}
-
-fn lease(row: &PgRow) -> Result<Lease, Error> {
-    let edition = EditionId(row.try_get("edition")?);
-    let number = MatchNumber(row.try_get("number")?);
-    let attempt = Attempt(row.try_get("attempt")?);
-    Ok(Lease::of_shadow(MatchId { edition, number }, attempt))
-}
 
 /// The workers that reported matches which wait for another worker.
-pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
+pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     let statement = "
         SELECT DISTINCT worker FROM (
             SELECT a.worker FROM match_audits a
@@ -47,8 +18,7 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>, Error> {
                 WHERE e.id = a.edition AND e.state <> 'planning' AND t.state = 'open')
             LIMIT 10000
         ) AS few";
-    let found: Vec<i32> = sqlx::query_scalar(statement).fetch_all(db).await?;
-    Ok(found.into_iter().map(WorkerId).collect())
+    sqlx::query_scalar(statement).fetch_all(db).await
 }
 
 /// Leases matches to a worker that other workers reported, at most `room` of them. Workers of one
@@ -59,7 +29,7 @@ pub async fn claim(
     worker: WorkerId,
     room: usize,
     lease_time: Duration,
-) -> Result<Vec<Lease>, Error> {
+) -> Result<Vec<Lease>> {
     let statement = "
         WITH own AS (
             SELECT twin.worker FROM worker_tokens o JOIN worker_tokens twin ON twin.token = o.token
@@ -83,107 +53,55 @@ pub async fn claim(
         SET state = 'leased', attempt = a.attempt + 1, second_worker = $1,
             deadline = database_clock() + $2::interval
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
-        RETURNING a.edition, a.number, a.attempt";
+        RETURNING -a.edition AS edition, a.number, a.attempt";
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    fetch(sqlx::query(statement).bind(worker.0).bind(lease_time).bind(room), db, lease).await
-}
-
-/// Renews those of these leases that still hold, and returns them; a match whose row is locked
-/// counts as held. Leases of other workers are left out where a worker asks; so in what follows.
-pub async fn renew(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-    lease_time: Duration,
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        WITH held AS MATERIALIZED (
-            SELECT a.edition, a.number, a.attempt
-            FROM unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-            JOIN match_audits a ON a.edition = u.edition AND a.number = u.number
-                AND a.attempt = u.attempt AND a.kind = 'shadow' AND a.state = 'leased'
-                AND ($4::int IS NULL OR a.second_worker = $4)
-        ), free AS (
-            SELECT a.edition, a.number
-            FROM held JOIN match_audits a ON a.edition = held.edition AND a.number = held.number
-                AND a.attempt = held.attempt AND a.kind = 'shadow' AND a.state = 'leased'
-            FOR UPDATE OF a SKIP LOCKED
-        ), renewed AS (
-            UPDATE match_audits AS a SET deadline = database_clock() + $5::interval FROM free
-            WHERE a.edition = free.edition AND a.number = free.number AND a.kind = 'shadow'
-        )
-        SELECT edition, number, attempt FROM held";
-    fetch(on_leases(statement, by, leases).bind(lease_time), db, lease).await
-}
-
-/// The leases that these workers hold, locked until the transaction ends.
-pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        SELECT edition, number, attempt FROM match_audits
-        WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)
-        ORDER BY edition, number FOR UPDATE";
-    fetch(sqlx::query(statement).bind(workers), db, lease).await
-}
-
-/// Takes those of these leases back that still hold, and returns them.
-pub async fn give_back(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-) -> Result<Vec<Lease>, Error> {
-    let statement = concat!(
-        "UPDATE match_audits AS a SET state = 'waiting', deadline = NULL, second_worker = NULL ",
-        held!(
-            "AND ($4::int IS NULL OR a.second_worker = $4)
-            RETURNING a.edition, a.number, a.attempt"
-        )
-    );
-    fetch(on_leases(statement, by, leases), db, lease).await
+    sqlx::query_as(statement).bind(worker).bind(lease_time).bind(room).fetch_all(db).await
 }
 
 /// Takes note that attempts have failed whose leases still held, and returns these: their matches
 /// wait again, or are left alone after so many faults.
 pub async fn fail(
     db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-    most: i16,
-) -> Result<Vec<Lease>, Error> {
+    failures: &[Failure],
+    patience: &Patience,
+) -> Result<Vec<Failed>> {
     let statement = concat!(
-        "UPDATE match_audits AS a
-        SET faults = a.faults + 1, deadline = NULL, second_worker = NULL,
-            state = CASE WHEN a.faults + 1 < $5 THEN 'waiting' ELSE 'skipped' END::audit_state,
-            ended_at = CASE WHEN a.faults + 1 < $5 THEN NULL ELSE database_clock() END,
-            reason = CASE WHEN a.faults + 1 < $5 THEN NULL ELSE 'it failed too often' END ",
-        held!(
-            "AND ($4::int IS NULL OR a.second_worker = $4)
-            RETURNING a.edition, a.number, a.attempt"
-        )
+        "UPDATE match_audits AS r
+        SET faults = r.faults + 1, deadline = NULL, second_worker = NULL,
+            state = CASE WHEN r.faults + 1 < $7 THEN 'waiting' ELSE 'skipped' END::audit_state,
+            ended_at = CASE WHEN r.faults + 1 < $7 THEN NULL ELSE database_clock() END,
+            reason = CASE WHEN r.faults + 1 < $7 THEN NULL ELSE 'it failed too often' END
+        FROM ",
+        failures!(),
+        " WHERE ",
+        held!(match_audits),
+        " AND ",
+        ours!(match_audits, "u.by"),
+        " RETURNING u.edition, u.number, u.attempt, 'pending'::lot_state AS state"
     );
-    fetch(on_leases(statement, by, leases).bind(most), db, lease).await
+    on_failures(statement, failures, patience).fetch_all(db).await
 }
 
 /// The leases whose deadline has passed.
-pub async fn overdue(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
+pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     let statement = "
-        SELECT edition, number, attempt FROM match_audits
+        SELECT -edition AS edition, number, attempt FROM match_audits a
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
-        ORDER BY edition, number";
-    fetch(sqlx::query(statement), db, lease).await
+        ORDER BY a.edition, number";
+    sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// Whether a worker holds the lease of a second play.
-pub async fn is_held(
-    db: impl PgExecutor<'_>,
-    lease: Lease,
-    worker: WorkerId,
-) -> Result<bool, Error> {
-    let statement = "
-        SELECT FROM match_audits a
-        JOIN unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)
-            ON a.edition = u.edition AND a.number = u.number AND a.attempt = u.attempt
-        WHERE a.kind = 'shadow' AND a.state = 'leased' AND a.second_worker = $4";
-    Ok(on_leases(statement, Some(worker), &[lease]).fetch_optional(db).await?.is_some())
+pub async fn is_held(db: impl PgExecutor<'_>, lease: Lease, worker: WorkerId) -> Result<bool> {
+    let statement = concat!(
+        "SELECT u.* FROM ",
+        leases!(),
+        " JOIN match_audits r ON ",
+        held!(match_audits),
+        " AND r.second_worker = $4"
+    );
+    let held = on_leases::<Lease>(statement, Some(worker), &[lease]).fetch_optional(db).await?;
+    Ok(held.is_some())
 }
 
 /// Ends the second play of a match by a worker that holds its lease, and is not suspended; whether
@@ -193,26 +111,29 @@ pub async fn end(
     lease: Lease,
     worker: WorkerId,
     (state, reason): (AuditState, Option<&str>),
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = concat!(
-        "UPDATE match_audits AS a
-        SET state = $5, reason = left($6, 4000), ended_at = database_clock(), deadline = NULL ",
-        held!(
-            "AND a.second_worker = $4
-              AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)"
-        )
+        "UPDATE match_audits AS r
+        SET state = $5, reason = left($6, 4000), ended_at = database_clock(), deadline = NULL
+        FROM ",
+        leases!(),
+        " WHERE ",
+        held!(match_audits),
+        " AND r.second_worker = $4 AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)
+        RETURNING u.*"
     );
-    let query = on_leases(statement, Some(worker), &[lease]).bind(state).bind(reason);
-    let done = query.execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    let query = on_leases::<Lease>(statement, Some(worker), &[lease]).bind(state).bind(reason);
+    Ok(query.fetch_optional(db).await?.is_some())
 }
 
 /// A match that two workers played.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Played {
     /// Who played it first, and who once more.
+    #[sqlx(try_from = "Vec<WorkerId>")]
     pub workers: [WorkerId; 2],
     /// The tokens that their names belong to.
+    #[sqlx(try_from = "Vec<Option<TokenId>>")]
     pub tokens: [Option<TokenId>; 2],
     /// Whether both came to the same.
     pub agreed: bool,
@@ -222,9 +143,9 @@ pub struct Played {
 
 /// All matches that two workers played in tournaments that are open, but for those that were
 /// reported before one of the two was reinstated.
-pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
+pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>> {
     let statement = "
-        SELECT a.worker, a.second_worker, one.token AS first_token, other.token AS second_token,
+        SELECT ARRAY[a.worker, a.second_worker] AS workers, ARRAY[one.token, other.token] AS tokens,
             a.state = 'agreed' AS agreed, ARRAY(
             SELECT n.version FROM entrants n
             WHERE n.edition = a.edition AND n.entrant = ANY (m.seats)
@@ -241,16 +162,5 @@ pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>, Error> {
           AND coalesce(a.reported_at > s.reinstated_at, true)
           AND coalesce(a.reported_at > o.reinstated_at, true)
         ORDER BY a.edition, a.number";
-    let read = |row: &PgRow| {
-        let token = |column| -> Result<_, Error> {
-            Ok(row.try_get::<Option<i32>, _>(column)?.map(TokenId))
-        };
-        Ok(Played {
-            workers: [WorkerId(row.try_get("worker")?), WorkerId(row.try_get("second_worker")?)],
-            tokens: [token("first_token")?, token("second_token")?],
-            agreed: row.try_get("agreed")?,
-            bots: row.try_get("bots")?,
-        })
-    };
-    fetch(sqlx::query(statement), db, read).await
+    sqlx::query_as(statement).fetch_all(db).await
 }

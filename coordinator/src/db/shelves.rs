@@ -2,28 +2,25 @@
 //! that have a row for every match (`migrations/0003_shelves.sql`).
 
 use arbiter_proto::ids::{EditionId, TournamentId};
-use sqlx::{AssertSqlSafe, Error, PgConnection, PgExecutor};
+use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, Result};
 
 /// The tables that are cut up.
 const TABLES: [&str; 5] = ["matches", "results", "evidence", "records", "files"];
 
 /// The shelves of a tournament, by the first edition that they have room for.
-pub async fn of_tournament(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-) -> Result<Vec<i32>, Error> {
+pub async fn of_tournament(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<i32>> {
     let statement = "SELECT first FROM shelves WHERE tournament = $1 ORDER BY first";
-    sqlx::query_scalar(statement).bind(tournament.0).fetch_all(db).await
+    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
 /// Tells the planner what the tables of the queue look like with this edition: due after a plan is
 /// loaded, or statements would be planned for the tables as they were.
-pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Result<(), Error> {
+pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
     // The whole table would be read shelf by shelf, and no shelf could be made until the end of the
     // transaction.
     let statement = "SELECT tableoid::regclass::text FROM matches WHERE edition = $1 LIMIT 1";
     let matches: Option<String> =
-        sqlx::query_scalar(statement).bind(edition.0).fetch_optional(&mut *connection).await?;
+        sqlx::query_scalar(statement).bind(edition).fetch_optional(&mut *connection).await?;
     let matches = matches.map(|name| format!(", {name}")).unwrap_or_default();
     run(connection, format!("ANALYZE lots{matches}, lot_order")).await
 }
@@ -35,7 +32,7 @@ pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Resul
 /// # Errors
 /// If the database fails, or somebody reads or writes for longer than a statement may take: then
 /// it is to be tried again.
-pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<(), Error> {
+pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<()> {
     let statement = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1)";
     for table in TABLES {
         let shelf = format!("{table}_{first}");
@@ -57,11 +54,11 @@ pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<(), 
 ///
 /// # Errors
 /// If the records are read or written for so long, or the database fails: then it is to be tried again.
-pub async fn forget_records(connection: &mut PgConnection, first: i32) -> Result<(), Error> {
+pub async fn forget_records(connection: &mut PgConnection, first: i32) -> Result<()> {
     run(connection, format!("TRUNCATE records_{first}")).await
 }
 
 /// Runs a statement whose names are ours: it is not worth a place among those that are prepared.
-async fn run(connection: &mut PgConnection, statement: String) -> Result<(), Error> {
+async fn run(connection: &mut PgConnection, statement: String) -> Result<()> {
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)
 }

@@ -8,7 +8,7 @@ use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{Contestant, Tally};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
@@ -17,7 +17,7 @@ pub async fn add(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     tallies: &BTreeMap<Entrant, Tally>,
-) -> Result<(), Error> {
+) -> Result<()> {
     // An array of arrays would be flattened, so each score comes as the text of an array. Rows are
     // changed in the order of the entrants, so that nobody waits in a circle.
     let statement = "
@@ -43,7 +43,7 @@ pub async fn add(
         return Ok(());
     }
     let mut query = sqlx::query(statement)
-        .bind(edition.0)
+        .bind(edition)
         .bind(tallies.keys().map(|entrant| entrant.0).collect::<Vec<_>>())
         .bind(tallies.values().map(|tally| tally.matches).collect::<Vec<_>>())
         .bind(tallies.values().map(|tally| array(&tally.score)).collect::<Vec<_>>())
@@ -63,7 +63,7 @@ fn array(numbers: &[i128]) -> String {
 
 /// A sum as stored. One that is out of range, which only results can bring that no game has, is the
 /// greatest or least number there is: it shows on the board, and does not stop it.
-fn number(text: &str) -> Result<i128, Error> {
+fn number(text: &str) -> Result<i128> {
     match text.parse::<i128>() {
         Ok(number) => Ok(number),
         Err(error) => match error.kind() {
@@ -81,7 +81,7 @@ struct Standing {
 }
 
 impl FromRow<'_, PgRow> for Standing {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         let score: Vec<String> = row.try_get("score")?;
         let squares: &str = row.try_get("squares")?;
         let mut forfeits = [0; Forfeit::ALL.len()];
@@ -105,12 +105,12 @@ impl FromRow<'_, PgRow> for Standing {
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<BTreeMap<Entrant, Tally>, Error> {
+) -> Result<BTreeMap<Entrant, Tally>> {
     let statement = "
         SELECT entrant, matches, score::text[], trunc(squares)::text AS squares,
             clock, illegal, gone, flood, bad_answers
         FROM standings WHERE edition = $1";
-    let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
 }
 
@@ -125,11 +125,11 @@ struct Submitted {
 pub async fn contestants(
     connection: &mut PgConnection,
     edition: EditionId,
-) -> Result<Vec<Contestant>, Error> {
+) -> Result<Vec<Contestant>> {
     let statement = "
         SELECT e.entrant, v.submitted_at FROM entrants e JOIN versions v ON v.id = e.version
         WHERE e.edition = $1 ORDER BY e.entrant";
-    let query = sqlx::query_as(statement).bind(edition.0);
+    let query = sqlx::query_as(statement).bind(edition);
     let submitted: Vec<Submitted> = query.fetch_all(&mut *connection).await?;
     let mut tallies = of_edition(connection, edition).await?;
     let contestant = |Submitted { entrant, submitted_at }| {
@@ -161,7 +161,7 @@ pub async fn of_bot(
     db: impl PgExecutor<'_>,
     bot: BotId,
     until: Option<OffsetDateTime>,
-) -> Result<Vec<Past>, Error> {
+) -> Result<Vec<Past>> {
     let statement = "
         SELECT e.id AS edition, e.number, v.number AS version, n.entrant,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
@@ -175,10 +175,10 @@ pub async fn of_bot(
         WHERE n.bot = $1 AND e.state = 'complete'
           AND ($2::timestamptz IS NULL OR e.ended_at <= $2)
         ORDER BY e.number DESC";
-    let rows = sqlx::query(statement).bind(bot.0).bind(until).fetch_all(db).await?;
+    let rows = sqlx::query(statement).bind(bot).bind(until).fetch_all(db).await?;
     let read = |row: &PgRow| {
         let Standing { entrant, tally } = Standing::from_row(row)?;
-        let edition = EditionId(row.try_get("edition")?);
+        let edition = row.try_get("edition")?;
         let (number, version) = (row.try_get("number")?, row.try_get("version")?);
         Ok(Past { edition, number, entrant, version, tally })
     };
@@ -191,7 +191,7 @@ pub async fn each_field(
     db: &mut PgConnection,
     editions: &[EditionId],
     mut see: impl FnMut(EditionId, Vec<Contestant>),
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         SELECT n.edition, n.entrant, v.submitted_at,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
@@ -203,12 +203,11 @@ pub async fn each_field(
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
         WHERE n.edition = ANY ($1)
         ORDER BY n.edition, n.entrant";
-    let editions: Vec<_> = editions.iter().map(|edition| edition.0).collect();
     let mut rows = sqlx::query(statement).bind(editions).fetch(db);
     let (mut current, mut field) = (None, Vec::new());
     while let Some(row) = rows.next().await {
         let row = row?;
-        let edition = EditionId(row.try_get("edition")?);
+        let edition = row.try_get("edition")?;
         if let Some(before) = current.replace(edition).filter(|before| *before != edition) {
             see(before, std::mem::take(&mut field));
         }

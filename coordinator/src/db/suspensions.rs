@@ -1,14 +1,13 @@
 //! Workers that are suspended: they get no leases, and their reports are refused.
 
 use arbiter_proto::ids::WorkerId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// That a worker is suspended.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Suspension {
     /// The worker.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// Since when.
     pub at: OffsetDateTime,
@@ -22,14 +21,14 @@ pub async fn suspend(
     worker: WorkerId,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let statement = "
         INSERT INTO suspensions AS s (worker, at, reason) VALUES ($1, $3, left($2, 4000))
         ON CONFLICT (worker) DO UPDATE
         SET at = excluded.at, reason = excluded.reason, reinstated_at = NULL
         WHERE s.reinstated_at IS NOT NULL
         RETURNING (SELECT name FROM workers w WHERE w.id = s.worker)";
-    let query = sqlx::query_scalar(statement).bind(worker.0).bind(reason).bind(now);
+    let query = sqlx::query_scalar(statement).bind(worker).bind(reason).bind(now);
     query.fetch_optional(db).await
 }
 
@@ -38,15 +37,15 @@ pub async fn reinstate(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
     now: OffsetDateTime,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let statement = "
         UPDATE suspensions SET reinstated_at = greatest(at, $2)
         WHERE worker = $1 AND reinstated_at IS NULL RETURNING reason";
-    sqlx::query_scalar(statement).bind(worker.0).bind(now).fetch_optional(db).await
+    sqlx::query_scalar(statement).bind(worker).bind(now).fetch_optional(db).await
 }
 
 /// The workers that are suspended.
-pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>, Error> {
+pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>> {
     let statement = "
         SELECT worker, at, reason FROM suspensions WHERE reinstated_at IS NULL ORDER BY worker";
     sqlx::query_as(statement).fetch_all(db).await
@@ -54,7 +53,7 @@ pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>, Error> {
 
 /// Why a worker is suspended, if it is. One that was never connected before is suspended as well if
 /// another one of its token is: a new name lets no one back in.
-pub async fn reason(db: impl PgExecutor<'_>, worker: WorkerId) -> Result<Option<String>, Error> {
+pub async fn reason(db: impl PgExecutor<'_>, worker: WorkerId) -> Result<Option<String>> {
     let statement = "
         SELECT s.reason FROM workers w
         JOIN worker_tokens o ON o.worker = w.id
@@ -62,5 +61,5 @@ pub async fn reason(db: impl PgExecutor<'_>, worker: WorkerId) -> Result<Option<
         JOIN suspensions s ON s.worker = other.worker
         WHERE w.id = $1 AND s.reinstated_at IS NULL AND (s.worker = w.id OR w.session = 0)
         ORDER BY s.worker = w.id DESC LIMIT 1";
-    sqlx::query_scalar(statement).bind(worker.0).fetch_optional(db).await
+    sqlx::query_scalar(statement).bind(worker).fetch_optional(db).await
 }

@@ -11,7 +11,7 @@
 //! Where files pass from match to match that is not enough: see [`super::lots::weigh`].
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
 /// The matches of lots in the named state that are the same as some of edition `$1`, from match
 /// `$2` on: `twin` has the numbers of both, and the lot. Of editions it looks at those in `$3`, or
@@ -76,7 +76,7 @@ macro_rules! twins {
 
 /// Lets the statements of this transaction that join millions of rows be planned for the rows there
 /// are, and by other means than looking up one after the other.
-pub async fn prepare(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn prepare(connection: &mut PgConnection) -> Result<()> {
     let settings = "
         SET LOCAL plan_cache_mode = force_custom_plan;
         SET LOCAL enable_hashjoin = on;
@@ -86,7 +86,7 @@ pub async fn prepare(connection: &mut PgConnection) -> Result<(), Error> {
 }
 
 /// Goes back to what all statements have.
-pub async fn finish(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn finish(connection: &mut PgConnection) -> Result<()> {
     let settings = "
         SET LOCAL plan_cache_mode = DEFAULT;
         SET LOCAL enable_hashjoin = DEFAULT;
@@ -103,7 +103,7 @@ pub async fn results(
     edition: EditionId,
     first: MatchNumber,
     from: Option<&[EditionId]>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = concat!(
         twins!("'reported', 'counted'"),
         " INSERT INTO results (edition, number, wall_ms, level, scores, transcript, forfeits,
@@ -125,7 +125,7 @@ pub async fn results(
             WHERE edition = due.source_edition AND number = due.source_number OFFSET 0
         ) AS r"
     );
-    let query = sqlx::query(statement).bind(edition.0).bind(first.0).bind(ids(from));
+    let query = sqlx::query(statement).bind(edition).bind(first).bind(from);
     Ok(query.execute(db).await?.rows_affected())
 }
 
@@ -136,7 +136,7 @@ pub async fn wait(
     edition: EditionId,
     first: MatchNumber,
     from: &[EditionId],
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = concat!(
         twins!("'leased'"),
         " INSERT INTO awaited (edition, number, source_edition, source_number, source_lot)
@@ -147,20 +147,13 @@ pub async fn wait(
             SELECT FROM results there WHERE there.edition = $1 AND there.number = twin.number)
         ORDER BY twin.number, twin.source_edition DESC"
     );
-    let query = sqlx::query(statement).bind(edition.0).bind(first.0).bind(ids(Some(from)));
+    let query = sqlx::query(statement).bind(edition).bind(first).bind(from);
     Ok(query.execute(db).await?.rows_affected())
-}
-
-fn ids(editions: Option<&[EditionId]>) -> Option<Vec<i32>> {
-    editions.map(|editions| editions.iter().map(|edition| edition.0).collect())
 }
 
 /// The earlier editions of the same tournament, played by the same rules, of which something is
 /// still being played, or may be.
-pub async fn under_way(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Vec<EditionId>, Error> {
+pub async fn under_way(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<EditionId>> {
     let statement = "
         SELECT e.id FROM editions this
         JOIN tournaments t ON t.id = this.tournament
@@ -168,12 +161,11 @@ pub async fn under_way(
             AND e.id < this.id AND same_seed(e.number, this.number, t.beacon_from)
         WHERE this.id = $1 AND (e.state = 'running' OR e.state = 'cancelled' AND EXISTS (
             SELECT FROM lots l WHERE l.edition = e.id AND l.state = 'leased'))";
-    let ids: Vec<i32> = sqlx::query_scalar(statement).bind(edition.0).fetch_all(db).await?;
-    Ok(ids.into_iter().map(EditionId).collect())
+    sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
 /// Whether there are earlier editions of the same tournament, played by the same rules.
-pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool, Error> {
+pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
             SELECT FROM editions this
@@ -181,7 +173,7 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
             JOIN editions e ON e.tournament = this.tournament AND e.rules = this.rules
                 AND e.id < this.id AND same_seed(e.number, this.number, t.beacon_from)
             WHERE this.id = $1)";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
 /// Matches after one another that need not be leased at once.
@@ -201,7 +193,7 @@ pub async fn runs(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     first: MatchNumber,
-) -> Result<Vec<Run>, Error> {
+) -> Result<Vec<Run>> {
     let statement = "
         SELECT min(number) AS first, max(number) + 1 AS past, taken
         FROM (
@@ -217,5 +209,5 @@ pub async fn runs(
                 SELECT FROM results r WHERE r.edition = $1 AND r.number = a.number)
         ) AS each
         GROUP BY taken, source, lot, run ORDER BY first";
-    sqlx::query_as(statement).bind(edition.0).bind(first.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(first).fetch_all(db).await
 }

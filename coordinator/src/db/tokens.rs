@@ -5,11 +5,11 @@
 //! be stopped (`token_of` in the migrations says who is let in when).
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::TokenId;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use arbiter_proto::ids::{TokenId, WorkerId};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-use super::{lots, shadows, trials};
+use super::leases::{self, Kind};
 
 string_enum! {
     /// What a token allows.
@@ -37,7 +37,6 @@ pub struct UnknownRole(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Token {
     /// Its identity.
-    #[sqlx(try_from = "i32")]
     pub id: TokenId,
     /// What it allows.
     pub role: Role,
@@ -72,11 +71,11 @@ pub async fn create(
     role: Role,
     name: &str,
     now: OffsetDateTime,
-) -> Result<TokenId, Error> {
+) -> Result<TokenId> {
     let statement =
         "INSERT INTO tokens (hash, role, name, created_at) VALUES ($1, $2, $3, $4) RETURNING id";
     let query = sqlx::query_scalar(statement).bind(hash.as_slice()).bind(role);
-    query.bind(name).bind(now).fetch_one(db).await.map(TokenId)
+    query.bind(name).bind(now).fetch_one(db).await
 }
 
 /// Says when a token ends by itself.
@@ -87,9 +86,9 @@ pub async fn expire(
     db: impl PgExecutor<'_>,
     id: TokenId,
     expires_at: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "UPDATE tokens SET expires_at = $2 WHERE id = $1";
-    sqlx::query(statement).bind(id.0).bind(expires_at).execute(db).await.map(drop)
+    sqlx::query(statement).bind(id).bind(expires_at).execute(db).await.map(drop)
 }
 
 /// The token that a secret with this hash lets in at this moment.
@@ -97,7 +96,7 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
     now: OffsetDateTime,
-) -> Result<Option<Token>, Error> {
+) -> Result<Option<Token>> {
     let statement = "
         SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
         FROM tokens WHERE id = token_of($1, $2)";
@@ -105,15 +104,15 @@ pub async fn find(
 }
 
 /// The token with this identity, good or not.
-pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>, Error> {
+pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>> {
     let statement = "
         SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
         FROM tokens WHERE id = $1";
-    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
 /// All tokens, the oldest first.
-pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>, Error> {
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
     let statement = "
         SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
         FROM tokens ORDER BY id";
@@ -126,10 +125,10 @@ pub async fn used(
     id: TokenId,
     before: OffsetDateTime,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         UPDATE tokens SET used_at = $3 WHERE id = $1 AND (used_at IS NULL OR used_at <= $2)";
-    sqlx::query(statement).bind(id.0).bind(before).bind(now).execute(db).await.map(drop)
+    sqlx::query(statement).bind(id).bind(before).bind(now).execute(db).await.map(drop)
 }
 
 /// Gives a token another secret. The present one lets in until `until`, if that is given, and the
@@ -142,12 +141,12 @@ pub async fn rotate(
     id: TokenId,
     hash: &[u8; 32],
     until: Option<OffsetDateTime>,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         UPDATE tokens SET hash = $2, first_hash = coalesce(first_hash, hash),
             former_hash = CASE WHEN $3::timestamptz IS NOT NULL THEN hash END, former_until = $3
         WHERE id = $1 AND revoked_at IS NULL";
-    let query = sqlx::query(statement).bind(id.0).bind(hash.as_slice()).bind(until);
+    let query = sqlx::query(statement).bind(id).bind(hash.as_slice()).bind(until);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
@@ -156,26 +155,19 @@ pub async fn rotate(
 /// From the commit on no report of its workers is accepted. What they have leased is leased to others,
 /// without blame. A report that is being stored at this moment is stored first, so a search that begins
 /// after the commit finds it.
-pub async fn revoke(
-    db: &mut PgConnection,
-    id: TokenId,
-    now: OffsetDateTime,
-) -> Result<bool, Error> {
+pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> Result<bool> {
     let statement = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
-    if sqlx::query(statement).bind(id.0).bind(now).execute(&mut *db).await?.rows_affected() == 0 {
+    if sqlx::query(statement).bind(id).bind(now).execute(&mut *db).await?.rows_affected() == 0 {
         return Ok(false);
     }
     let statement = "UPDATE worker_tokens SET revoked = true WHERE token = $1 RETURNING worker";
-    let workers: Vec<i32> = sqlx::query_scalar(statement).bind(id.0).fetch_all(&mut *db).await?;
-    if workers.is_empty() {
-        return Ok(true);
+    let workers: Vec<WorkerId> = sqlx::query_scalar(statement).bind(id).fetch_all(&mut *db).await?;
+    if !workers.is_empty() {
+        for kind in Kind::ALL {
+            let held = leases::held_by(&mut *db, kind, &workers).await?;
+            leases::give_back(&mut *db, kind, None, &held).await?;
+        }
     }
-    let held = lots::held_by(&mut *db, &workers).await?;
-    lots::give_back(&mut *db, None, &held).await?;
-    let held = trials::held_by(&mut *db, &workers).await?;
-    trials::give_back(&mut *db, None, &held).await?;
-    let held = shadows::held_by(&mut *db, &workers).await?;
-    shadows::give_back(&mut *db, None, &held).await?;
     Ok(true)
 }
 
@@ -187,23 +179,23 @@ const SUBMITTING: i32 = 0x7375_626d;
 ///
 /// # Errors
 /// If the others take longer than a minute, or the database fails.
-pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<(), Error> {
+pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<()> {
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
-    sqlx::query(statement).bind(SUBMITTING).bind(id.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(SUBMITTING).bind(id).execute(db).await.map(drop)
 }
 
 /// Whether a token lets anyone in at this moment.
-pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool, Error> {
+pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
             SELECT FROM tokens WHERE id = $1 AND revoked_at IS NULL
                 AND (expires_at IS NULL OR expires_at > database_clock()))";
-    sqlx::query_scalar(statement).bind(id.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
 /// Those of these secrets, by their hashes, that let no one in any more.
-pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>, Error> {
+pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
     let statement = "
         SELECT secret FROM unnest($1::bytea[]) AS secret
         WHERE token_of(secret, database_clock()) IS NULL";

@@ -4,7 +4,7 @@ use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
 use super::changes;
@@ -109,12 +109,12 @@ impl Tournament {
     }
 }
 
-fn seed(bytes: Vec<u8>) -> Result<Seed, Error> {
+fn seed(bytes: Vec<u8>) -> Result<Seed> {
     bytes.try_into().map(Seed).map_err(|_| Error::Decode("a seed has 32 bytes".into()))
 }
 
 /// The beacon of a tournament; `in_force` is the seed of its next edition.
-fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>, Error> {
+fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>> {
     let Some(name) = row.try_get("beacon")? else { return Ok(None) };
     let value = match row.try_get("beacon_value")? {
         Some(text) => Some(BeaconValue {
@@ -129,11 +129,11 @@ fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>, Error> {
 }
 
 impl FromRow<'_, PgRow> for Tournament {
-    fn from_row(row: &PgRow) -> Result<Self, Error> {
+    fn from_row(row: &PgRow) -> Result<Self> {
         let in_force = seed(row.try_get("seed")?)?;
         let committed: Option<Vec<u8>> = row.try_get("committed_seed")?;
         Ok(Self {
-            id: TournamentId(row.try_get("id")?),
+            id: row.try_get("id")?,
             name: row.try_get("name")?,
             game: row.try_get("game")?,
             settings: row.try_get("settings")?,
@@ -171,11 +171,11 @@ pub async fn create(
     db: impl PgExecutor<'_>,
     new: &NewTournament<'_>,
     now: OffsetDateTime,
-) -> Result<TournamentId, Error> {
+) -> Result<TournamentId> {
     let statement = "
         INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at, beacon)
         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
-    let id: i32 = sqlx::query_scalar(statement)
+    sqlx::query_scalar(statement)
         .bind(new.name)
         .bind(new.game)
         .bind(new.settings)
@@ -184,8 +184,7 @@ pub async fn create(
         .bind(now)
         .bind(new.beacon)
         .fetch_one(db)
-        .await?;
-    Ok(TournamentId(id))
+        .await
 }
 
 /// Stores the value of a tournament's beacon and the seed that is keyed with it, which editions have
@@ -195,36 +194,36 @@ pub async fn give_beacon(
     id: TournamentId,
     (value, seed): (&str, Seed),
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         UPDATE tournaments SET committed_seed = seed, seed = $3, beacon_value = $2,
             beacon_given_at = $4, beacon_from = 1 + (
                 SELECT coalesce(max(number), 0) FROM editions WHERE tournament = $1)
         WHERE id = $1 AND beacon IS NOT NULL AND beacon_value IS NULL AND state = 'open'";
-    let query = sqlx::query(statement).bind(id.0).bind(value).bind(seed.0.as_slice()).bind(now);
+    let query = sqlx::query(statement).bind(id).bind(value).bind(seed.0.as_slice()).bind(now);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
 /// The tournament of this name.
-pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>> {
     let statement = there!("AND t.name = $1");
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }
 
 /// The tournament with this identity.
-pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>, Error> {
+pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>> {
     let statement = there!("AND t.id = $1");
-    sqlx::query_as(statement).bind(id.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
 /// The tournament with this identity, locked until the transaction ends: whoever begins or ends
 /// something in it waits. Bots may be submitted meanwhile.
-pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>, Error> {
+pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>> {
     // An edition that is opened may hold it for a while.
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     // The lock first: whoever waited for it is to see what was done meanwhile.
     let statement = "SELECT FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
-    sqlx::query(statement).bind(id.0).execute(&mut *db).await?;
+    sqlx::query(statement).bind(id).execute(&mut *db).await?;
     get(db, id).await
 }
 
@@ -232,13 +231,13 @@ pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tour
 ///
 /// # Errors
 /// If there is no such edition, or the database fails.
-pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament, Error> {
+pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament> {
     let statement = there!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
-    sqlx::query_as(statement).bind(edition.0).fetch_one(db).await
+    sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
 /// All tournaments, the newest first.
-pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>, Error> {
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(there!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
@@ -248,7 +247,7 @@ pub async fn changed(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     changes::note(db, tournament, now).await
 }
 
@@ -257,11 +256,11 @@ pub async fn trouble(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     trouble: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         UPDATE tournaments SET trouble = left($2, 4000)
         WHERE id = $1 AND trouble IS DISTINCT FROM left($2, 4000)";
-    sqlx::query(statement).bind(tournament.0).bind(trouble).execute(db).await.map(drop)
+    sqlx::query(statement).bind(tournament).bind(trouble).execute(db).await.map(drop)
 }
 
 /// Closes or cancels an open tournament; whether it was open.
@@ -273,9 +272,9 @@ pub async fn end(
     id: TournamentId,
     state: TournamentState,
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement =
         "UPDATE tournaments SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'open'";
-    let done = sqlx::query(statement).bind(id.0).bind(state).bind(now).execute(db).await?;
+    let done = sqlx::query(statement).bind(id).bind(state).bind(now).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }

@@ -2,14 +2,14 @@
 
 use arbiter_proto::ids::{EditionId, Lease, VersionId};
 use arbiter_proto::trace::TraceParent;
-use sqlx::{Error, PgExecutor};
+use sqlx::{PgExecutor, Result};
 
 /// Keeps where the trace of a version goes on.
 pub async fn keep_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
     parent: &TraceParent,
-) -> Result<(), Error> {
+) -> Result<()> {
     keep(db, "version", version.0, parent).await
 }
 
@@ -18,16 +18,11 @@ pub async fn keep_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     parent: &TraceParent,
-) -> Result<(), Error> {
+) -> Result<()> {
     keep(db, "edition", edition.0, parent).await
 }
 
-async fn keep(
-    db: impl PgExecutor<'_>,
-    subject: &str,
-    id: i32,
-    parent: &TraceParent,
-) -> Result<(), Error> {
+async fn keep(db: impl PgExecutor<'_>, subject: &str, id: i32, parent: &TraceParent) -> Result<()> {
     let statement = "
         INSERT INTO traces (subject, id, parent) VALUES ($1, $2, $3)
         ON CONFLICT (subject, id) DO UPDATE SET parent = excluded.parent";
@@ -44,7 +39,7 @@ async fn keep(
 pub async fn of_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
-) -> Result<Option<TraceParent>, Error> {
+) -> Result<Option<TraceParent>> {
     find(db, "version", version.0).await
 }
 
@@ -52,15 +47,11 @@ pub async fn of_version(
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Option<TraceParent>, Error> {
+) -> Result<Option<TraceParent>> {
     find(db, "edition", edition.0).await
 }
 
-async fn find(
-    db: impl PgExecutor<'_>,
-    subject: &str,
-    id: i32,
-) -> Result<Option<TraceParent>, Error> {
+async fn find(db: impl PgExecutor<'_>, subject: &str, id: i32) -> Result<Option<TraceParent>> {
     let statement = "SELECT parent FROM traces WHERE subject = $1 AND id = $2";
     let query = sqlx::query_scalar(statement).bind(subject).bind(id);
     let found: Option<String> = query.fetch_optional(db).await?;
@@ -73,14 +64,14 @@ pub async fn move_version(
     db: impl PgExecutor<'_>,
     trial: Lease,
     parent: &TraceParent,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
         UPDATE traces SET parent = $2 WHERE subject = 'version' AND id = $1
           AND EXISTS (SELECT FROM trials t
                       WHERE t.version = $1 AND t.attempt = $3 AND t.state = 'leased')";
-    let query = sqlx::query(statement).bind(version.0).bind(parent.to_string());
-    query.bind(trial.attempt.0).execute(db).await.map(drop)
+    let query = sqlx::query(statement).bind(version).bind(parent.to_string());
+    query.bind(trial.attempt).execute(db).await.map(drop)
 }
 
 /// Where the traces of those versions go on that an edition is the first to show, or to pass over
@@ -88,7 +79,7 @@ pub async fn move_version(
 pub async fn take_versions(
     db: impl PgExecutor<'_>,
     versions: &[VersionId],
-) -> Result<Vec<TraceParent>, Error> {
+) -> Result<Vec<TraceParent>> {
     let statement = "
         WITH taken AS (
             DELETE FROM traces t USING versions v, versions shown
@@ -97,19 +88,18 @@ pub async fn take_versions(
             RETURNING t.id, t.parent
         )
         SELECT parent FROM taken ORDER BY id";
-    let versions: Vec<_> = versions.iter().map(|version| version.0).collect();
     let parents: Vec<String> = sqlx::query_scalar(statement).bind(versions).fetch_all(db).await?;
     Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
 }
 
 /// Forgets the trace of a version that no edition will show, if it has failed this trial.
-pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), Error> {
+pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<()> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
         DELETE FROM traces WHERE subject = 'version' AND id = $1
           AND EXISTS (SELECT FROM trials t
                       WHERE t.version = $1 AND t.attempt = $2 AND t.state = 'failed')";
-    let query = sqlx::query(statement).bind(version.0).bind(trial.attempt.0);
+    let query = sqlx::query(statement).bind(version).bind(trial.attempt);
     query.execute(db).await.map(drop)
 }
 
@@ -117,9 +107,9 @@ pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<(), 
 pub async fn take_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Option<TraceParent>, Error> {
+) -> Result<Option<TraceParent>> {
     let statement = "DELETE FROM traces WHERE subject = 'edition' AND id = $1 RETURNING parent";
     let parent: Option<String> =
-        sqlx::query_scalar(statement).bind(edition.0).fetch_optional(db).await?;
+        sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await?;
     Ok(parent.and_then(|parent| parent.parse().ok()))
 }

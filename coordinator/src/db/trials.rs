@@ -2,14 +2,13 @@
 //! [`Lease::version`] tells the two apart.
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::{Attempt, Lease, TokenId, VersionId, WorkerId};
+use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
 use serde_json::Value;
-use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
-use super::lots::{Failed, Failure, LotState, Patience, Verdict};
-use super::{Query, fetch};
+use super::leases::{failures, held, of_others, on_failures, ours};
+use super::lots::{Failed, Failure, Patience, Verdict};
 
 string_enum! {
     /// Where a trial stands. Its word is where the version stands.
@@ -33,7 +32,6 @@ string_enum! {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Trial {
     /// The version that is tried.
-    #[sqlx(try_from = "i32")]
     pub version: VersionId,
     /// Where it stands.
     pub state: TrialState,
@@ -76,27 +74,27 @@ pub struct Outcome {
 ///
 /// # Errors
 /// If it has one, or the database fails.
-pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<(), Error> {
+pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<()> {
     let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, database_clock())";
-    sqlx::query(statement).bind(version.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(version).execute(db).await.map(drop)
 }
 
 /// The trial of a version, if it has one.
-pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<Trial>, Error> {
+pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<Trial>> {
     let statement = "
         SELECT version, state, faults, verdict, evidence, log, figures, warnings
         FROM trials WHERE version = $1";
-    sqlx::query_as(statement).bind(version.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(version).fetch_optional(db).await
 }
 
 /// How many trials come before that of a version.
-pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64, Error> {
+pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64> {
     let statement = "SELECT count(*) FROM trials WHERE state = 'waiting' AND version < $1";
-    sqlx::query_scalar(statement).bind(version.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(version).fetch_one(db).await
 }
 
 /// How many versions of this owner are not tried yet, in tournaments that go on.
-pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Error> {
+pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64> {
     let statement = "
         SELECT count(*) FROM trials t
         JOIN versions v ON v.id = t.version
@@ -104,7 +102,7 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64, Err
         JOIN tournaments c ON c.id = b.tournament
         WHERE t.state IN ('waiting', 'leased') AND b.owner = $1
             AND b.withdrawn_at IS NULL AND c.state = 'open'";
-    sqlx::query_scalar(statement).bind(owner.0).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(owner).fetch_one(db).await
 }
 
 /// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on, to a
@@ -113,7 +111,7 @@ pub async fn claim(
     db: impl PgExecutor<'_>,
     holder: Option<WorkerId>,
     lease: Duration,
-) -> Result<Option<Lease>, Error> {
+) -> Result<Option<Lease>> {
     let statement = "
         WITH next AS (
             SELECT t.version FROM trials t
@@ -129,78 +127,8 @@ pub async fn claim(
             deadline = database_clock() + $1::interval, holder = $2::int,
             holder_attempt = CASE WHEN $2::int IS NOT NULL THEN t.attempt + 1 END
         FROM next WHERE t.version = next.version
-        RETURNING t.version, t.attempt";
-    let query = sqlx::query(statement).bind(lease);
-    let row = query.bind(holder.map(|worker| worker.0)).fetch_optional(db).await?;
-    row.as_ref().map(lease_of).transpose()
-}
-
-/// Renews those leases that still hold and are the worker's, and returns them; a trial whose row is
-/// locked counts as held.
-pub async fn renew(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-    lease: Duration,
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        WITH held AS MATERIALIZED (
-            SELECT t.version, t.attempt
-            FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
-            JOIN trials t ON t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
-                AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt
-                    OR t.holder = $3::int)
-        ), free AS (
-            SELECT t.version
-            FROM held JOIN trials t ON t.version = held.version AND t.attempt = held.attempt
-                AND t.state = 'leased'
-            FOR UPDATE OF t SKIP LOCKED
-        ), renewed AS (
-            UPDATE trials AS t SET deadline = database_clock() + $4::interval FROM free
-            WHERE t.version = free.version
-        )
-        SELECT version, attempt FROM held";
-    fetch(on_leases(statement, by, leases).bind(lease), db, lease_of).await
-}
-
-/// The leases that these workers hold, locked until the transaction ends.
-pub async fn held_by(db: impl PgExecutor<'_>, workers: &[i32]) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        SELECT version, attempt FROM trials
-        WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)
-        ORDER BY version FOR UPDATE";
-    fetch(sqlx::query(statement).bind(workers), db, lease_of).await
-}
-
-/// Gives back leases that were not tried, without blame, and returns those that still held and were
-/// the worker's.
-pub async fn give_back(
-    db: impl PgExecutor<'_>,
-    by: Option<WorkerId>,
-    leases: &[Lease],
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        UPDATE trials AS t SET state = 'waiting', deadline = NULL
-        FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
-        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
-          AND ($3::int IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = $3::int)
-        RETURNING t.version, t.attempt";
-    fetch(on_leases(statement, by, leases), db, lease_of).await
-}
-
-/// Those of these leases that hold, or were reported, and are another worker's.
-pub async fn of_others(
-    db: impl PgExecutor<'_>,
-    worker: WorkerId,
-    leases: &[Lease],
-) -> Result<Vec<Lease>, Error> {
-    let statement = "
-        SELECT t.version, t.attempt
-        FROM unnest($1::int[], $2::int[]) AS u (version, attempt)
-        JOIN trials t ON t.version = u.version AND t.attempt = u.attempt
-        WHERE t.holder_attempt = t.attempt AND t.holder <> $3
-          AND t.state IN ('leased', 'passed', 'failed')";
-    fetch(on_leases(statement, Some(worker), leases), db, lease_of).await
+        RETURNING 0 AS edition, t.version::bigint AS number, t.attempt";
+    sqlx::query_as(statement).bind(lease).bind(holder).fetch_optional(db).await
 }
 
 /// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
@@ -210,52 +138,42 @@ pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
     patience: &Patience,
-) -> Result<Vec<Failed>, Error> {
-    let leases: Vec<_> = failures.iter().map(|failure| failure.lease).collect();
-    let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
-    let statement = "
-        UPDATE trials AS t
-        SET faults = t.faults + 1,
+) -> Result<Vec<Failed>> {
+    let statement = concat!(
+        "UPDATE trials AS r
+        SET faults = r.faults + 1,
             deadline = NULL,
             verdict = left(u.reason, 4000),
-            state = CASE WHEN t.faults + 1 >= $4::smallint THEN 'aside' ELSE 'waiting' END::trial_state,
-            ended_at = CASE WHEN t.faults + 1 >= $4::smallint THEN database_clock() END,
+            state = CASE WHEN r.faults + 1 >= $7::smallint THEN 'aside' ELSE 'waiting' END::trial_state,
+            ended_at = CASE WHEN r.faults + 1 >= $7::smallint THEN database_clock() END,
             not_before = database_clock()
-                + least($6::interval, $5::interval * power(2, least(t.faults, 30)))
-        FROM unnest($1::int[], $2::int[], $3::text[], $7::int[])
-            AS u (version, attempt, reason, by)
-        WHERE t.version = u.version AND t.attempt = u.attempt AND t.state = 'leased'
-          AND (u.by IS NULL OR t.holder_attempt IS DISTINCT FROM t.attempt OR t.holder = u.by)
-        RETURNING t.version, t.attempt, t.state";
-    let (versions, attempts) = columns(&leases);
-    let query = sqlx::query(statement).bind(versions).bind(attempts).bind(reasons);
-    let query = query.bind(patience.faults).bind(patience.rest);
-    let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
-    let rows = query.bind(patience.longest_rest).bind(by).fetch_all(db).await?;
-    let failed = rows.iter().map(|row| {
-        let state = match row.try_get("state")? {
-            TrialState::Aside => LotState::Aside,
-            _ => LotState::Delayed,
-        };
-        Ok(Failed { lease: lease_of(row)?, state })
-    });
-    failed.collect()
+                + least($9::interval, $8::interval * power(2, least(r.faults, 30)))
+        FROM ",
+        failures!(),
+        " WHERE ",
+        held!(trials),
+        " AND ",
+        ours!(trials, "u.by"),
+        " RETURNING u.edition, u.number, u.attempt,
+            CASE r.state WHEN 'aside' THEN 'aside' ELSE 'delayed' END::lot_state AS state"
+    );
+    on_failures(statement, failures, patience).fetch_all(db).await
 }
 
 /// Leases whose deadline has passed, locked until the transaction ends.
-pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>, Error> {
+pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     let statement = "
-        SELECT version, attempt FROM trials
+        SELECT 0 AS edition, version::bigint AS number, attempt FROM trials
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    fetch(sqlx::query(statement), db, lease_of).await
+    sqlx::query_as(statement).fetch_all(db).await
 }
 
 /// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
 ///
 /// # Errors
 /// If it makes no sense, or the database fails.
-pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Verdict, Error> {
+pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Verdict> {
     let Some(version) = outcome.lease.version() else { return Ok(Verdict::Malformed) };
     let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };
     let statement = "
@@ -266,10 +184,10 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Ve
           AND (holder_attempt IS DISTINCT FROM attempt OR holder = $4)
           AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)";
     let done = sqlx::query(statement)
-        .bind(version.0)
-        .bind(outcome.lease.attempt.0)
+        .bind(version)
+        .bind(outcome.lease.attempt)
         .bind(state)
-        .bind(outcome.worker.0)
+        .bind(outcome.worker)
         .bind(&outcome.verdict)
         .bind(&outcome.evidence)
         .bind(&outcome.log)
@@ -287,31 +205,14 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Ve
     let statement = "
         SELECT EXISTS (SELECT FROM trials
             WHERE version = $1 AND attempt = $2 AND state IN ('passed', 'failed'))";
-    let query = sqlx::query_scalar(statement).bind(version.0).bind(outcome.lease.attempt.0);
+    let query = sqlx::query_scalar(statement).bind(version).bind(outcome.lease.attempt);
     Ok(if query.fetch_one(db).await? { Verdict::Repeated } else { Verdict::Late })
 }
 
 /// Tries a version again that could not be tried, its faults forgotten; whether it was aside.
-pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool, Error> {
+pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool> {
     let statement = "
         UPDATE trials SET state = 'waiting', faults = 0, ended_at = NULL, not_before = NULL
         WHERE version = $1 AND state = 'aside'";
-    Ok(sqlx::query(statement).bind(version.0).execute(db).await?.rows_affected() == 1)
-}
-
-/// The columns of leases, all of them of trials.
-fn columns(leases: &[Lease]) -> (Vec<i32>, Vec<i32>) {
-    let trials = leases.iter().filter_map(|lease| Some((lease.version()?.0, lease.attempt.0)));
-    trials.unzip()
-}
-
-/// A statement on these leases of trials by version and attempt, `$1` and `$2`, of this worker, `$3`.
-fn on_leases<'q>(statement: &'static str, by: Option<WorkerId>, leases: &[Lease]) -> Query<'q> {
-    let (versions, attempts) = columns(leases);
-    sqlx::query(statement).bind(versions).bind(attempts).bind(by.map(|worker| worker.0))
-}
-
-fn lease_of(row: &PgRow) -> Result<Lease, Error> {
-    let (version, attempt) = (row.try_get("version")?, row.try_get("attempt")?);
-    Ok(Lease::of_trial(VersionId(version), Attempt(attempt)))
+    Ok(sqlx::query(statement).bind(version).execute(db).await?.rows_affected() == 1)
 }

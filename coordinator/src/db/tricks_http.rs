@@ -2,7 +2,7 @@
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::TokenId;
-use sqlx::{Error, FromRow, PgExecutor, PgPool};
+use sqlx::{Error, FromRow, PgExecutor, PgPool, Result};
 use time::OffsetDateTime;
 
 use super::tokens::Role;
@@ -64,7 +64,7 @@ pub struct Ending {
 /// A row of [`find`].
 #[derive(FromRow)]
 struct Found {
-    id: i32,
+    id: TokenId,
     first: Vec<u8>,
     role: Role,
     seed: Option<Vec<u8>>,
@@ -79,7 +79,7 @@ pub async fn find(
     hash: &[u8; 32],
     since: OffsetDateTime,
     now: OffsetDateTime,
-) -> Result<Option<Holder>, Error> {
+) -> Result<Option<Holder>> {
     let statement = "
         SELECT t.id, coalesce(t.first_hash, t.hash) AS first, t.role, s.seed, s.turn, s.played
         FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
@@ -90,7 +90,7 @@ pub async fn find(
         let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
         let session = seed.zip(turn).zip(played);
         let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
-        Holder { id: TokenId(id), first, role, session }
+        Holder { id, first, role, session }
     }))
 }
 
@@ -100,27 +100,23 @@ pub async fn begin(
     token: TokenId,
     session: &Stored,
     now: OffsetDateTime,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         INSERT INTO tricks_sessions (token, seed, started_at, turn, played)
         VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (token) DO UPDATE SET seed = excluded.seed, started_at = excluded.started_at,
             turn = excluded.turn, played = excluded.played";
-    let query = sqlx::query(statement).bind(token.0).bind(session.seed.0.as_slice()).bind(now);
+    let query = sqlx::query(statement).bind(token).bind(session.seed.0.as_slice()).bind(now);
     query.bind(session.turn).bind(&session.played).execute(db).await.map(drop)
 }
 
 /// Keeps what was played in answer to a request with cards; whether nothing else happened to the
 /// session meanwhile.
-pub async fn go_on(
-    db: impl PgExecutor<'_>,
-    token: TokenId,
-    session: &Stored,
-) -> Result<bool, Error> {
+pub async fn go_on(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) -> Result<bool> {
     let statement = "
         UPDATE tricks_sessions SET turn = turn + 1, played = $4
         WHERE token = $1 AND seed = $2 AND turn = $3";
-    let query = sqlx::query(statement).bind(token.0).bind(session.seed.0.as_slice());
+    let query = sqlx::query(statement).bind(token).bind(session.seed.0.as_slice());
     let query = query.bind(session.turn).bind(&session.played);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
@@ -135,7 +131,7 @@ pub async fn end(
     session: &Stored,
     ending: Ending,
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let mut transaction = pool.begin().await?;
     if !go_on(&mut *transaction, token, session).await? {
         return Ok(false);
@@ -152,7 +148,7 @@ pub async fn end(
             total = r.total + excluded.total,
             victories = r.victories + excluded.victories,
             last_at = greatest(r.last_at, excluded.last_at)";
-    let query = sqlx::query(statement).bind(token.0).bind(ending.result).bind(ending.tables);
+    let query = sqlx::query(statement).bind(token).bind(ending.result).bind(ending.tables);
     let query = query.bind(i64::from(ending.victory)).bind(now);
     query.execute(&mut *transaction).await?;
     transaction.commit().await?;
@@ -160,13 +156,13 @@ pub async fn end(
 }
 
 /// Forgets sessions that began before a time.
-pub async fn forget(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64, Error> {
+pub async fn forget(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64> {
     let statement = "DELETE FROM tricks_sessions WHERE started_at <= $1";
     Ok(sqlx::query(statement).bind(before).execute(db).await?.rows_affected())
 }
 
 /// The records of all who have one, the best result first, and of equal ones the best mean.
-pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>, Error> {
+pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>> {
     let statement = "
         SELECT t.name, r.sessions, r.best, r.best_tables, r.total, r.victories, r.last_at
         FROM tricks_records r JOIN tokens t ON t.id = r.token
@@ -175,7 +171,7 @@ pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>, Error> {
 }
 
 /// What victory tokens are made with: `drawn`, if there was nothing before.
-pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
+pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32]> {
     let statement = "INSERT INTO tricks_key (key) VALUES ($1) ON CONFLICT DO NOTHING";
     sqlx::query(statement).bind(drawn.as_slice()).execute(pool).await?;
     let key: Vec<u8> = sqlx::query_scalar("SELECT key FROM tricks_key").fetch_one(pool).await?;
@@ -183,10 +179,7 @@ pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32], Error> {
 }
 
 /// The name of a token and the hash of its first secret, also of one that was revoked.
-pub async fn holder(
-    db: impl PgExecutor<'_>,
-    token: TokenId,
-) -> Result<Option<(String, Vec<u8>)>, Error> {
+pub async fn holder(db: impl PgExecutor<'_>, token: TokenId) -> Result<Option<(String, Vec<u8>)>> {
     let statement = "SELECT name, coalesce(first_hash, hash) FROM tokens WHERE id = $1";
-    sqlx::query_as(statement).bind(token.0).fetch_optional(db).await
+    sqlx::query_as(statement).bind(token).fetch_optional(db).await
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 use arbiter_proto::ids::{BotId, TournamentId, VersionId};
-use sqlx::{Error, FromRow, PgConnection, PgExecutor};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 use super::copy::Rows;
@@ -16,10 +16,8 @@ const PIECE: usize = 256 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Version {
     /// Its identity.
-    #[sqlx(try_from = "i32")]
     pub id: VersionId,
     /// Its bot.
-    #[sqlx(try_from = "i32")]
     pub bot: BotId,
     /// Its number, from 1.
     pub number: i32,
@@ -33,11 +31,7 @@ pub struct Version {
 ///
 /// # Errors
 /// If it is empty, or the database fails.
-pub async fn store_bundle(
-    db: impl PgExecutor<'_>,
-    digest: &[u8; 32],
-    bytes: &[u8],
-) -> Result<(), Error> {
+pub async fn store_bundle(db: impl PgExecutor<'_>, digest: &[u8; 32], bytes: &[u8]) -> Result<()> {
     let statement =
         "INSERT INTO bundles (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
     sqlx::query(statement).bind(digest.as_slice()).bind(bytes).execute(db).await.map(drop)
@@ -50,7 +44,7 @@ pub async fn copy_bundle_in(
     digest: &[u8; 32],
     size: u64,
     mut file: File,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "SELECT EXISTS (SELECT FROM bundles WHERE digest = $1)";
     let query = sqlx::query_scalar(statement).bind(digest.as_slice());
     if query.fetch_one(&mut *connection).await? {
@@ -73,10 +67,7 @@ pub async fn copy_bundle_in(
 }
 
 /// How many bytes the bundle with this digest has, if there is one.
-pub async fn bundle_size(
-    db: impl PgExecutor<'_>,
-    digest: &[u8; 32],
-) -> Result<Option<usize>, Error> {
+pub async fn bundle_size(db: impl PgExecutor<'_>, digest: &[u8; 32]) -> Result<Option<usize>> {
     let statement = "SELECT octet_length(bytes) FROM bundles WHERE digest = $1";
     let query = sqlx::query_scalar(statement).bind(digest.as_slice());
     let size: Option<i32> = query.fetch_optional(db).await?;
@@ -92,7 +83,7 @@ pub async fn bundle_piece(
     digest: &[u8; 32],
     offset: usize,
     length: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>> {
     // Counted from 1.
     let statement = "SELECT substring(bytes FROM $2 FOR $3) FROM bundles WHERE digest = $1";
     let first = i32::try_from(offset + 1).unwrap_or(i32::MAX);
@@ -111,27 +102,24 @@ pub async fn submit(
     bot: BotId,
     digest: &[u8; 32],
     now: OffsetDateTime,
-) -> Result<VersionId, Error> {
+) -> Result<VersionId> {
     let statement = "
         INSERT INTO versions (bot, number, digest, submitted_at)
         SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM versions WHERE bot = $1
         RETURNING id";
-    let query = sqlx::query_scalar(statement).bind(bot.0).bind(digest.as_slice()).bind(now);
-    query.fetch_one(db).await.map(VersionId)
+    let query = sqlx::query_scalar(statement).bind(bot).bind(digest.as_slice()).bind(now);
+    query.fetch_one(db).await
 }
 
 /// The versions of a bot, the newest first.
-pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>, Error> {
+pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>> {
     let statement = "SELECT * FROM versions WHERE bot = $1 ORDER BY number DESC";
-    sqlx::query_as(statement).bind(bot.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(bot).fetch_all(db).await
 }
 
 /// The newest version that entered of each bot of a tournament that was neither withdrawn nor stood
 /// down, in the order of the bots' first submissions. One that waits for its trial or failed it has not entered.
-pub async fn newest(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-) -> Result<Vec<Version>, Error> {
+pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Version>> {
     let statement = "
         SELECT DISTINCT ON (v.bot) v.* FROM versions v
         JOIN bots b ON b.id = v.bot
@@ -140,7 +128,7 @@ pub async fn newest(
           AND v.id > coalesce(b.stood_down_version, 0)
             AND (t.state IS NULL OR t.state = 'passed')
         ORDER BY v.bot, v.number DESC";
-    sqlx::query_as(statement).bind(tournament.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// When an owner submitted versions to a tournament after a moment, the last first: so many at most.
@@ -150,11 +138,11 @@ pub async fn of_owner(
     owner: i32,
     after: OffsetDateTime,
     most: u32,
-) -> Result<Vec<OffsetDateTime>, Error> {
+) -> Result<Vec<OffsetDateTime>> {
     let statement = "
         SELECT v.submitted_at FROM bots b JOIN versions v ON v.bot = b.id
         WHERE b.owner = $1 AND b.tournament = $2 AND v.submitted_at > $3
         ORDER BY v.submitted_at DESC LIMIT $4";
-    let query = sqlx::query_scalar(statement).bind(owner).bind(tournament.0).bind(after);
+    let query = sqlx::query_scalar(statement).bind(owner).bind(tournament).bind(after);
     query.bind(i64::from(most)).fetch_all(db).await
 }

@@ -2,8 +2,7 @@
 //! and when. A match that was taken over into later editions is void by its original.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, TournamentId};
-use sqlx::postgres::PgRow;
-use sqlx::{Error, PgExecutor, Row as _};
+use sqlx::{PgExecutor, Result};
 use time::OffsetDateTime;
 
 /// Which matches are wanted: all that fit.
@@ -22,7 +21,7 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     wanted: &Wanted,
-) -> Result<Vec<MatchId>, Error> {
+) -> Result<Vec<MatchId>> {
     let statement = "
         SELECT r.edition, r.number
         FROM editions e
@@ -39,8 +38,8 @@ pub async fn find(
               SELECT FROM voids v WHERE v.edition = r.edition AND v.number = r.number)
         ORDER BY r.edition, r.number";
     let Wanted { worker, from, to } = wanted;
-    let query = sqlx::query(statement).bind(tournament.0).bind(worker).bind(from).bind(to);
-    super::fetch(query, db, id).await
+    let query = sqlx::query_as(statement).bind(tournament).bind(worker).bind(from).bind(to);
+    query.fetch_all(db).await
 }
 
 /// The originals of these matches of a tournament, as far as they were played, each with whether it
@@ -49,12 +48,11 @@ pub async fn originals(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     matches: &[MatchId],
-) -> Result<Vec<(MatchId, MatchId, bool)>, Error> {
+) -> Result<Vec<(MatchId, MatchId, bool)>> {
     let statement = "
-        SELECT u.edition AS named_edition, u.number AS named_number,
-            original.edition, original.number,
+        SELECT u.edition, u.number, original.edition, original.number,
             EXISTS (SELECT FROM voids v WHERE v.edition = original.edition
-                AND v.number = original.number) AS void
+                AND v.number = original.number)
         FROM unnest($2::int[], $3::bigint[]) WITH ORDINALITY AS u (edition, number, place)
         JOIN editions e ON e.id = u.edition AND e.tournament = $1
         JOIN results r ON r.edition = u.edition AND r.number = u.number
@@ -62,25 +60,26 @@ pub async fn originals(
             coalesce(r.source_number, r.number) AS number) AS original
         ORDER BY u.place";
     let (editions, numbers) = columns(matches);
-    let rows = sqlx::query(statement).bind(tournament.0).bind(editions).bind(numbers);
-    let read = |row: &PgRow| {
-        let edition = EditionId(row.try_get("named_edition")?);
-        let number = MatchNumber(row.try_get("named_number")?);
-        Ok((MatchId { edition, number }, id(row)?, row.try_get("void")?))
-    };
-    super::fetch(rows, db, read).await
+    let query = sqlx::query_as(statement).bind(tournament).bind(editions).bind(numbers);
+    let found: Vec<(EditionId, MatchNumber, EditionId, MatchNumber, bool)> =
+        query.fetch_all(db).await?;
+    let id = |edition, number| MatchId { edition, number };
+    let read = |(of, named, edition, number, void)| (id(of, named), id(edition, number), void);
+    Ok(found.into_iter().map(read).collect())
 }
 
 /// The matches of an edition that were taken over, each with its original.
 pub async fn taken_over(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-) -> Result<Vec<(MatchNumber, MatchId)>, Error> {
+) -> Result<Vec<(MatchNumber, MatchId)>> {
     let statement = "
-        SELECT number AS here, source_edition AS edition, source_number AS number
+        SELECT number, source_edition, source_number
         FROM results WHERE edition = $1 AND source_edition IS NOT NULL";
-    let read = |row: &PgRow| Ok((MatchNumber(row.try_get("here")?), id(row)?));
-    super::fetch(sqlx::query(statement).bind(edition.0), db, read).await
+    let found: Vec<(MatchNumber, EditionId, MatchNumber)> =
+        sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
+    let read = |(here, edition, number)| (here, MatchId { edition, number });
+    Ok(found.into_iter().map(read).collect())
 }
 
 /// What declarations of a tournament's matches lock, with its number; shared by transactions that take
@@ -92,10 +91,10 @@ const VOIDING: i32 = 0x766f_6964;
 ///
 /// # Errors
 /// If a declaration takes too long, or the database fails.
-pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
+pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         SELECT pg_advisory_xact_lock_shared($1, tournament) FROM editions WHERE id = $2";
-    sqlx::query(statement).bind(VOIDING).bind(edition.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(VOIDING).bind(edition).execute(db).await.map(drop)
 }
 
 /// Waits until no transaction takes results of a tournament over, and keeps others from it until the
@@ -103,9 +102,9 @@ pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(),
 ///
 /// # Errors
 /// If they take too long, or the database fails.
-pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<(), Error> {
+pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
-    sqlx::query(statement).bind(VOIDING).bind(tournament.0).execute(db).await.map(drop)
+    sqlx::query(statement).bind(VOIDING).bind(tournament).execute(db).await.map(drop)
 }
 
 /// Declares matches void, and returns how many were not void before.
@@ -115,24 +114,18 @@ pub async fn add(
     by: TokenId,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = "
         INSERT INTO voids (edition, number, at, by, reason)
         SELECT u.edition, u.number, $3, $4, $5
         FROM unnest($1::int[], $2::bigint[]) AS u (edition, number)
         ON CONFLICT (edition, number) DO NOTHING";
     let (editions, numbers) = columns(matches);
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(now).bind(by.0);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(now).bind(by);
     Ok(query.bind(reason).execute(db).await?.rows_affected())
 }
 
 /// Matches as two columns.
-fn columns(matches: &[MatchId]) -> (Vec<i32>, Vec<i64>) {
-    matches.iter().map(|id| (id.edition.0, id.number.0)).unzip()
-}
-
-/// The match that a row names.
-fn id(row: &PgRow) -> Result<MatchId, Error> {
-    let (edition, number) = (row.try_get("edition")?, row.try_get("number")?);
-    Ok(MatchId { edition: EditionId(edition), number: MatchNumber(number) })
+fn columns(matches: &[MatchId]) -> (Vec<EditionId>, Vec<MatchNumber>) {
+    matches.iter().map(|id| (id.edition, id.number)).unzip()
 }

@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use arbiter_proto::ids::{EditionId, TournamentId, VersionId, WorkerId};
 use arbiter_ranking::residual::{Answer, Moments, Residual};
 use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Row as _};
+use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
 /// What a worker reported, of what was not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Reported {
     /// The worker.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// Matches.
     pub matches: i64,
@@ -25,7 +24,7 @@ pub struct Reported {
 pub async fn reported(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Reported>, Error> {
+) -> Result<Vec<Reported>> {
     // A forfeit by the clock is stored as 1.
     let statement = "
         SELECT l.worker, count(*) AS matches,
@@ -40,7 +39,7 @@ pub async fn reported(
         WHERE ($1::int IS NULL OR e.tournament = $1)
           AND l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
         GROUP BY l.worker ORDER BY l.worker";
-    sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// What is asked of all workers alike.
@@ -57,7 +56,7 @@ pub enum Question {
 }
 
 impl Question {
-    fn read(kind: &str, subject: i32) -> Result<Self, Error> {
+    fn read(kind: &str, subject: i32) -> Result<Self> {
         match kind {
             "wins" => Ok(Self::Wins(VersionId(subject))),
             "clock" => Ok(Self::ClockForfeits(VersionId(subject))),
@@ -156,19 +155,19 @@ pub async fn answers(
     edition: EditionId,
     salt: i64,
     most: i64,
-) -> Result<Vec<Answer<WorkerId, Question>>, Error> {
+) -> Result<Vec<Answer<WorkerId, Question>>> {
     // The matches that were played for this edition: those of lots that were not taken over.
     let played = "
         SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT taken";
-    let played: i64 = sqlx::query_scalar(played).bind(edition.0).fetch_one(&mut *db).await?;
+    let played: i64 = sqlx::query_scalar(played).bind(edition).fetch_one(&mut *db).await?;
     let one_in = (played / most).max(1);
     // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.
-    let query = sqlx::query(ANSWERS).bind(edition.0).bind(salt).bind(one_in);
+    let query = sqlx::query(ANSWERS).bind(edition).bind(salt).bind(one_in);
     let rows = query.fetch_all(db).await?;
     rows.iter().map(answer).collect()
 }
 
-fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
+fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>> {
     let kind: String = row.try_get("kind")?;
     let moments = Moments {
         lots: row.try_get("lots")?,
@@ -182,7 +181,7 @@ fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
         greatest: row.try_get("greatest")?,
     };
     let question = Question::read(&kind, row.try_get("subject")?)?;
-    Ok(Answer { worker: WorkerId(row.try_get("worker")?), question, moments })
+    Ok(Answer { worker: row.try_get("worker")?, question, moments })
 }
 
 /// A complete edition whose residuals are not reckoned yet, the newest first. While an edition is
@@ -190,7 +189,7 @@ fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>, Error> {
 pub async fn unchecked(
     db: impl PgExecutor<'_>,
     waited: OffsetDateTime,
-) -> Result<Option<EditionId>, Error> {
+) -> Result<Option<EditionId>> {
     let statement = "
         SELECT e.id FROM editions e
         WHERE e.state = 'complete'
@@ -199,8 +198,7 @@ pub async fn unchecked(
                OR NOT EXISTS (SELECT FROM editions o WHERE o.state = 'running'))
         ORDER BY e.id DESC LIMIT 1";
     let query = sqlx::query_scalar(statement).bind(waited);
-    let found: Option<i32> = query.fetch_optional(db).await?;
-    Ok(found.map(EditionId))
+    query.fetch_optional(db).await
 }
 
 /// Takes note of the residuals of an edition: whether nobody was faster. In a transaction.
@@ -209,10 +207,10 @@ pub async fn keep_residuals(
     edition: EditionId,
     residuals: &BTreeMap<WorkerId, Residual<Question>>,
     now: OffsetDateTime,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let statement = "
         INSERT INTO residual_checks (edition, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    let checked = sqlx::query(statement).bind(edition.0).bind(now).execute(&mut *db).await?;
+    let checked = sqlx::query(statement).bind(edition).bind(now).execute(&mut *db).await?;
     if checked.rows_affected() == 0 {
         return Ok(false);
     }
@@ -221,11 +219,11 @@ pub async fn keep_residuals(
         SELECT $1, u.worker, u.chi_square, u.p, u.is_ambiguous
         FROM unnest($2::int[], $3::float8[], $4::float8[], $5::boolean[])
             AS u (worker, chi_square, p, is_ambiguous)";
-    let workers: Vec<_> = residuals.keys().map(|worker| worker.0).collect();
+    let workers: Vec<_> = residuals.keys().copied().collect();
     let squares: Vec<_> = residuals.values().map(|residual| residual.chi_square).collect();
     let ps: Vec<_> = residuals.values().map(Residual::p).collect();
     let ambiguous: Vec<_> = residuals.values().map(|residual| residual.is_ambiguous).collect();
-    let query = sqlx::query(statement).bind(edition.0).bind(workers).bind(squares);
+    let query = sqlx::query(statement).bind(edition).bind(workers).bind(squares);
     query.bind(ps).bind(ambiguous).execute(db).await?;
     Ok(true)
 }
@@ -235,7 +233,7 @@ pub async fn keep_residuals(
 pub async fn residuals(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<(WorkerId, f64)>, Error> {
+) -> Result<Vec<(WorkerId, f64)>> {
     let statement = "
         SELECT worker, min(least(p * tests, 1))
         FROM (
@@ -244,9 +242,7 @@ pub async fn residuals(
             WHERE $1::int IS NULL OR e.tournament = $1
         ) AS r
         GROUP BY worker ORDER BY worker";
-    let found: Vec<(i32, f64)> =
-        sqlx::query_as(statement).bind(tournament.map(|id| id.0)).fetch_all(db).await?;
-    Ok(found.into_iter().map(|(worker, p)| (WorkerId(worker), p)).collect())
+    sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
 /// How improbable the results of a worker are that is not suspended, in editions that were complete
@@ -255,7 +251,6 @@ pub async fn residuals(
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Unlikely {
     /// The worker.
-    #[sqlx(try_from = "i32")]
     pub worker: WorkerId,
     /// The edition.
     pub edition: i32,
@@ -266,7 +261,7 @@ pub struct Unlikely {
 }
 
 /// The most improbable residual of each worker that is below a bound.
-pub async fn unlikely(db: impl PgExecutor<'_>, below: f64) -> Result<Vec<Unlikely>, Error> {
+pub async fn unlikely(db: impl PgExecutor<'_>, below: f64) -> Result<Vec<Unlikely>> {
     let statement = "
         SELECT DISTINCT ON (w.id) w.id AS worker, r.edition, r.p, (
             SELECT count(*) FROM editions o JOIN worker_residuals u ON u.edition = o.id

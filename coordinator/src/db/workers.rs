@@ -1,14 +1,13 @@
 //! Workers that have ever said hello.
 
 use arbiter_proto::ids::{TokenId, WorkerId};
-use sqlx::{Error, FromRow, PgExecutor, PgPool};
+use sqlx::{FromRow, PgExecutor, PgPool, Result};
 use time::OffsetDateTime;
 
 /// A worker.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Worker {
     /// Its identity.
-    #[sqlx(try_from = "i32")]
     pub id: WorkerId,
     /// Its name, which no other has.
     pub name: String,
@@ -32,7 +31,7 @@ pub async fn greet(
     sandbox: &str,
     build: &str,
     now: OffsetDateTime,
-) -> Result<Option<WorkerId>, Error> {
+) -> Result<Option<WorkerId>> {
     let mut transaction = pool.begin().await?;
     let statement = "
         INSERT INTO workers (name, sandbox, build, seen_at) VALUES ($1, $2, $3, $4)
@@ -55,7 +54,7 @@ pub async fn greet(
             SELECT FROM tokens t
             WHERE t.id = o.token AND (t.revoked_at IS NOT NULL OR t.expires_at <= $3))
         RETURNING o.worker";
-    let query = sqlx::query_scalar(statement).bind(worker).bind(token.0).bind(now);
+    let query = sqlx::query_scalar(statement).bind(worker).bind(token).bind(now);
     let owned: Option<i32> = query.fetch_optional(&mut *transaction).await?;
     if owned.is_none() {
         return Ok(None);
@@ -65,12 +64,11 @@ pub async fn greet(
 }
 
 /// The token that a worker's name belongs to, however it is capitalised.
-pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId>, Error> {
+pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId>> {
     let statement = "
         SELECT o.token FROM workers w JOIN worker_tokens o ON o.worker = w.id
         WHERE lower(w.name) = lower($1) ORDER BY w.name = $1 DESC LIMIT 1";
-    let found: Option<i32> = sqlx::query_scalar(statement).bind(name).fetch_optional(db).await?;
-    Ok(found.map(TokenId))
+    sqlx::query_scalar(statement).bind(name).fetch_optional(db).await
 }
 
 /// Takes note of a stream that a worker opened, and of how many matches it can play at the same
@@ -83,36 +81,28 @@ pub async fn connect(
     worker: WorkerId,
     slots: u32,
     now: OffsetDateTime,
-) -> Result<i32, Error> {
+) -> Result<i32> {
     let statement = "
         UPDATE workers SET slots = $2, session = session + 1, seen_at = $3
         WHERE id = $1 RETURNING session";
     let slots = i32::try_from(slots).unwrap_or(i32::MAX);
-    sqlx::query_scalar(statement).bind(worker.0).bind(slots).bind(now).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(worker).bind(slots).bind(now).fetch_one(db).await
 }
 
 /// Takes note that a worker is still connected.
-pub async fn see(
-    db: impl PgExecutor<'_>,
-    worker: WorkerId,
-    now: OffsetDateTime,
-) -> Result<(), Error> {
+pub async fn see(db: impl PgExecutor<'_>, worker: WorkerId, now: OffsetDateTime) -> Result<()> {
     let statement = "UPDATE workers SET seen_at = $2 WHERE id = $1";
-    sqlx::query(statement).bind(worker.0).bind(now).execute(db).await.map(drop)
+    sqlx::query(statement).bind(worker).bind(now).execute(db).await.map(drop)
 }
 
 /// Takes note that a stream has ended: nobody is connected if it was the worker's newest.
-pub async fn disconnect(
-    db: impl PgExecutor<'_>,
-    worker: WorkerId,
-    session: i32,
-) -> Result<(), Error> {
+pub async fn disconnect(db: impl PgExecutor<'_>, worker: WorkerId, session: i32) -> Result<()> {
     let statement = "UPDATE workers SET slots = 0 WHERE id = $1 AND session = $2";
-    sqlx::query(statement).bind(worker.0).bind(session).execute(db).await.map(drop)
+    sqlx::query(statement).bind(worker).bind(session).execute(db).await.map(drop)
 }
 
 /// How many matches the workers can play at the same time who were connected then or later.
-pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32, Error> {
+pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32> {
     let statement = "
         SELECT coalesce(sum(slots::bigint), 0)::bigint FROM workers WHERE seen_at >= $1";
     let slots: i64 = sqlx::query_scalar(statement).bind(since).fetch_one(db).await?;
@@ -120,17 +110,17 @@ pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32
 }
 
 /// Which database this is, for workers that come back.
-pub async fn database(db: impl PgExecutor<'_>) -> Result<String, Error> {
+pub async fn database(db: impl PgExecutor<'_>) -> Result<String> {
     sqlx::query_scalar("SELECT id::text FROM identity").fetch_one(db).await
 }
 
 /// All workers, those heard of last first.
-pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>, Error> {
+pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>> {
     sqlx::query_as("SELECT * FROM workers ORDER BY seen_at DESC, id").fetch_all(db).await
 }
 
 /// The worker of this name, if it ever said hello.
-pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>, Error> {
+pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>> {
     let statement = "SELECT * FROM workers WHERE name = $1";
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }

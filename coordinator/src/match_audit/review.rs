@@ -1,7 +1,7 @@
 //! Which workers are suspended for what was found of them: records that disagree with their reports,
 //! improbable results, other results than other workers had.
 
-use sqlx::{Error, PgPool};
+use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 
 use super::shadow::{self, Accused};
@@ -18,7 +18,7 @@ const MOST_UNREADABLE: i64 = 3;
 pub(crate) const IMPROBABLE: f64 = 0.001;
 
 /// Suspends the workers over a bound, and returns them.
-pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>, Error> {
+pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>> {
     let mut over = Vec::new();
     for found in match_audits::recounted(pool).await? {
         let reason = verdict(&found);

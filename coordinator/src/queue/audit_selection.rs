@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, WorkerId};
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Audit, Share};
@@ -84,10 +84,7 @@ impl Selection {
 }
 
 /// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
-pub(super) async fn begin(
-    db: &mut PgConnection,
-    edition: EditionId,
-) -> Result<Option<Selection>, Error> {
+pub(super) async fn begin(db: &mut PgConnection, edition: EditionId) -> Result<Option<Selection>> {
     let tournament = match tournaments::of_edition(db, edition).await {
         // It was dropped.
         Err(Error::RowNotFound) => return Ok(None),
@@ -106,7 +103,7 @@ pub(super) async fn store(
     edition: EditionId,
     selection: Selection,
     reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let chosen = selection.end().into_iter().filter_map(|(number, kind)| {
         let (worker, reported_at) = reported_by(number)?;
         Some(Chosen { number, kind, worker, reported_at })

@@ -5,7 +5,7 @@ use std::fmt;
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{Meetings, Tallies, Tally, Whose};
-use sqlx::Error;
+use sqlx::Result;
 
 use super::Queue;
 use crate::db::results::{self, Played};
@@ -37,7 +37,7 @@ impl fmt::Display for Difference {
 impl Queue {
     /// Computes the sums of an edition anew from its results, and returns where the standings
     /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
-    pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>, Error> {
+    pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>> {
         let mut transaction = db::snapshot(self.pool()).await?;
         let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
         let mut tallies = Tallies::new(&game);
@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// What entrants of an edition made of their meetings, from all results there are.
-    pub async fn meetings(&self, edition: EditionId, whose: Whose) -> Result<Meetings, Error> {
+    pub async fn meetings(&self, edition: EditionId, whose: Whose) -> Result<Meetings> {
         let entrants = whose.entrants();
         let mut meetings = Meetings::new(whose);
         let see = |played: &Played| meetings.add(&played.outcome());

@@ -21,12 +21,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::{EditionId, Lease, WorkerId};
-use sqlx::{Error, PgConnection};
+use arbiter_proto::ids::{EditionId, Lease, MatchId, MatchNumber, WorkerId};
+use sqlx::{Error, PgConnection, Result};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::shadows::as_lot;
 use super::{Leased, Queue, again};
 use crate::backoff::Rests;
 use crate::db::lots;
@@ -44,6 +43,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const SHADOW_LOOK: Duration = Duration::from_millis(500);
 /// How many workers are asked in vain between two such looks: what waits may not be for them.
 const MOST_VAIN: usize = 4;
+
+/// How long a shadow match is expected to take, in milliseconds: nobody knows.
+const EXPECTED_MS: i32 = 1000;
 
 /// What is leased in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -316,7 +318,7 @@ impl Allocator {
     }
 
     /// Takes note of what came of an offer: what failed rests.
-    fn note(&mut self, offer: Offer, came: Result<(), Error>, failed: &mut impl FnMut(Error)) {
+    fn note(&mut self, offer: Offer, came: Result<()>, failed: &mut impl FnMut(Error)) {
         if let Err(error) = came {
             self.resting.fail(offer);
             failed(error);
@@ -357,7 +359,7 @@ impl Allocator {
     }
 
     /// What there is. If the own connection was cut while no worker asked, that is no failure.
-    async fn look(&mut self) -> Result<Offers, Error> {
+    async fn look(&mut self) -> Result<Offers> {
         if let Some(mut own) = self.own.take() {
             match offers::look(&mut own).await {
                 Err(error) if db::is_passing(&error) => {}
@@ -374,7 +376,7 @@ impl Allocator {
     }
 
     /// Leases what is offered; whether anything was. The own connection stays if nothing failed.
-    async fn lease(&mut self, offer: Offer) -> Result<bool, Error> {
+    async fn lease(&mut self, offer: Offer) -> Result<bool> {
         let own = match self.own.take() {
             Some(own) => own,
             None => self.connect().await?,
@@ -389,12 +391,12 @@ impl Allocator {
         Ok(leased)
     }
 
-    async fn connect(&self) -> Result<PgConnection, Error> {
+    async fn connect(&self) -> Result<PgConnection> {
         Ok(self.queue.pool().acquire().await?.detach())
     }
 
     /// Leases trials, as long as there are some.
-    async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool), Error> {
+    async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
         while let Some(worker) = self.waiting.front().map(|asker| asker.worker) {
             let lease = trials::claim(&mut own, worker, self.queue.terms.lease).await?;
@@ -412,7 +414,7 @@ impl Allocator {
         &mut self,
         mut own: PgConnection,
         edition: EditionId,
-    ) -> Result<(PgConnection, bool), Error> {
+    ) -> Result<(PgConnection, bool)> {
         let holders: Vec<_> = self.waiting.iter().map(|asker| asker.worker).collect();
         let lots = lots::claim(&mut own, edition, &holders, self.queue.terms.lease).await?;
         if lots.is_empty() {
@@ -426,10 +428,7 @@ impl Allocator {
 
     /// Leases matches that other workers have played, before lots: they are few, and the sooner a
     /// worker is found to differ the less it can do.
-    async fn lease_shadows(
-        &mut self,
-        mut own: PgConnection,
-    ) -> Result<(PgConnection, bool), Error> {
+    async fn lease_shadows(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
         if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_LOOK) {
             self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
@@ -447,8 +446,8 @@ impl Allocator {
             self.queue.metrics.leased(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
             for lease in leases {
-                if let Some((id, lot)) = lease.shadow().zip(as_lot(lease, worker)) {
-                    by_edition.entry(id.edition).or_default().push(lot);
+                if let Some(MatchId { edition, number }) = lease.shadow() {
+                    by_edition.entry(edition).or_default().push(as_lot(lease, number, worker));
                 }
             }
             for (edition, lots) in by_edition {
@@ -483,7 +482,7 @@ impl Allocator {
         mut own: PgConnection,
         edition: EditionId,
         lots: Vec<Leased>,
-    ) -> Result<PgConnection, Error> {
+    ) -> Result<PgConnection> {
         let read = match matches::of_lots(&mut own, edition, &lots).await {
             Err(error) if db::is_passing(&error) => {
                 let read = async || {
@@ -528,4 +527,11 @@ impl Allocator {
         }
         Some(task)
     }
+}
+
+/// A shadow match in the form of a lot of one match.
+fn as_lot(lease: Lease, first: MatchNumber, holder: WorkerId) -> Leased {
+    // Its report is compared with the first one, which says how wide the scores are.
+    let width = 0;
+    Leased { lease, first, count: 1, width, expected_ms: EXPECTED_MS, holder: Some(holder) }
 }

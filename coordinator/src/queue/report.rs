@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use arbiter_games::MOST_SEATS;
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
-use sqlx::{Error, PgConnection};
+use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Kept, Queue, again};
@@ -122,7 +122,7 @@ impl Queue {
     ///
     /// # Errors
     /// If the database fails: then nothing is known of any of them, and they are to be repeated.
-    pub async fn report(&self, reports: &[Report]) -> Result<Vec<Verdict>, Error> {
+    pub async fn report(&self, reports: &[Report]) -> Result<Vec<Verdict>> {
         self.report_kept(reports, &Kept::default()).await
     }
 
@@ -130,11 +130,7 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::report`].
-    pub async fn report_kept(
-        &self,
-        reports: &[Report],
-        kept: &Kept,
-    ) -> Result<Vec<Verdict>, Error> {
+    pub async fn report_kept(&self, reports: &[Report], kept: &Kept) -> Result<Vec<Verdict>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // Of two reports of one worker under one lease the second is judged as if it came later.
         // Of two workers' reports at most one is the holder's: both are tried.
@@ -158,7 +154,10 @@ impl Queue {
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))
             .map(|index| (reports[index].lease, reports[index].worker))
             .collect();
-        let judged = self.judge(&others).await?;
+        let judged = match &*others {
+            [] => HashMap::new(),
+            others => lots::verdicts(&self.pool, others).await?,
+        };
         for ((lease, worker), _) in judged.iter().filter(|(_, fate)| **fate == Verdict::Foreign) {
             self.refuse(Refused::Report, *worker, *lease);
         }
@@ -171,17 +170,6 @@ impl Queue {
         };
         Ok((0..reports.len()).map(verdict).collect())
     }
-
-    /// What became of leases whose reports were not accepted just now.
-    async fn judge(
-        &self,
-        reports: &[(Lease, WorkerId)],
-    ) -> Result<HashMap<(Lease, WorkerId), Verdict>, Error> {
-        if reports.is_empty() {
-            return Ok(HashMap::new());
-        }
-        Ok(lots::verdicts(&self.pool, reports).await?.into_iter().collect())
-    }
 }
 
 /// Stores those reports whose leases hold, in a transaction of the caller's, and returns which, and
@@ -191,7 +179,7 @@ async fn store(
     reports: &[Report],
     tried: &[(usize, Claim)],
     kept: &Kept,
-) -> Result<(HashSet<usize>, Vec<EditionId>), Error> {
+) -> Result<(HashSet<usize>, Vec<EditionId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let flipped = lots::flip(&mut *db, &claims).await?;
     let held: HashSet<_> = flipped.iter().map(|lot| (lot.lease, lot.worker)).collect();
@@ -244,7 +232,7 @@ async fn store_records<'a>(
     db: &mut PgConnection,
     stored: impl Iterator<Item = (EditionId, &'a Report)>,
     kept: &Kept,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut records = Vec::new();
     for (edition, report) in stored {

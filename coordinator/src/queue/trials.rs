@@ -1,18 +1,13 @@
 //! Trials in the queue: leased beside lots, and ended by one report.
 
-use arbiter_proto::ids::{Lease, VersionId};
-use sqlx::{Error, PgConnection};
+use arbiter_proto::ids::VersionId;
+use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Queue, Verdict, again};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
 use crate::metrics::Refused;
-
-/// Those things whose leases are of trials, and those whose are of lots.
-pub(super) fn split<T: Clone>(things: &[T], lease: impl Fn(&T) -> Lease) -> (Vec<T>, Vec<T>) {
-    things.iter().cloned().partition(|thing| lease(thing).version().is_some())
-}
 
 impl Queue {
     /// Stores what a trial came to, with the bundle that it built, and says what became of the
@@ -25,7 +20,7 @@ impl Queue {
         outcome: &Outcome,
         program: &[u8],
         now: OffsetDateTime,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<Verdict> {
         again(|| async {
             let mut transaction = self.pool.begin().await?;
             if let Some(digest) = &outcome.program {
@@ -49,11 +44,7 @@ impl Queue {
 }
 
 /// Takes note that a version has entered its tournament.
-async fn enter(
-    db: &mut PgConnection,
-    version: VersionId,
-    now: OffsetDateTime,
-) -> Result<(), Error> {
+async fn enter(db: &mut PgConnection, version: VersionId, now: OffsetDateTime) -> Result<()> {
     if let Some(tournament) = bots::tournament_of(&mut *db, version).await? {
         tournaments::changed(&mut *db, tournament, now).await?;
     }

@@ -1,7 +1,7 @@
 //! Lots that may have been played for an earlier edition are looked up before they are leased.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::Error;
+use sqlx::Result;
 
 use super::{Queue, again};
 use crate::db::lots::{self, Weighed};
@@ -15,7 +15,7 @@ impl Queue {
     /// found, and so on; returns how many lots were decided. Several may do so at once.
     ///
     /// `chained` says whether files pass between its matches.
-    pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+    pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut decided = 0;
         for _ in 0..PASSES {
             let some = self.weigh_once(edition, chained).await?;
@@ -28,11 +28,11 @@ impl Queue {
     }
 
     /// Weighs the lots that can be weighed now, and not those that follow from them.
-    pub(super) async fn weigh_once(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+    pub(super) async fn weigh_once(&self, edition: EditionId, chained: bool) -> Result<u64> {
         again(|| self.weigh_some(edition, chained)).await
     }
 
-    async fn weigh_some(&self, edition: EditionId, chained: bool) -> Result<u64, Error> {
+    async fn weigh_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut transaction = self.pool().begin().await?;
         let weighed = lots::weigh(&mut *transaction, edition, chained).await?;
         if weighed.is_empty() {

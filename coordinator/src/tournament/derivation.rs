@@ -13,7 +13,7 @@ use arbiter_proto::v1;
 use arbiter_schedule::{NameKey, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
 use super::beacon::{canonical, keyed_seed};
@@ -117,7 +117,7 @@ impl EditionSource {
         tournament: &Tournament,
         file: &TournamentFile,
         edition: &Edition,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let roster = Roster::of(&mut *db, edition.id).await?;
         let all = bots::list(&mut *db, tournament.id).await?;
         let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, bot)).collect();

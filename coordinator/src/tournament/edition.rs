@@ -10,7 +10,7 @@ use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionI
 use arbiter_proto::trace::{self, Span};
 use arbiter_schedule::{Broken, NameKey, ScheduleError};
 use serde_json::{Value, json};
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
@@ -246,7 +246,7 @@ async fn trace(
     db: &mut PgConnection,
     entered: &[VersionId],
     before: Option<&Edition>,
-) -> Result<Span, Error> {
+) -> Result<Span> {
     if !trace::is_on() {
         return Ok(Span::NONE);
     }
@@ -275,7 +275,7 @@ async fn enter(
     file: &TournamentFile,
     entered: &[VersionId],
     now: OffsetDateTime,
-) -> Result<EditionId, Error> {
+) -> Result<EditionId> {
     let components = file.game().columns.len();
     let components = i16::try_from(components).expect("a score has a few numbers");
     let edition = editions::create(&mut *db, tournament, components, false, now).await?;

@@ -16,7 +16,7 @@ use arbiter_schedule::{
     Bot, Extent, Field, Lineage, Member, Owner, Plan, Schedule, ScheduleError, Step,
 };
 use serde::{Deserialize, Serialize};
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
 use super::derivation::EditionSource;
@@ -88,7 +88,7 @@ pub(super) async fn next(
     file: &TournamentFile,
     entered: &[BotId],
     design: Design,
-) -> Result<Result<Entry, ScheduleError>, Error> {
+) -> Result<Result<Entry, ScheduleError>> {
     let Schedule::Foursomes(extent) = file.schedule else {
         return Ok(Ok(Entry { field: entered.len().into(), descent: None }));
     };
@@ -108,7 +108,7 @@ pub(super) async fn of_edition(
     tournament: (TournamentId, Seed),
     file: &TournamentFile,
     edition: EditionId,
-) -> Result<Result<Entry, ScheduleError>, Error> {
+) -> Result<Result<Entry, ScheduleError>> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::lineage_of(&mut *db, edition).await?;
@@ -155,7 +155,7 @@ async fn owners(
     db: &mut PgConnection,
     tournament: TournamentId,
     file: &TournamentFile,
-) -> Result<HashMap<BotId, Owner>, Error> {
+) -> Result<HashMap<BotId, Owner>> {
     if !file.submissions.separate_owners {
         return Ok(HashMap::new());
     }

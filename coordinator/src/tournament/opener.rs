@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arbiter_games::Games;
 use arbiter_proto::ids::TournamentId;
-use sqlx::{Error, PgConnection};
+use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -127,7 +127,7 @@ pub async fn due(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
-) -> Result<Option<OffsetDateTime>, Error> {
+) -> Result<Option<OffsetDateTime>> {
     let Some(first) = changes::of_tournament(&mut *db, tournament.id).await?.first().copied()
     else {
         return Ok(None);
@@ -233,10 +233,7 @@ async fn unless_shown(
     edition::begin(db, games, tournament, before.as_ref(), Design::Grown, now).await.map(Some)
 }
 
-async fn last_complete(
-    db: &mut PgConnection,
-    tournament: TournamentId,
-) -> Result<Option<Edition>, Error> {
+async fn last_complete(db: &mut PgConnection, tournament: TournamentId) -> Result<Option<Edition>> {
     let Some(official) = editions::official(&mut *db, tournament).await? else { return Ok(None) };
     editions::get(&mut *db, official).await
 }

@@ -2,7 +2,7 @@
 //! changed of their numbers (`migrations/0012_lot_counts.sql`), so nobody has to count them.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 
 use super::LotState;
 
@@ -21,16 +21,16 @@ pub struct Census {
 }
 
 /// How many lots of an edition are in each state, where there are any.
-pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>, Error> {
+pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>> {
     let statement = "
         SELECT state, sum(lots)::bigint AS lots, sum(matches)::bigint AS matches
         FROM lot_counts WHERE edition = $1 GROUP BY state HAVING sum(lots) <> 0 ORDER BY state";
-    sqlx::query_as(statement).bind(edition.0).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
 /// Adds up what was left by statements that changed lots of an edition, if that is much. Who counts
 /// at the same moment sees it as it was before, or as it is after.
-pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), Error> {
+pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         WITH known AS (
             DELETE FROM lot_counts WHERE edition = $1 AND $2 < (
@@ -42,5 +42,5 @@ pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(), E
         INSERT INTO lot_counts (edition, state, lots, matches)
         SELECT $1, state, sum(lots), sum(matches) FROM known
         GROUP BY state HAVING sum(lots) <> 0 OR sum(matches) <> 0";
-    sqlx::query(statement).bind(edition.0).bind(MANY).execute(db).await.map(drop)
+    sqlx::query(statement).bind(edition).bind(MANY).execute(db).await.map(drop)
 }

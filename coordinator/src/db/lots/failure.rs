@@ -2,10 +2,11 @@
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
-use sqlx::{Error, PgConnection, PgExecutor, Row as _};
+use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::Duration;
 
-use super::{LotState, columns, fetch, lease, lot_id};
+use super::LotState;
+use crate::db::leases::{failures, held, on_failures, ours};
 
 /// A lease that ended without results, through no bot's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +34,10 @@ pub struct Patience {
 }
 
 /// What became of a failed lot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Failed {
     /// The lease that failed.
+    #[sqlx(flatten)]
     pub lease: Lease,
     /// Where the lot stands now: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
     /// or, if its edition was replaced, [`LotState::Cancelled`].
@@ -49,32 +51,29 @@ pub async fn fail(
     connection: &mut PgConnection,
     failures: &[Failure],
     patience: &Patience,
-) -> Result<Vec<Failed>, Error> {
-    let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
-    let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.as_str()).collect();
-    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind.as_str()).collect();
-    let by: Vec<_> = failures.iter().map(|failure| failure.by.map(|worker| worker.0)).collect();
-    let statement = "
-        WITH held AS (
-            SELECT l.edition, l.number, u.reason, u.kind, e.state = 'cancelled' AS over
-            FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $8::text[], $9::int[])
-                AS u (edition, number, attempt, reason, kind, by)
-            JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
-                AND l.state IS NOT DISTINCT FROM 'leased'
-                AND (u.by IS NULL OR l.worker IS NULL OR l.worker = u.by)
-            JOIN editions e ON e.id = l.edition
-            ORDER BY l.edition, l.number FOR UPDATE OF l
+) -> Result<Vec<Failed>> {
+    let statement = concat!(
+        "WITH held AS (
+            SELECT u.*, e.state = 'cancelled' AS over
+            FROM ",
+        failures!(),
+        " JOIN lots r ON ",
+        held!(lots),
+        " AND ",
+        ours!(lots, "u.by"),
+        " JOIN editions e ON e.id = r.edition
+            ORDER BY r.edition, r.number FOR UPDATE OF r
         ), failed AS (
             UPDATE lots AS l
             SET faults = l.faults + 1,
                 deadline = NULL,
                 state = CASE WHEN held.over THEN 'cancelled'
                              WHEN l.count > 1 THEN 'split'
-                             WHEN l.faults + 1 >= $5::smallint THEN 'aside' ELSE 'delayed' END::lot_state,
+                             WHEN l.faults + 1 >= $7::smallint THEN 'aside' ELSE 'delayed' END::lot_state,
                 not_before = CASE WHEN NOT held.over AND l.count = 1
-                                       AND l.faults + 1 < $5::smallint THEN
+                                       AND l.faults + 1 < $7::smallint THEN
                     database_clock()
-                        + least($7::interval, $6::interval * power(2, least(l.faults, 30))) END
+                        + least($9::interval, $8::interval * power(2, least(l.faults, 30))) END
             FROM held WHERE l.edition = held.edition AND l.number = held.number
             RETURNING l.edition, l.number, l.attempt, l.state, l.worker, held.reason, held.kind
         ), noted AS (
@@ -82,22 +81,9 @@ pub async fn fail(
             SELECT edition, number, attempt, left(reason, 4000), database_clock(), kind, worker
             FROM failed
         )
-        SELECT edition, number, attempt, state FROM failed";
-    let rows = sqlx::query(statement)
-        .bind(editions)
-        .bind(numbers)
-        .bind(attempts)
-        .bind(reasons)
-        .bind(patience.faults)
-        .bind(patience.rest)
-        .bind(patience.longest_rest)
-        .bind(kinds)
-        .bind(by)
-        .fetch_all(&mut *connection)
-        .await?;
-    let failed =
-        rows.iter().map(|row| Ok(Failed { lease: lease(row)?, state: row.try_get("state")? }));
-    let failed: Vec<Failed> = failed.collect::<Result<_, Error>>()?;
+        SELECT edition, number, attempt, state FROM failed"
+    );
+    let failed = on_failures(statement, failures, patience).fetch_all(&mut *connection).await?;
     let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
     if !split.is_empty() {
         let lots = split.iter().map(|failed| failed.lease.lot);
@@ -111,7 +97,7 @@ async fn go_on_singly(
     connection: &mut PgConnection,
     lots: impl Iterator<Item = LotId>,
     patience: &Patience,
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         INSERT INTO lots (edition, number, first, count, expected, width, faults, state, not_before)
         SELECT l.edition, -1 - match, match, 1, l.expected / l.count, l.width, 0, 'delayed',
@@ -120,24 +106,23 @@ async fn go_on_singly(
         JOIN lots l ON l.edition = u.edition AND l.number = u.number
         CROSS JOIN LATERAL generate_series(l.first, l.first + l.count - 1) AS match
         ORDER BY l.edition, match";
-    let (editions, numbers): (Vec<_>, Vec<_>) =
-        lots.map(|lot| (lot.edition.0, lot.number.0)).unzip();
+    let (editions, numbers): (Vec<_>, Vec<_>) = lots.map(|lot| (lot.edition, lot.number)).unzip();
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(patience.rest);
     query.execute(connection).await.map(drop)
 }
 
 /// Leases of an edition whose deadline has passed, at most 1000 of them, locked until the
 /// transaction ends.
-pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Lease>, Error> {
+pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Lease>> {
     let statement = "
         SELECT edition, number, attempt FROM lots
         WHERE state = 'leased' AND deadline < (SELECT database_clock()) AND edition = $1
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
-    fetch(sqlx::query(statement).bind(edition.0), db, lease).await
+    sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
 /// Makes delayed lots of an edition pending that have rested, and returns how many.
-pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
+pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH rested AS (
             SELECT edition, number FROM lots
@@ -149,22 +134,22 @@ pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Er
             not_before = NULL
         FROM rested JOIN editions e ON e.id = rested.edition
         WHERE l.edition = rested.edition AND l.number = rested.number";
-    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }
 
 /// Gives a lot that was set aside another chance, its faults forgotten; whether it was aside.
-pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool, Error> {
+pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool> {
     let statement = "
         UPDATE lots SET state = 'pending', faults = 0
         WHERE edition = $1 AND number = $2 AND state IS NOT DISTINCT FROM 'aside'";
-    let done = sqlx::query(statement).bind(lot.edition.0).bind(lot.number.0).execute(db).await?;
+    let done = sqlx::query(statement).bind(lot.edition).bind(lot.number).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }
 
 /// The lots of an edition that were set aside, in order: at most 1000 of them.
-pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<LotId>, Error> {
+pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<LotId>> {
     let statement = "
         SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'
         ORDER BY number LIMIT 1000";
-    fetch(sqlx::query(statement).bind(edition.0), db, lot_id).await
+    sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }

@@ -1,11 +1,13 @@
 //! The step from leased to reported: the one moment at which results count.
 
-use arbiter_games::string_enum;
-use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
-use sqlx::postgres::PgRow;
-use sqlx::{Error, FromRow, PgExecutor, Row as _};
+use std::collections::HashMap;
 
-use super::{LotState, columns, fetch, lease, lot_id};
+use arbiter_games::string_enum;
+use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchNumber, WorkerId};
+use sqlx::{FromRow, PgExecutor, Result};
+
+use super::LotState;
+use crate::db::leases::columns;
 
 /// What a report says about its lot, besides the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +25,10 @@ pub struct Claim {
 }
 
 /// A lot that was marked as reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Flipped {
     /// The lease.
+    #[sqlx(flatten)]
     pub lease: Lease,
     /// Whose report it was.
     pub worker: WorkerId,
@@ -35,7 +38,7 @@ pub struct Flipped {
 
 /// Marks those leased lots as reported whose lease still holds and is the worker's, and whose
 /// matches were all played, and returns them. No worker names a lease twice.
-pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipped>, Error> {
+pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipped>> {
     // The comparison with 'leased' is not one that an index on leased lots could serve: the lots
     // are to be found one by one by their key, not among all that are leased.
     let statement = "
@@ -55,21 +58,16 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
           AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
         RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
     let (editions, numbers, attempts) = columns(claims.iter().map(|c| c.lease));
-    let flipped = sqlx::query(statement)
+    sqlx::query_as(statement)
         .bind(editions)
         .bind(numbers)
         .bind(attempts)
-        .bind(claims.iter().map(|claim| claim.worker.0).collect::<Vec<_>>())
-        .bind(claims.iter().map(|claim| claim.first.0).collect::<Vec<_>>())
+        .bind(claims.iter().map(|claim| claim.worker).collect::<Vec<_>>())
+        .bind(claims.iter().map(|claim| claim.first).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.count).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.width).collect::<Vec<_>>())
         .fetch_all(db)
-        .await?;
-    let read = |row: &PgRow| {
-        let worker = WorkerId(row.try_get("worker")?);
-        Ok(Flipped { lease: lease(row)?, worker, feeds: row.try_get("feeds")? })
-    };
-    flipped.iter().map(read).collect()
+        .await
 }
 
 /// Makes lots pending that waited for none but these, which were just reported; or has them weighed
@@ -78,7 +76,7 @@ pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     reported: &[i64],
-) -> Result<usize, Error> {
+) -> Result<usize> {
     let statement = "
         WITH fed AS (
             SELECT o.after AS number, count(*)::smallint AS befores
@@ -96,7 +94,7 @@ pub async fn promote(
             state = CASE WHEN l.waits = locked.befores THEN first.state ELSE l.state END
         FROM locked, first WHERE l.edition = $1 AND l.number = locked.number
         RETURNING l.state";
-    let query = sqlx::query_scalar(statement).bind(edition.0).bind(reported);
+    let query = sqlx::query_scalar(statement).bind(edition).bind(reported);
     let states: Vec<LotState> = query.fetch_all(db).await?;
     Ok(states.into_iter().filter(|state| *state == LotState::Weighing).count())
 }
@@ -119,44 +117,45 @@ string_enum! {
     }
 }
 
-/// Where a lot stands, and with which lease.
+/// A report, and where its lot stands, with which lease.
 #[derive(Debug, FromRow)]
-struct Found {
-    state: LotState,
-    attempt: i32,
-    worker: Option<i32>,
+struct Judged {
+    #[sqlx(flatten)]
+    lease: Lease,
+    reporter: WorkerId,
+    state: Option<LotState>,
+    last: Option<Attempt>,
+    worker: Option<WorkerId>,
+}
+
+impl Judged {
+    fn verdict(&self) -> Verdict {
+        let is_foreign = self.worker.is_some_and(|holder| holder != self.reporter);
+        match self.state {
+            _ if self.last != Some(self.lease.attempt) => Verdict::Late,
+            Some(LotState::Reported | LotState::Counted | LotState::Leased) if is_foreign => {
+                Verdict::Foreign
+            }
+            Some(LotState::Reported | LotState::Counted) => Verdict::Repeated,
+            Some(LotState::Leased) => Verdict::Malformed,
+            _ => Verdict::Late,
+        }
+    }
 }
 
 /// What became of reports that were not accepted just now, each under a lease and by a worker.
 pub async fn verdicts(
     db: impl PgExecutor<'_>,
     reports: &[(Lease, WorkerId)],
-) -> Result<Vec<((Lease, WorkerId), Verdict)>, Error> {
+) -> Result<HashMap<(Lease, WorkerId), Verdict>> {
     let statement = "
-        SELECT u.edition, u.number, u.attempt AS reported, u.reporter, l.state, l.attempt, l.worker
+        SELECT u.edition, u.number, u.attempt, u.reporter, l.state, l.attempt AS last, l.worker
         FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[])
             AS u (edition, number, attempt, reporter)
         LEFT JOIN lots l ON l.edition = u.edition AND l.number = u.number";
     let (editions, numbers, attempts) = columns(reports.iter().map(|(lease, _)| *lease));
-    let workers: Vec<_> = reports.iter().map(|(_, worker)| worker.0).collect();
-    let rows = sqlx::query(statement).bind(editions).bind(numbers).bind(attempts).bind(workers);
-    fetch(rows, db, verdict).await
-}
-
-fn verdict(row: &PgRow) -> Result<((Lease, WorkerId), Verdict), Error> {
-    let lease = Lease { lot: lot_id(row)?, attempt: row.try_get::<i32, _>("reported")?.into() };
-    let reporter = WorkerId(row.try_get("reporter")?);
-    if row.try_get::<Option<LotState>, _>("state")?.is_none() {
-        return Ok(((lease, reporter), Verdict::Late));
-    }
-    let Found { state, attempt, worker } = Found::from_row(row)?;
-    let is_foreign = worker.is_some_and(|holder| holder != reporter.0);
-    let verdict = match state {
-        _ if attempt != lease.attempt.0 => Verdict::Late,
-        LotState::Reported | LotState::Counted | LotState::Leased if is_foreign => Verdict::Foreign,
-        LotState::Reported | LotState::Counted => Verdict::Repeated,
-        LotState::Leased => Verdict::Malformed,
-        _ => Verdict::Late,
-    };
-    Ok(((lease, reporter), verdict))
+    let workers: Vec<_> = reports.iter().map(|(_, worker)| *worker).collect();
+    let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
+    let found: Vec<Judged> = query.bind(workers).fetch_all(db).await?;
+    Ok(found.iter().map(|report| ((report.lease, report.reporter), report.verdict())).collect())
 }

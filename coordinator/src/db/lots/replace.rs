@@ -1,11 +1,11 @@
 //! Lots of editions that are given up.
 
 use arbiter_proto::ids::EditionId;
-use sqlx::{Error, PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor, Result};
 
 /// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
 /// that none is leased meanwhile.
-pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
+pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64> {
     let leased = "
         WITH open AS (
             SELECT number FROM lots WHERE edition = $1 AND state = 'leased'
@@ -13,13 +13,13 @@ pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result
         )
         UPDATE lots AS l SET state = 'cancelled', deadline = NULL
         FROM open WHERE l.edition = $1 AND l.number = open.number";
-    let leased = sqlx::query(leased).bind(edition.0).execute(&mut *connection).await?;
+    let leased = sqlx::query(leased).bind(edition).execute(&mut *connection).await?;
     Ok(leased.rows_affected() + cancel_others(connection, edition).await?)
 }
 
 /// Cancels the lots of an edition that is over and that are pending all the same: their leases were
 /// given back, or taken away, while it was cancelled, by a transaction that still saw it running.
-pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64, Error> {
+pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH open AS (
             SELECT number FROM lots WHERE edition = $1 AND state = 'pending'
@@ -28,11 +28,11 @@ pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
         UPDATE lots AS l SET state = 'cancelled'
         FROM open, editions e
         WHERE e.id = $1 AND e.state = 'cancelled' AND l.edition = $1 AND l.number = open.number";
-    Ok(sqlx::query(statement).bind(edition.0).execute(db).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }
 
 /// Cancels the lots of an edition that are not being played.
-async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Result<u64, Error> {
+async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH open AS (
             SELECT number FROM lots
@@ -42,7 +42,7 @@ async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Res
         )
         UPDATE lots AS l SET state = 'cancelled', not_before = NULL
         FROM open WHERE l.edition = $1 AND l.number = open.number";
-    Ok(sqlx::query(statement).bind(edition.0).execute(connection).await?.rows_affected())
+    Ok(sqlx::query(statement).bind(edition).execute(connection).await?.rows_affected())
 }
 
 /// Cancels the lots of an edition that is replaced by another one, but for those that are being
@@ -52,7 +52,7 @@ pub async fn replace(
     connection: &mut PgConnection,
     edition: EditionId,
     by: EditionId,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let statement = "
         WITH gone AS MATERIALIZED (
             SELECT array_agg(o.entrant) AS entrants
@@ -70,7 +70,7 @@ pub async fn replace(
         )
         UPDATE lots AS l SET state = 'cancelled', deadline = NULL
         FROM open WHERE l.edition = $1 AND l.number = open.number";
-    let query = sqlx::query(statement).bind(edition.0).bind(by.0);
+    let query = sqlx::query(statement).bind(edition).bind(by);
     let obsolete = query.execute(&mut *connection).await?.rows_affected();
     Ok(obsolete + cancel_others(connection, edition).await?)
 }

@@ -5,16 +5,14 @@
 //! weighed if its matches are being played for an edition that was replaced.
 
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
-use sqlx::{Error, FromRow, PgExecutor};
+use sqlx::{FromRow, PgExecutor, Result};
 
 /// What is known of a lot that is weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Weighed {
     /// The lot.
-    #[sqlx(try_from = "i64")]
     pub number: LotNumber,
     /// Its first match.
-    #[sqlx(try_from = "i64")]
     pub first: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
@@ -36,7 +34,7 @@ pub async fn weigh(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     chained: bool,
-) -> Result<Vec<Weighed>, Error> {
+) -> Result<Vec<Weighed>> {
     // In a chain a lot is one match, and has its number.
     let chain = "
         WITH due AS (
@@ -85,7 +83,7 @@ pub async fn weigh(
         LEFT JOIN awaited a ON a.edition = $1 AND a.number = due.first
         LEFT JOIN lots l ON l.edition = a.source_edition AND l.number = a.source_lot";
     let statement = if chained { chain } else { awaited };
-    let found: Vec<Weighed> = sqlx::query_as(statement).bind(edition.0).fetch_all(db).await?;
+    let found: Vec<Weighed> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     Ok(found.into_iter().filter(|lot| lot.played || !lot.leased).collect())
 }
 
@@ -95,7 +93,7 @@ pub async fn decide(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     weighed: &[Weighed],
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         UPDATE lots AS l
         SET state = CASE WHEN u.played THEN 'reported' ELSE 'pending' END::lot_state,
@@ -106,8 +104,8 @@ pub async fn decide(
         ) AS u
         WHERE l.edition = $1 AND l.number = u.number AND l.state IS NOT DISTINCT FROM 'weighing'";
     let (numbers, played): (Vec<_>, Vec<_>) =
-        weighed.iter().map(|lot| (lot.number.0, lot.played)).unzip();
-    sqlx::query(statement).bind(edition.0).bind(numbers).bind(played).execute(db).await.map(drop)
+        weighed.iter().map(|lot| (lot.number, lot.played)).unzip();
+    sqlx::query(statement).bind(edition).bind(numbers).bind(played).execute(db).await.map(drop)
 }
 
 /// Has lots played whose results were declared void since: one void match is enough, the lot is played
@@ -116,7 +114,7 @@ pub async fn leave_void(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,
     weighed: &mut [Weighed],
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = "
         SELECT u.number FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bigint[])
             AS u (number, first, count, source_edition, source_number)
@@ -129,16 +127,16 @@ pub async fn leave_void(
             WHERE u.source_number IS NULL
               AND a.edition = $1 AND a.number >= u.first AND a.number < u.first + u.count)";
     let played: Vec<_> = weighed.iter().filter(|lot| lot.played).collect();
-    let void: Vec<i64> = sqlx::query_scalar(statement)
-        .bind(edition.0)
-        .bind(played.iter().map(|lot| lot.number.0).collect::<Vec<_>>())
-        .bind(played.iter().map(|lot| lot.first.0).collect::<Vec<_>>())
+    let void: Vec<LotNumber> = sqlx::query_scalar(statement)
+        .bind(edition)
+        .bind(played.iter().map(|lot| lot.number).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.first).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())
         .fetch_all(connection)
         .await?;
-    for lot in weighed.iter_mut().filter(|lot| void.contains(&lot.number.0)) {
+    for lot in weighed.iter_mut().filter(|lot| void.contains(&lot.number)) {
         lot.played = false;
     }
     Ok(())
@@ -150,7 +148,7 @@ pub async fn take(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,
     played: &[Weighed],
-) -> Result<(), Error> {
+) -> Result<()> {
     let sources = "
         WITH due AS (
             SELECT u.first AS number, u.source_edition, u.source_number
@@ -177,10 +175,9 @@ pub async fn take(
         SELECT $1, due.number, r.wall_ms, r.level, r.scores, r.transcript, r.forfeits,
             r.bad_answers, due.source_edition, due.source_number
         FROM due JOIN results r ON r.edition = due.source_edition AND r.number = due.source_number";
-    let column = |value: fn(&Weighed) -> i64| played.iter().map(value).collect::<Vec<_>>();
     sqlx::query(sources)
-        .bind(edition.0)
-        .bind(column(|lot| lot.first.0))
+        .bind(edition)
+        .bind(played.iter().map(|lot| lot.first).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
-use sqlx::{Error, PgPool};
+use sqlx::{PgPool, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::files;
@@ -99,7 +99,7 @@ impl Files {
         edition: EditionId,
         work: &Work,
         memory: &FileMemory,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let seats = seats_with_files(&work.matches).count();
         if seats == 0 {
             return Ok(Self::default());

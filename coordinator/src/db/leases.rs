@@ -1,0 +1,291 @@
+//! Leases of lots, of trials and of shadow matches: what is done with all three alike.
+//!
+//! A trial is leased as the lot with the number of its version in edition 0, a shadow match as the
+//! lot with its own number in the negative of its edition ([`Lease`]).
+
+use arbiter_proto::ids::{Attempt, EditionId, Lease, LotNumber, WorkerId};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::QueryAs;
+use sqlx::{FromRow, PgConnection, PgExecutor, Postgres, Result};
+use time::Duration;
+
+use super::lots::{self, Failed, Failure, Patience};
+use super::{shadows, trials};
+
+/// What is leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Lots.
+    Lots,
+    /// Trials.
+    Trials,
+    /// Shadow matches.
+    ShadowMatches,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Lots, Self::Trials, Self::ShadowMatches];
+
+    fn of(lease: Lease) -> Self {
+        match lease {
+            _ if lease.version().is_some() => Self::Trials,
+            _ if lease.shadow().is_some() => Self::ShadowMatches,
+            _ => Self::Lots,
+        }
+    }
+}
+
+/// Things by what their leases are of; a kind that there are none of is left out.
+pub fn by_kind<T: Clone>(
+    things: &[T],
+    lease: impl Fn(&T) -> Lease,
+) -> impl Iterator<Item = (Kind, Vec<T>)> {
+    let of = |kind| {
+        let of_kind = things.iter().filter(|thing| Kind::of(lease(thing)) == kind);
+        (kind, of_kind.cloned().collect::<Vec<_>>())
+    };
+    Kind::ALL.map(of).into_iter().filter(|(_, some)| !some.is_empty())
+}
+
+/// A statement with its arguments, and what it returns.
+pub(super) type Query<'q, T> = QueryAs<'q, Postgres, T, PgArguments>;
+
+/// Leases with their parts side by side, as statements take them.
+pub(super) fn columns(
+    leases: impl Iterator<Item = Lease>,
+) -> (Vec<EditionId>, Vec<LotNumber>, Vec<Attempt>) {
+    leases.map(|Lease { lot, attempt }| (lot.edition, lot.number, attempt)).collect()
+}
+
+/// A statement on these leases, `$1` to `$3`, of this worker, `$4`.
+pub(super) fn on_leases<'q, T>(
+    statement: &'static str,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+) -> Query<'q, T>
+where
+    T: for<'r> FromRow<'r, PgRow>,
+{
+    let (editions, numbers, attempts) = columns(leases.iter().copied());
+    sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts).bind(by)
+}
+
+/// A statement on the leases of these failures, `$1` to `$3`, with reasons, kinds and workers, `$4`
+/// to `$6` ([`failures`]), and this patience, `$7` to `$9`.
+pub(super) fn on_failures<'q>(
+    statement: &'static str,
+    failures: &'q [Failure],
+    patience: &Patience,
+) -> Query<'q, Failed> {
+    let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
+    let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
+    query
+        .bind(failures.iter().map(|failure| failure.reason.as_str()).collect::<Vec<_>>())
+        .bind(failures.iter().map(|failure| failure.kind.as_str()).collect::<Vec<_>>())
+        .bind(failures.iter().map(|failure| failure.by).collect::<Vec<_>>())
+        .bind(patience.faults)
+        .bind(patience.rest)
+        .bind(patience.longest_rest)
+}
+
+/// The leases `u` of a statement.
+macro_rules! leases {
+    () => {
+        "unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)"
+    };
+}
+
+/// The failures `u` of a statement.
+macro_rules! failures {
+    () => {
+        "unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[])
+            AS u (edition, number, attempt, reason, kind, by)"
+    };
+}
+
+/// That a row `r` of a table is what `u` has leased.
+macro_rules! held {
+    (lots) => {
+        "r.edition = u.edition AND r.number = u.number AND r.attempt = u.attempt
+            AND r.state IS NOT DISTINCT FROM 'leased'"
+    };
+    (trials) => {
+        "u.edition = 0 AND r.version = u.number AND r.attempt = u.attempt AND r.state = 'leased'"
+    };
+    (match_audits) => {
+        "r.edition = -u.edition AND r.number = u.number AND r.attempt = u.attempt
+            AND r.kind = 'shadow' AND r.state = 'leased'"
+    };
+}
+
+/// That the lease of a row `r` of a table is that of the worker `$by`, if one asks. One that is
+/// leased to none in particular is any worker's.
+macro_rules! ours {
+    (lots, $by:literal) => {
+        concat!("(", $by, " IS NULL OR r.worker IS NULL OR r.worker = ", $by, ")")
+    };
+    (trials, $by:literal) => {
+        concat!(
+            "(",
+            $by,
+            " IS NULL OR r.holder_attempt IS DISTINCT FROM r.attempt OR r.holder = ",
+            $by,
+            ")"
+        )
+    };
+    (match_audits, $by:literal) => {
+        concat!("(", $by, " IS NULL OR r.second_worker = ", $by, ")")
+    };
+}
+
+pub(super) use {failures, held, leases, ours};
+
+/// Renews leases.
+macro_rules! renew {
+    ($table:ident) => {
+        concat!(
+            "WITH held AS MATERIALIZED (
+                SELECT u.* FROM ",
+            leases!(),
+            " JOIN ",
+            stringify!($table),
+            " r ON ",
+            held!($table),
+            " AND ",
+            ours!($table, "$4::int"),
+            "), free AS (
+                SELECT u.* FROM held u JOIN ",
+            stringify!($table),
+            " r ON ",
+            held!($table),
+            "   ORDER BY u.edition, u.number FOR UPDATE OF r SKIP LOCKED
+            ), renewed AS (
+                UPDATE ",
+            stringify!($table),
+            " AS r SET deadline = database_clock() + $5::interval
+                FROM free u WHERE ",
+            held!($table),
+            ") SELECT edition, number, attempt FROM held"
+        )
+    };
+}
+
+/// Renews those leases of a kind that still hold and are the worker's, and returns them.
+///
+/// What has its row locked counts as held, and its deadline stays: a transaction that reports it
+/// or takes it away decides, and the renewal of all others does not wait for that.
+pub async fn renew(
+    db: impl PgExecutor<'_>,
+    kind: Kind,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+    duration: Duration,
+) -> Result<Vec<Lease>> {
+    let statement = match kind {
+        Kind::Lots => renew!(lots),
+        Kind::Trials => renew!(trials),
+        Kind::ShadowMatches => renew!(match_audits),
+    };
+    on_leases(statement, by, leases).bind(duration).fetch_all(db).await
+}
+
+/// Gives back leases of a kind that were not played, without blame, and returns those that still
+/// held and were the worker's. Lots of a cancelled edition are not leased again.
+pub async fn give_back(
+    db: impl PgExecutor<'_>,
+    kind: Kind,
+    by: Option<WorkerId>,
+    leases: &[Lease],
+) -> Result<Vec<Lease>> {
+    let statement = match kind {
+        Kind::Lots => concat!(
+            "WITH held AS (
+                SELECT u.* FROM ", leases!(),
+            " JOIN lots r ON ", held!(lots), " AND ", ours!(lots, "$4::int"),
+            "   ORDER BY u.edition, u.number FOR UPDATE OF r
+            )
+            UPDATE lots AS l
+            SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
+                deadline = NULL
+            FROM held JOIN editions e ON e.id = held.edition
+            WHERE l.edition = held.edition AND l.number = held.number
+            RETURNING l.edition, l.number, l.attempt"
+        ),
+        Kind::Trials => concat!(
+            "UPDATE trials AS r SET state = 'waiting', deadline = NULL
+            FROM ", leases!(), " WHERE ", held!(trials), " AND ", ours!(trials, "$4::int"),
+            " RETURNING u.edition, u.number, u.attempt"
+        ),
+        Kind::ShadowMatches => concat!(
+            "UPDATE match_audits AS r SET state = 'waiting', deadline = NULL, second_worker = NULL
+            FROM ", leases!(),
+            " WHERE ", held!(match_audits), " AND ", ours!(match_audits, "$4::int"),
+            " RETURNING u.edition, u.number, u.attempt"
+        ),
+    };
+    on_leases(statement, by, leases).fetch_all(db).await
+}
+
+/// The leases of a kind that these workers hold, locked until the transaction ends.
+pub async fn held_by(
+    db: impl PgExecutor<'_>,
+    kind: Kind,
+    workers: &[WorkerId],
+) -> Result<Vec<Lease>> {
+    let statement = match kind {
+        Kind::Lots => {
+            "SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
+            ORDER BY edition, number FOR UPDATE"
+        }
+        Kind::Trials => {
+            "SELECT 0 AS edition, version::bigint AS number, attempt FROM trials
+            WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)
+            ORDER BY version FOR UPDATE"
+        }
+        Kind::ShadowMatches => {
+            "SELECT -edition AS edition, number, attempt FROM match_audits a
+            WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)
+            ORDER BY a.edition, number FOR UPDATE"
+        }
+    };
+    sqlx::query_as(statement).bind(workers).fetch_all(db).await
+}
+
+/// Those of these leases of lots and trials that hold, or were reported, and are another worker's.
+pub async fn of_others(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    leases: &[Lease],
+) -> Result<Vec<Lease>> {
+    let statement =
+        concat!(
+        "SELECT u.* FROM ", leases!(),
+        " JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+        WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')
+        UNION ALL
+        SELECT u.* FROM ", leases!(),
+        " JOIN trials t ON u.edition = 0 AND t.version = u.number AND t.attempt = u.attempt
+        WHERE t.holder_attempt = t.attempt AND t.holder <> $4
+          AND t.state IN ('leased', 'passed', 'failed')"
+    );
+    on_leases(statement, Some(worker), leases).fetch_all(db).await
+}
+
+/// Takes note of failures whose leases still hold, and are those of the workers that say so, and
+/// returns what becomes of what was leased.
+pub async fn fail(
+    db: &mut PgConnection,
+    failures: &[Failure],
+    patience: &Patience,
+) -> Result<Vec<Failed>> {
+    let mut failed = Vec::new();
+    for (kind, some) in by_kind(failures, |failure| failure.lease) {
+        failed.extend(match kind {
+            Kind::Lots => lots::fail(&mut *db, &some, patience).await?,
+            Kind::Trials => trials::fail(&mut *db, &some, patience).await?,
+            Kind::ShadowMatches => shadows::fail(&mut *db, &some, patience).await?,
+        });
+    }
+    Ok(failed)
+}
