@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! What can be asked is a list of [`Question`]s. A question is a type: its fields are the
+//! What can be asked is a table of questions (`questions`). A question is a type: its fields are the
 //! parameters of its address, its comments their description, and the type of its answer is the
 //! schema of what comes back. The router and the description of the interface (OpenAPI 3.1, at
 //! [`DESCRIPTION`]) are both made from this one list, so neither can say what the other does not.
@@ -23,6 +23,7 @@ mod operation;
 mod paging;
 mod problem;
 mod question;
+mod questions;
 mod ranking;
 mod reply;
 mod tournaments;
@@ -40,7 +41,7 @@ use super::{Pages, page};
 use describe::Interface;
 pub(super) use problem::Problem;
 pub(super) use question::escape;
-use question::{Question, respond};
+use question::{Answer, respond};
 
 /// Where the interface is described.
 const DESCRIPTION: &str = "/api/v1/openapi.json";
@@ -54,7 +55,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn with<Q: Question>(mut self) -> Self {
+    fn with<Q: Answer>(mut self) -> Self {
         self.interface.add::<Q>();
         self.router = self.router.route(Q::PATH, get(respond::<Q>));
         self
@@ -63,36 +64,8 @@ impl Listed {
 
 /// Every question, and the description of them all.
 pub(super) fn routes() -> Router<Pages> {
-    let Listed { router, interface } =
-        Listed { router: Router::new(), interface: Interface::new() }
-            .with::<operation::AskServer>()
-            .with::<tournaments::ListTournaments>()
-            .with::<tournaments::GetTournament>()
-            .with::<tournaments::ListEditions>()
-            .with::<tournaments::GetEdition>()
-            .with::<ranking::GetRanking>()
-            .with::<ranking::GetPlace>()
-            .with::<ranking::GetHistory>()
-            .with::<ranking::GetMeetings>()
-            .with::<bots::ListBots>()
-            .with::<bots::GetBot>()
-            .with::<bots::ListVersions>()
-            .with::<bots::GetTrial>()
-            .with::<bots::GetLog>()
-            .with::<matches::ListMatches>()
-            .with::<matches::GetMatch>()
-            .with::<matches::GetRecord>()
-            .with::<matches::GetSteps>()
-            .with::<matches::ListPlanned>()
-            .with::<tournaments::GetCertificate>()
-            .with::<tournaments::GetEstimate>()
-            .with::<tournaments::GetCheck>()
-            .with::<operation::ListAside>()
-            .with::<operation::GetQueue>()
-            .with::<operation::ListWorkers>()
-            .with::<operation::ListAudit>()
-            .with::<operation::ListTokens>()
-            .with::<operation::ListTricks>();
+    let listed = Listed { router: Router::new(), interface: Interface::new() };
+    let Listed { router, interface } = questions::listed(listed);
     let described: Arc<str> = interface.finish().to_string().into();
     let description = move || async move {
         let kind = (header::CONTENT_TYPE, "application/json");

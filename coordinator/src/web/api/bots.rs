@@ -3,30 +3,14 @@
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
 use arbiter_proto::v1;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::all;
-use super::paging::{Limit, Page};
+use super::paging::Page;
 use super::problem::Problem;
-use super::question::{Asker, Question};
+use super::question::{Answer, Asker};
+use super::questions::{GetBot, GetLog, GetTrial, ListBots, ListVersions};
 use super::values::{hash, moment, said};
-use crate::access::Role;
-
-/// The bots of a tournament in the order of their first submission.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListBots {
-    /// The tournament's name.
-    tournament: String,
-    /// Bots to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Bots on a page.
-    #[serde(default)]
-    limit: Limit,
-}
 
 answer! {
     /// A bot.
@@ -69,34 +53,16 @@ answer! {
     }
 }
 
-impl Question for ListBots {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots";
-    const ABOUT: &'static str = "bots";
-    type Answer = Page<Bot>;
-
+impl Answer for ListBots {
     async fn answer(self, asker: &Asker) -> Result<Page<Bot>, Problem> {
         let Self { tournament, offset, limit } = self;
         let asked = v1::ListBotsRequest { tournament };
         let found = asker.service.list_bots(asker.caller(), asked).await?.bots;
-        Ok(Page::cut(found.into_iter().map(Bot::from), &asker.uri, offset, limit))
+        asker.page(found, offset, limit)
     }
 }
 
-/// One bot.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetBot {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-}
-
-impl Question for GetBot {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}";
-    const ABOUT: &'static str = "bots";
-    type Answer = Bot;
-
+impl Answer for GetBot {
     async fn answer(self, asker: &Asker) -> Result<Bot, Problem> {
         let asked = v1::ListBotsRequest { tournament: self.tournament };
         let mut found = asker.service.list_bots(asker.caller(), asked).await?.bots.into_iter();
@@ -105,44 +71,11 @@ impl Question for GetBot {
     }
 }
 
-/// The versions of a bot, the newest first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListVersions {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// Versions to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Versions on a page.
-    #[serde(default)]
-    limit: Limit,
-}
-
-impl Question for ListVersions {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/versions";
-    const ABOUT: &'static str = "bots";
-    type Answer = Page<Version>;
-
+impl Answer for ListVersions {
     async fn answer(self, asker: &Asker) -> Result<Page<Version>, Problem> {
         let found = asker.service.versions_of(asker.caller(), &self.tournament, &self.bot).await?;
-        let found = found.into_iter().map(Version::from);
-        Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// How the trial of a version goes, or went: for its owner and for organisers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetTrial {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// The version's number; 0 stands for the newest.
-    version: i32,
 }
 
 answer! {
@@ -166,35 +99,12 @@ answer! {
     }
 }
 
-impl Question for GetTrial {
-    const PATH: &'static str =
-        "/api/v1/tournaments/{tournament}/bots/{bot}/versions/{version}/trial";
-    const ABOUT: &'static str = "bots";
-    const ROLE: Option<Role> = Some(Role::Player);
-    type Answer = Trial;
-
+impl Answer for GetTrial {
     async fn answer(self, asker: &Asker) -> Result<Trial, Problem> {
         let Self { tournament, bot, version: number } = self;
         let asked = v1::GetTrialRequest { tournament, bot, number };
         Ok(asker.service.get_trial(asker.caller(), asked).await?.into())
     }
-}
-
-/// The matches of a bot and what went wrong in them, the newest first: for its owner and for
-/// organisers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetLog {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// Only matches that it forfeited.
-    #[serde(default)]
-    forfeits: bool,
-    /// Matches at most.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -237,12 +147,7 @@ answer! {
     }
 }
 
-impl Question for GetLog {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/log";
-    const ABOUT: &'static str = "bots";
-    const ROLE: Option<Role> = Some(Role::Player);
-    type Answer = Log;
-
+impl Answer for GetLog {
     async fn answer(self, asker: &Asker) -> Result<Log, Problem> {
         let Self { tournament, bot, forfeits, limit } = self;
         let asked = v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits };

@@ -52,7 +52,7 @@ impl Interface {
     /// Describes a question.
     pub(super) fn add<Q: Question>(&mut self) {
         let asked = Q::json_schema(&mut self.asked).to_value();
-        let (kind, schema) = Q::Answer::content(&mut self.answered);
+        let (kind, schema) = Q::Reply::content(&mut self.answered);
         let told = paragraphs(asked["description"].as_str().unwrap_or_default());
         let summary = told.lines().next().unwrap_or_default();
         let role = Q::ROLE.map(|role| format!("\n\nIt takes a token of role {role}."));

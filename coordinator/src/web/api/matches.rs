@@ -2,50 +2,29 @@
 
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
-use arbiter_games::{Forfeit, Seat};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_replay::{Clock, Difference, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
 
 use super::answer::all;
 use super::bots::Evidence;
-use super::paging::{Limit, Page, following};
+use super::paging::{Page, following};
 use super::problem::Problem;
-use super::question::{Asker, Question};
+use super::question::{Answer, Asker};
+use super::questions::{GetMatch, GetRecord, GetSteps, ListMatches, ListPlanned};
 use super::reply::Lines;
 use super::values::{hash, said};
-use crate::access::Role;
 use crate::db::matches;
 use crate::service::{self, PlannedRequest, Which};
 use crate::web::replay;
 
 /// Steps that are given at a time, at most.
 const STEPS: usize = 50;
-
-/// The matches of an edition that were played, in the order of their numbers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListMatches {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number; that of the official leaderboard if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-    /// Only matches of this bot.
-    #[serde(default)]
-    bot: String,
-    /// Only matches after this number.
-    #[serde(default)]
-    after: Option<i64>,
-    /// Matches on a page.
-    #[serde(default)]
-    limit: Limit,
-}
 
 answer! {
     /// A match, planned or played.
@@ -96,11 +75,7 @@ answer! {
     }
 }
 
-impl Question for ListMatches {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/matches";
-    const ABOUT: &'static str = "matches";
-    type Answer = Page<Match>;
-
+impl Answer for ListMatches {
     async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
         asker.basis(&self.tournament, self.edition, Which::Official).await
     }
@@ -135,165 +110,95 @@ fn onwards(uri: &Uri, edition: i32, last: MatchNumber) -> String {
     following(&pinned, "after", last)
 }
 
-/// One match.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetMatch {
-    /// The identity of its edition.
-    edition: i32,
-    /// Its number there.
-    number: i64,
-}
-
 fn name(edition: i32, number: i64) -> String {
     MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
 }
 
-impl Question for GetMatch {
-    const PATH: &'static str = "/api/v1/matches/{edition}/{number}";
-    const ABOUT: &'static str = "matches";
-    type Answer = Match;
-
+impl Answer for GetMatch {
     async fn answer(self, asker: &Asker) -> Result<Match, Problem> {
         let asked = v1::GetMatchRequest { r#match: name(self.edition, self.number) };
         Ok(asker.service.get_match(asker.caller(), asked).await?.into())
     }
 }
 
-/// The record of a match, line by line: for organisers, and for the owners of its bots as far as it
-/// is theirs.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetRecord {
-    /// The identity of its edition.
-    edition: i32,
-    /// Its number there.
-    number: i64,
-}
-
-impl Question for GetRecord {
-    const PATH: &'static str = "/api/v1/matches/{edition}/{number}/record";
-    const ABOUT: &'static str = "matches";
-    const ROLE: Option<Role> = Some(Role::Player);
-    type Answer = Lines;
-
+impl Answer for GetRecord {
     async fn answer(self, asker: &Asker) -> Result<Lines, Problem> {
         let name = name(self.edition, self.number);
         Ok(Lines(asker.service.record(asker.caller(), &name).await?))
     }
 }
 
-/// Steps of a match, replayed from its record by its rules: for whoever may see the record.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetSteps {
-    /// The identity of its edition.
-    edition: i32,
-    /// Its number there.
-    number: i64,
-    /// The first step, from 0.
-    #[serde(default)]
-    from: u32,
-    /// Steps at most; never more than 50 are given.
-    #[serde(default)]
-    limit: Limit,
-}
-
-/// Steps of a match.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Film {
-    /// How many steps there are.
-    total: usize,
-    /// The names of the bots, seat 1 first.
-    seats: Vec<String>,
-    /// Where the parts of the match begin, such as deals or rounds.
-    chapters: Vec<Chapter>,
-    /// Those that were asked for.
-    items: Vec<Stepped>,
-    /// The address of those that follow; null behind the last one.
-    next: Option<String>,
-}
-
-/// A part of a match.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Chapter {
-    /// What it is called.
-    name: String,
-    /// Its first step.
-    first: usize,
-}
-
-/// A step of a match.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Stepped {
-    /// Its number, from 0.
-    step: usize,
-    /// So long after the match began.
-    t_us: i64,
-    /// Who played, if this is somebody's decision or forfeit: from 1.
-    seat: Option<usize>,
-    /// What was answered, as it was said.
-    said: Option<String>,
-    /// How the seat forfeited, and the evidence.
-    forfeit: Option<String>,
-    /// The table after it, in words.
-    caption: String,
-    /// The table after it, as a picture: markup of a page, mostly SVG.
-    picture: String,
-    /// Every seat's clock, seat 1 first.
-    clocks: Vec<Clocked>,
-    /// Every seat's result, in the last step.
-    result: Option<Vec<Standing>>,
-}
-
-/// A seat's clock.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Clocked {
-    /// What is left in its bank, in games that have one.
-    left_us: Option<i64>,
-    /// What its answers took so far, by the clock that is charged.
-    used_us: i64,
-}
-
-/// What a seat came to.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Standing {
-    /// Its score, the most important number first.
-    score: Vec<i64>,
-    /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
-    forfeit: Option<String>,
-}
-
-impl From<Step> for Stepped {
-    fn from(step: Step) -> Self {
-        let clock = |clock: Clock| Clocked {
-            left_us: clock.left.map(|left| left.0),
-            used_us: clock.used.0,
-        };
-        let standing = |standing: arbiter_games::Standing| Standing {
-            score: standing.score.0,
-            forfeit: standing.forfeit.map(Forfeit::as_str).map(str::to_owned),
-        };
-        Self {
-            step: step.index,
-            t_us: step.time.0,
-            seat: step.seat.map(|seat: Seat| seat.index() + 1),
-            said: step.said,
-            forfeit: step.forfeit,
-            caption: step.picture.caption,
-            picture: step.picture.markup.into_string(),
-            clocks: step.clocks.into_iter().map(clock).collect(),
-            result: step.standings.map(|all| all.into_iter().map(standing).collect()),
-        }
+answer! {
+    /// Steps of a match.
+    Film(found: Steps) {
+        /// How many steps there are.
+        total: usize;
+        /// The names of the bots, seat 1 first.
+        seats: Vec<String> = found.names().iter().map(ToString::to_string).collect();
+        /// Where the parts of the match begin, such as deals or rounds.
+        chapters: Vec<Chapter> = all(found.chapters);
+        /// Those that were asked for.
+        items: Vec<Stepped> = all(found.drawn);
+        /// The address of those that follow; null behind the last one.
+        next: Option<String> = None;
     }
 }
 
-impl Question for GetSteps {
-    const PATH: &'static str = "/api/v1/matches/{edition}/{number}/steps";
-    const ABOUT: &'static str = "matches";
-    const ROLE: Option<Role> = Some(Role::Player);
-    type Answer = Film;
+answer! {
+    /// A part of a match.
+    Chapter(found: (String, usize)) {
+        /// What it is called.
+        name: String = found.0;
+        /// Its first step.
+        first: usize = found.1;
+    }
+}
 
+answer! {
+    /// A step of a match.
+    Stepped(found: Step) {
+        /// Its number, from 0.
+        step: usize = found.index;
+        /// So long after the match began.
+        t_us: i64 = found.time.0;
+        /// Who played, if this is somebody's decision or forfeit: from 1.
+        seat: Option<usize> = found.seat.map(|seat| seat.index() + 1);
+        /// What was answered, as it was said.
+        said: Option<String>;
+        /// How the seat forfeited, and the evidence.
+        forfeit: Option<String>;
+        /// The table after it, in words.
+        caption: String = found.picture.caption;
+        /// The table after it, as a picture: markup of a page, mostly SVG.
+        picture: String = found.picture.markup.into_string();
+        /// Every seat's clock, seat 1 first.
+        clocks: Vec<Clocked> = all(found.clocks);
+        /// Every seat's result, in the last step.
+        result: Option<Vec<Standing>> = found.standings.map(all);
+    }
+}
+
+answer! {
+    /// A seat's clock.
+    Clocked(found: Clock) {
+        /// What is left in its bank, in games that have one.
+        left_us: Option<i64> = found.left.map(|left| left.0);
+        /// What its answers took so far, by the clock that is charged.
+        used_us: i64 = found.used.0;
+    }
+}
+
+answer! {
+    /// What a seat came to.
+    Standing(found: arbiter_games::Standing) {
+        /// Its score, the most important number first.
+        score: Vec<i64> = found.score.0;
+        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+        forfeit: Option<String> = found.forfeit.map(|forfeit| forfeit.as_str().to_owned());
+    }
+}
+
+impl Answer for GetSteps {
     async fn answer(self, asker: &Asker) -> Result<Film, Problem> {
         let name = name(self.edition, self.number);
         let record = asker.service.record(asker.caller(), &name).await?;
@@ -304,35 +209,10 @@ impl Question for GetSteps {
             arbiter_replay::steps(&games, text, from..from.saturating_add(count))
         };
         let found: Steps = replay::replayed(&asker.service, asker.caller(), steps).await?;
-        let seats = found.names().iter().map(ToString::to_string).collect();
-        let chapters = found.chapters.into_iter().map(|(name, first)| Chapter { name, first });
         let next = from.saturating_add(count);
-        let more = next < found.total;
-        Ok(Film {
-            total: found.total,
-            seats,
-            chapters: chapters.collect(),
-            items: found.drawn.into_iter().map(Stepped::from).collect(),
-            next: more.then(|| following(&asker.uri, "from", next)),
-        })
+        let next = (next < found.total).then(|| following(&asker.uri, "from", next));
+        Ok(Film { next, ..found.into() })
     }
-}
-
-/// All matches that are planned, in the order of their numbers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListPlanned {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number; the newest if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-    /// Only matches after this number.
-    #[serde(default)]
-    after: Option<i64>,
-    /// Matches on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 /// A match as it was planned.
@@ -348,11 +228,7 @@ pub(super) struct Planned {
     board: Option<i16>,
 }
 
-impl Question for ListPlanned {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/schedule";
-    const ABOUT: &'static str = "schedules";
-    type Answer = Page<Planned>;
-
+impl Answer for ListPlanned {
     async fn answer(self, asker: &Asker) -> Result<Page<Planned>, Problem> {
         let Self { tournament, edition, after, limit } = self;
         let board = v1::Board { tournament, edition };

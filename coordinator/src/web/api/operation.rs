@@ -5,21 +5,18 @@
 
 use arbiter_proto::v1;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::paging::{Limit, Page};
+use super::paging::Page;
 use super::problem::Problem;
-use super::question::{Asker, Question};
+use super::question::{Answer, Asker};
+use super::questions::{
+    AskServer, GetQueue, ListAside, ListAudit, ListTokens, ListTricks, ListWorkers,
+};
 use super::tournaments::Edition;
 use super::values::written;
-use crate::access::Role;
 use crate::db::{audit, tricks_http, workers};
-
-/// What this server is.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AskServer {}
 
 /// A coordinator.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,29 +29,11 @@ pub(super) struct Server {
     games: Vec<String>,
 }
 
-impl Question for AskServer {
-    const PATH: &'static str = "/api/v1/server";
-    const ABOUT: &'static str = "operation";
-    type Answer = Server;
-
+impl Answer for AskServer {
     async fn answer(self, asker: &Asker) -> Result<Server, Problem> {
         let games = asker.service.games().iter().map(ToString::to_string).collect();
         Ok(Server { version: env!("CARGO_PKG_VERSION"), api: "v1", games })
     }
-}
-
-/// Matches that were set aside after too many faults, with the causes for organisers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListAside {
-    /// The tournament's name.
-    tournament: String,
-    /// Matches to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Matches on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -67,29 +46,13 @@ answer! {
     }
 }
 
-impl Question for ListAside {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/aside";
-    const ABOUT: &'static str = "operation";
-    type Answer = Page<Aside>;
-
+impl Answer for ListAside {
     async fn answer(self, asker: &Asker) -> Result<Page<Aside>, Problem> {
         let Self { tournament, offset, limit } = self;
         let asked = v1::ListAsideRequest { tournament };
         let found = asker.service.list_aside(asker.caller(), asked).await?.aside;
-        Ok(Page::cut(found.into_iter().map(Aside::from), &asker.uri, offset, limit))
+        asker.page(found, offset, limit)
     }
-}
-
-/// The editions that are played, with their lots by state.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetQueue {
-    /// Editions to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Editions on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -102,27 +65,11 @@ answer! {
     }
 }
 
-impl Question for GetQueue {
-    const PATH: &'static str = "/api/v1/queue";
-    const ABOUT: &'static str = "operation";
-    type Answer = Page<Playing>;
-
+impl Answer for GetQueue {
     async fn answer(self, asker: &Asker) -> Result<Page<Playing>, Problem> {
         let found = asker.service.running_editions(asker.caller()).await?;
-        Ok(Page::cut(found.into_iter().map(Playing::from), &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// Workers that have ever said hello, those heard of last first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListWorkers {
-    /// Workers to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Workers on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -142,28 +89,11 @@ answer! {
     }
 }
 
-impl Question for ListWorkers {
-    const PATH: &'static str = "/api/v1/workers";
-    const ABOUT: &'static str = "operation";
-    const ROLE: Option<Role> = Some(Role::Organiser);
-    type Answer = Page<Worker>;
-
+impl Answer for ListWorkers {
     async fn answer(self, asker: &Asker) -> Result<Page<Worker>, Problem> {
         let found = asker.service.known_workers(asker.caller()).await?;
-        Ok(Page::cut(found.into_iter().map(Worker::from), &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// Who changed what, the newest first: the last thousand changes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListAudit {
-    /// Changes to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Changes on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -183,28 +113,11 @@ answer! {
     }
 }
 
-impl Question for ListAudit {
-    const PATH: &'static str = "/api/v1/audit";
-    const ABOUT: &'static str = "operation";
-    const ROLE: Option<Role> = Some(Role::Organiser);
-    type Answer = Page<Change>;
-
+impl Answer for ListAudit {
     async fn answer(self, asker: &Asker) -> Result<Page<Change>, Problem> {
         let found = asker.service.latest_changes(asker.caller()).await?;
-        Ok(Page::cut(found.into_iter().map(Change::from), &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// All tokens, the oldest first, without what makes them tokens.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListTokens {
-    /// Tokens to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Tokens on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -221,29 +134,12 @@ answer! {
     }
 }
 
-impl Question for ListTokens {
-    const PATH: &'static str = "/api/v1/tokens";
-    const ABOUT: &'static str = "operation";
-    const ROLE: Option<Role> = Some(Role::Admin);
-    type Answer = Page<Token>;
-
+impl Answer for ListTokens {
     async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
         let asked = v1::ListTokensRequest {};
         let found = asker.service.list_tokens(asker.caller(), asked).await?.tokens;
-        Ok(Page::cut(found.into_iter().map(Token::from), &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// Everybody's records in tricks over HTTP, the best first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListTricks {
-    /// Players to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Players on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -267,18 +163,9 @@ answer! {
     }
 }
 
-impl Question for ListTricks {
-    const PATH: &'static str = "/api/v1/tricks";
-    const ABOUT: &'static str = "tricks over HTTP";
-    type Answer = Page<TricksRecord>;
-
+impl Answer for ListTricks {
     async fn answer(self, asker: &Asker) -> Result<Page<TricksRecord>, Problem> {
         let found = asker.service.tricks_records().await?;
-        Ok(Page::cut(
-            found.into_iter().map(TricksRecord::from),
-            &asker.uri,
-            self.offset,
-            self.limit,
-        ))
+        asker.page(found, self.offset, self.limit)
     }
 }

@@ -16,6 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use super::paging::{Limit, Page};
 use super::problem::Problem;
 use super::reply::{Reply, Written};
 use crate::access::guard::Origin;
@@ -44,15 +45,18 @@ pub(super) trait Question: DeserializeOwned + JsonSchema + Send + Sync + 'static
     /// What a token has to allow, if it takes one to ask this.
     const ROLE: Option<Role> = None;
     /// What comes back.
-    type Answer: Reply;
+    type Reply: Reply;
+}
 
+/// A question with what answers it.
+pub(super) trait Answer: Question {
     /// What the answer follows from, besides the question, if that is known before it is made.
     fn basis(&self, _: &Asker) -> impl Future<Output = Result<Option<String>, Problem>> + Send {
         async { Ok(None) }
     }
 
     /// Answers.
-    fn answer(self, asker: &Asker) -> impl Future<Output = Result<Self::Answer, Problem>> + Send;
+    fn answer(self, asker: &Asker) -> impl Future<Output = Result<Self::Reply, Problem>> + Send;
 }
 
 /// Who asks, and whom.
@@ -69,10 +73,20 @@ impl Asker {
     pub(super) fn caller(&self) -> &Caller {
         &self.session.caller
     }
+
+    /// So many of all entries, after those that are left out.
+    pub(super) fn page<T, J: From<T>>(
+        &self,
+        found: impl IntoIterator<Item = T>,
+        offset: u32,
+        limit: Limit,
+    ) -> Result<Page<J>, Problem> {
+        Ok(Page::cut(found.into_iter().map(J::from), &self.uri, offset, limit))
+    }
 }
 
 /// Answers a question over HTTP.
-pub(super) async fn respond<Q: Question>(
+pub(super) async fn respond<Q: Answer>(
     State(service): State<Service>,
     origin: Origin,
     path: Result<RawPathParams, RawPathParamsRejection>,
@@ -85,7 +99,7 @@ pub(super) async fn respond<Q: Question>(
     }
 }
 
-async fn answered<Q: Question>(
+async fn answered<Q: Answer>(
     service: Service,
     origin: &Origin,
     path: Result<RawPathParams, RawPathParamsRejection>,

@@ -1,59 +1,37 @@
 //! Leaderboards, and what they say of one bot.
 
-use arbiter_proto::v1;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::paging::{Limit, Page, following};
+use super::answer::all;
+use super::paging::{Page, following};
 use super::problem::Problem;
-use super::question::{Asker, Question};
+use super::question::{Answer, Asker};
+use super::questions::{GetHistory, GetMeetings, GetPlace, GetRanking};
 use super::values::Forfeits;
 use crate::db::editions::EditionState;
 use crate::service::Which;
+use arbiter_proto::v1;
 
-/// A page of a leaderboard, the official one unless an edition is named.
-///
-/// Before there is an official leaderboard it is that of the newest edition.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetRanking {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number; that of the official leaderboard if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-    /// Only bots whose name holds this, capital or small.
-    #[serde(default)]
-    q: String,
-    /// Places to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Places on a page.
-    #[serde(default)]
-    limit: Limit,
-}
-
-/// A page of a leaderboard.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Ranking {
-    /// The number of the edition.
-    edition: i32,
-    /// Whether it is the official one.
-    official: bool,
-    /// Matches planned so far.
-    planned: i64,
-    /// Matches in the standings.
-    counted: i64,
-    /// What the numbers of a score are called.
-    columns: Vec<String>,
-    /// Bots that the filter lets through, on this page and others.
-    bots: u32,
-    /// The edition that is being played, if it is not this one.
-    provisional: Option<Provisional>,
-    /// The places of the page, the best first.
-    items: Vec<Place>,
-    /// The address of the page that follows; null on the last one.
-    next: Option<String>,
+answer! {
+    /// A page of a leaderboard.
+    Ranking(found: v1::GetRankingResponse) {
+        /// The number of the edition.
+        edition: i32;
+        /// Whether it is the official one.
+        official: bool;
+        /// Matches planned so far.
+        planned: i64 = found.matches;
+        /// Matches in the standings.
+        counted: i64;
+        /// What the numbers of a score are called.
+        columns: Vec<String>;
+        /// Bots that the filter lets through, on this page and others.
+        bots: u32;
+        /// The edition that is being played, if it is not this one.
+        provisional: Option<Provisional> = found.provisional.map(Provisional::from);
+        /// The places of the page, the best first.
+        items: Vec<Place> = all(found.places);
+        /// The address of the page that follows; null on the last one.
+        next: Option<String> = None;
+    }
 }
 
 answer! {
@@ -111,11 +89,7 @@ impl Asker {
     }
 }
 
-impl Question for GetRanking {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/ranking";
-    const ABOUT: &'static str = "leaderboards";
-    type Answer = Ranking;
-
+impl Answer for GetRanking {
     async fn answer(self, asker: &Asker) -> Result<Ranking, Problem> {
         let Self { tournament, edition, q, offset, limit } = self;
         let board = Some(v1::Board { tournament, edition });
@@ -127,53 +101,22 @@ impl Question for GetRanking {
         // What follows is of the same edition, whichever is the official one by then.
         let pinned = following(&asker.uri, "edition", found.edition);
         let pinned = pinned.parse().unwrap_or_else(|_| asker.uri.clone());
-        Ok(Ranking {
-            edition: found.edition,
-            official: found.official,
-            planned: found.matches,
-            counted: found.counted,
-            columns: found.columns,
-            bots: found.bots,
-            provisional: found.provisional.map(Provisional::from),
-            items: found.places.into_iter().map(Place::from).collect(),
-            next: more.then(|| following(&pinned, "offset", next)),
-        })
+        let next = more.then(|| following(&pinned, "offset", next));
+        Ok(Ranking { next, ..found.into() })
     }
 }
 
-/// The place of a bot.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetPlace {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// The edition's number; that of the official leaderboard if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-}
-
-/// A place in the leaderboard of an edition.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Placed {
-    /// The number of the edition.
-    edition: i32,
-    /// The place.
-    place: Place,
-}
-
-impl From<v1::GetPlaceResponse> for Placed {
-    fn from(found: v1::GetPlaceResponse) -> Self {
-        Self { edition: found.edition, place: found.place.unwrap_or_default().into() }
+answer! {
+    /// A place in the leaderboard of an edition.
+    Placed(found: v1::GetPlaceResponse) {
+        /// The number of the edition.
+        edition: i32;
+        /// The place.
+        place: Place = found.place.unwrap_or_default().into();
     }
 }
 
-impl Question for GetPlace {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/place";
-    const ABOUT: &'static str = "leaderboards";
-    type Answer = Placed;
-
+impl Answer for GetPlace {
     async fn answer(self, asker: &Asker) -> Result<Placed, Problem> {
         let Self { tournament, bot, edition } = self;
         let board = Some(v1::Board { tournament, edition });
@@ -182,52 +125,13 @@ impl Question for GetPlace {
     }
 }
 
-/// The places of a bot in all complete editions, the newest first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetHistory {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// Places to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Places on a page.
-    #[serde(default)]
-    limit: Limit,
-}
-
-impl Question for GetHistory {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/history";
-    const ABOUT: &'static str = "leaderboards";
-    type Answer = Page<Placed>;
-
+impl Answer for GetHistory {
     async fn answer(self, asker: &Asker) -> Result<Page<Placed>, Problem> {
         let Self { tournament, bot, offset, limit } = self;
         let asked = v1::GetHistoryRequest { tournament, bot };
         let found = asker.service.get_history(asker.caller(), asked).await?.places;
-        Ok(Page::cut(found.into_iter().map(Placed::from), &asker.uri, offset, limit))
+        asker.page(found, offset, limit)
     }
-}
-
-/// What a bot made of its matches against each of the others, in the order of their names.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetMeetings {
-    /// The tournament's name.
-    tournament: String,
-    /// The bot's name.
-    bot: String,
-    /// The edition's number; that of the official leaderboard if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-    /// Opponents to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Opponents on a page.
-    #[serde(default)]
-    limit: Limit,
 }
 
 answer! {
@@ -246,11 +150,7 @@ answer! {
     }
 }
 
-impl Question for GetMeetings {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/bots/{bot}/meetings";
-    const ABOUT: &'static str = "leaderboards";
-    type Answer = Page<Meeting>;
-
+impl Answer for GetMeetings {
     async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
         asker.basis(&self.tournament, self.edition, Which::Official).await
     }
@@ -260,6 +160,6 @@ impl Question for GetMeetings {
         let board = Some(v1::Board { tournament, edition });
         let asked = v1::GetMeetingsRequest { board, bot };
         let found = asker.service.get_meetings(asker.caller(), asked).await?.meetings;
-        Ok(Page::cut(found.into_iter().map(Meeting::from), &asker.uri, offset, limit))
+        asker.page(found, offset, limit)
     }
 }

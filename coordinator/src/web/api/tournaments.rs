@@ -3,29 +3,17 @@
 #![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
 
 use arbiter_proto::v1;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::all;
-use super::paging::{Limit, Page};
+use super::paging::Page;
 use super::problem::Problem;
-use super::question::{Asker, Question};
+use super::question::{Answer, Asker};
+use super::questions::{
+    GetCertificate, GetCheck, GetEdition, GetEstimate, GetTournament, ListEditions, ListTournaments,
+};
 use super::values::{hash, moment, said};
-use crate::access::Role;
 use crate::service::Which;
-
-/// All tournaments, the newest first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListTournaments {
-    /// Tournaments to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Tournaments on a page.
-    #[serde(default)]
-    limit: Limit,
-}
 
 answer! {
     /// A tournament.
@@ -118,25 +106,12 @@ answer! {
     }
 }
 
-impl Question for ListTournaments {
-    const PATH: &'static str = "/api/v1/tournaments";
-    const ABOUT: &'static str = "tournaments";
-    type Answer = Page<Tournament>;
-
+impl Answer for ListTournaments {
     async fn answer(self, asker: &Asker) -> Result<Page<Tournament>, Problem> {
         let asked = v1::ListTournamentsRequest {};
         let found = asker.service.list_tournaments(asker.caller(), asked).await?.tournaments;
-        let found = found.into_iter().map(Tournament::from);
-        Ok(Page::cut(found, &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
-}
-
-/// One tournament.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetTournament {
-    /// Its name.
-    tournament: String,
 }
 
 impl Asker {
@@ -146,81 +121,25 @@ impl Asker {
     }
 }
 
-impl Question for GetTournament {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}";
-    const ABOUT: &'static str = "tournaments";
-    type Answer = Tournament;
-
+impl Answer for GetTournament {
     async fn answer(self, asker: &Asker) -> Result<Tournament, Problem> {
         asker.tournament(self.tournament).await.map(Tournament::from)
     }
 }
 
-/// The editions of a tournament, the newest first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListEditions {
-    /// The tournament's name.
-    tournament: String,
-    /// Editions to leave out at the top.
-    #[serde(default)]
-    offset: u32,
-    /// Editions on a page.
-    #[serde(default)]
-    limit: Limit,
-}
-
-impl Question for ListEditions {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/editions";
-    const ABOUT: &'static str = "tournaments";
-    type Answer = Page<Edition>;
-
+impl Answer for ListEditions {
     async fn answer(self, asker: &Asker) -> Result<Page<Edition>, Problem> {
         let found = asker.tournament(self.tournament).await?.editions;
-        Ok(Page::cut(found.into_iter().map(Edition::from), &asker.uri, self.offset, self.limit))
+        asker.page(found, self.offset, self.limit)
     }
 }
 
-/// One edition.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetEdition {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number.
-    edition: i32,
-}
-
-impl Question for GetEdition {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/editions/{edition}";
-    const ABOUT: &'static str = "tournaments";
-    type Answer = Edition;
-
+impl Answer for GetEdition {
     async fn answer(self, asker: &Asker) -> Result<Edition, Problem> {
         let mut found = asker.tournament(self.tournament).await?.editions.into_iter();
         let found = found.find(|edition| edition.number == self.edition);
         found.map(Edition::from).ok_or_else(|| Problem::missing("edition", self.edition))
     }
-}
-
-/// Counts who meets whom in an edition, or in the next one, and compares it with what its schedule
-/// promises.
-///
-/// The next edition is for organisers, unless there is none yet.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetCertificate {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number; the newest if it is not given.
-    #[serde(default)]
-    edition: Option<i32>,
-    /// The next one instead, as it would be if it were started now.
-    #[serde(default)]
-    next: bool,
-    /// The next one, if tables of four are planned from the beginning.
-    #[serde(default)]
-    fresh: bool,
 }
 
 answer! {
@@ -275,11 +194,7 @@ answer! {
     }
 }
 
-impl Question for GetCertificate {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/certificate";
-    const ABOUT: &'static str = "schedules";
-    type Answer = Certificate;
-
+impl Answer for GetCertificate {
     async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
         if self.next || self.fresh {
             return Ok(None);
@@ -297,17 +212,6 @@ impl Question for GetCertificate {
         let asked = v1::CertifyEditionRequest { tournament, edition, next, fresh };
         Ok(asker.service.certify_edition(asker.caller(), asked).await?.into())
     }
-}
-
-/// What the next edition would come to if it were started now.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetEstimate {
-    /// The tournament's name.
-    tournament: String,
-    /// Whether tables of four are planned from the beginning, whatever was planned before.
-    #[serde(default)]
-    fresh: bool,
 }
 
 answer! {
@@ -335,29 +239,12 @@ answer! {
     }
 }
 
-impl Question for GetEstimate {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/estimate";
-    const ABOUT: &'static str = "schedules";
-    const ROLE: Option<Role> = Some(Role::Organiser);
-    type Answer = Estimate;
-
+impl Answer for GetEstimate {
     async fn answer(self, asker: &Asker) -> Result<Estimate, Problem> {
         let Self { tournament, fresh } = self;
         let asked = v1::EstimateEditionRequest { tournament, fresh };
         Ok(asker.service.estimate_edition(asker.caller(), asked).await?.into())
     }
-}
-
-/// Computes the sums of an edition anew from its reports, and compares them with its standings.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GetCheck {
-    /// The tournament's name.
-    tournament: String,
-    /// The edition's number. If it is not given: the official one of a tournament that is over, and
-    /// the newest of one that is open.
-    #[serde(default)]
-    edition: Option<i32>,
 }
 
 answer! {
@@ -378,11 +265,7 @@ answer! {
     }
 }
 
-impl Question for GetCheck {
-    const PATH: &'static str = "/api/v1/tournaments/{tournament}/check";
-    const ABOUT: &'static str = "leaderboards";
-    type Answer = Check;
-
+impl Answer for GetCheck {
     async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
         let Self { tournament, edition } = self;
         let asked = v1::CheckEditionRequest { tournament, edition, records: false };
