@@ -9,7 +9,7 @@ use arbiter_proto::v1::{
     CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryAsideRequest,
     RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Redirect;
 use maud::{Markup, html};
@@ -20,7 +20,6 @@ use super::error::WebError;
 use super::posted::Posted;
 use super::session::Session;
 use super::{done, page};
-use crate::service::Service;
 
 /// What a button's form carries.
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +54,18 @@ pub(super) fn button(session: &Session, action: &str, label: &str, tick: Option<
             }
             button type="submit" { (label) }
         }
+    }
+}
+
+/// The end of a form that asks why something is done: the reason, what has to be ticked, the button.
+pub(super) fn reasoned(tick: &str, label: &str) -> Markup {
+    html! {
+        p {
+            label for="reason" { "Why, for the audit log" }
+            input #reason name="reason" required maxlength="1000";
+        }
+        p { label.check { input type="checkbox" name="sure" value="yes" required; " " (tick) } }
+        p { button type="submit" { (label) } }
     }
 }
 
@@ -105,92 +116,87 @@ fn grows(found: &Tournament) -> bool {
 
 /// Begins an edition.
 pub(super) async fn start(
-    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let fresh = button.fresh.is_some();
     let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
-    service.start_edition(&session.caller, asked).await?;
+    session.service.start_edition(&session.caller, asked).await?;
     Ok(to(&tournament, if fresh { "fresh" } else { "start" }))
 }
 
 /// Gives a tournament up.
 pub(super) async fn cancel(
-    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = CancelTournamentRequest { tournament: tournament.clone() };
-    service.cancel_tournament(&session.caller, asked).await?;
+    session.service.cancel_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "cancel"))
 }
 
 /// Ends a tournament, and shows its seed.
 pub(super) async fn close(
-    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = CloseTournamentRequest { tournament: tournament.clone() };
-    service.close_tournament(&session.caller, asked).await?;
+    session.service.close_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "close"))
 }
 
 /// Gives a match that was set aside another chance.
 pub(super) async fn retry(
-    State(service): State<Service>,
     Path((edition, number)): Path<(i32, i64)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let name = format!("{edition}/{number}");
-    service.retry_aside(&session.caller, RetryAsideRequest { r#match: name.clone() }).await?;
+    session
+        .service
+        .retry_aside(&session.caller, RetryAsideRequest { r#match: name.clone() })
+        .await?;
     Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
 }
 
 /// Gives all matches of a tournament that were set aside another chance.
 pub(super) async fn retry_all(
-    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
-    let count = service.retry_all_aside(&session.caller, &tournament).await?;
+    let count = session.service.retry_all_aside(&session.caller, &tournament).await?;
     Ok(done::to_counted(&format!("/t/{tournament}"), "retry", count))
 }
 
 /// Takes a bot out of the editions to come.
 pub(super) async fn withdraw(
-    State(service): State<Service>,
     Path((tournament, bot)): Path<(String, String)>,
     Posted { session, form: button }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     button.check_sure()?;
     let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    service.withdraw_bot(&session.caller, asked).await?;
+    session.service.withdraw_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
 }
 
 /// Lets a bot that was stood down take part again.
 pub(super) async fn reinstate(
-    State(service): State<Service>,
     Path((tournament, bot)): Path<(String, String)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    service.reinstate_bot(&session.caller, asked).await?;
+    session.service.reinstate_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
 }
 
 /// Tries a version again that could not be tried.
 pub(super) async fn retry_trial(
-    State(service): State<Service>,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
     Posted { session, .. }: Posted<Button>,
 ) -> Result<Redirect, WebError> {
     let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
-    service.retry_trial(&session.caller, asked).await?;
+    session.service.retry_trial(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
 }
 

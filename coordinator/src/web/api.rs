@@ -86,7 +86,6 @@ pub(super) fn nothing_here() -> Problem {
 /// A page for people who want to write such a program.
 async fn introduction() -> Response {
     let body = html! {
-        h1 { "For programs" }
         p {
             "Everything on these pages is to be had as JSON under " code { "/api/v1/" } ". "
             a href=(DESCRIPTION) { "The description (OpenAPI 3.1)" }

@@ -7,16 +7,15 @@ use arbiter_proto::v1::{
     GetPlaceRequest, GetPlaceResponse, GetReplyTimesRequest, GetReplyTimesResponse, LogLine,
     Meeting, Version,
 };
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::chart::{self, Interval};
 use super::done::Done;
-use super::error::WebError;
+use super::error::{WebError, unless};
 use super::session::Session;
 use super::{actions, page, ranking, version};
-use crate::service::Service;
 
 /// Forfeits that are listed for the owner.
 const FORFEITS: u32 = 50;
@@ -40,24 +39,23 @@ struct Play {
 }
 
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path((tournament, name)): Path<(String, String)>,
     Query(Look { edition }): Query<Look>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = service.get_bot(&session.caller, asked).await?;
+    let found = session.service.get_bot(&session.caller, asked).await?;
     let bot = found.bot.unwrap_or_default();
     let organiser = session.caller.organises();
     let board = Board { tournament: tournament.clone(), edition };
-    let play = Play::of(&service, &session, &board, &name).await?;
+    let play = Play::of(&session, &board, &name).await?;
     let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
-    let history = service.get_history(&session.caller, asked).await?.places;
+    let history = session.service.get_history(&session.caller, asked).await?.places;
     let forfeits = if bot.own || organiser {
         let (tournament, bot) = (tournament.clone(), name.clone());
         let asked = GetLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
-        service.get_log(&session.caller, asked).await?.lines
+        session.service.get_log(&session.caller, asked).await?.lines
     } else {
         Vec::new()
     };
@@ -76,58 +74,31 @@ pub(super) async fn show(
         (opponents(&tournament, &play.meetings))
         (forfeited(&forfeits))
     };
-    Ok(page::page(&format!("{name} in {tournament}"), &session, &body))
+    Ok(page::for_session(&format!("{name} in {tournament}"), &session, &body))
 }
 
 impl Play {
-    async fn of(
-        service: &Service,
-        session: &Session,
-        board: &Board,
-        bot: &str,
-    ) -> Result<Self, WebError> {
+    async fn of(session: &Session, board: &Board, bot: &str) -> Result<Self, WebError> {
+        let Session { service, caller, .. } = session;
         let (board, bot) = (Some(board.clone()), bot.to_owned());
         let asked = GetPlaceRequest { board: board.clone(), bot: bot.clone() };
-        let place = match service.get_place(&session.caller, asked).await {
-            Ok(place) => Some(place),
-            // A bot that has entered no edition yet has no place.
-            // Nor is one shown while boards are frozen; what its owner may see and do still is.
-            Err(status)
-                if [
-                    ErrorKind::NotFound,
-                    ErrorKind::FailedPrecondition,
-                    ErrorKind::PermissionDenied,
-                ]
-                .contains(&status.kind()) =>
-            {
-                return Ok(Self::default());
-            }
-            Err(status) => return Err(status.into()),
-        };
+        // A bot that has entered no edition yet has no place.
+        // Nor is one shown while boards are frozen; what its owner may see and do still is.
+        let hidden =
+            [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
+        let place = unless(&hidden, service.get_place(caller, asked).await)?;
+        if place.is_none() {
+            return Ok(Self::default());
+        }
         let asked = GetMeetingsRequest { board: board.clone(), bot: bot.clone() };
-        let meetings = match service.get_meetings(&session.caller, asked).await {
-            Ok(found) => found.meetings,
-            // The edition is too large to count them, or too many ask.
-            Err(status)
-                if [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted]
-                    .contains(&status.kind()) =>
-            {
-                Vec::new()
-            }
-            Err(status) => return Err(status.into()),
-        };
+        // The edition is too large to count them, or too many ask.
+        let uncounted = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
+        let meetings = unless(&uncounted, service.get_meetings(caller, asked).await)?;
+        let meetings = meetings.map(|found| found.meetings).unwrap_or_default();
         let asked = GetReplyTimesRequest { board, bot };
-        let times = match service.get_reply_times(&session.caller, asked).await {
-            Ok(times) => Some(times),
-            // A record is out of reach, or too many ask: the rest of the page does not need them.
-            Err(status)
-                if [ErrorKind::Unavailable, ErrorKind::ResourceExhausted]
-                    .contains(&status.kind()) =>
-            {
-                None
-            }
-            Err(status) => return Err(status.into()),
-        };
+        // A record is out of reach, or too many ask: the rest of the page does not need them.
+        let unread = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
+        let times = unless(&unread, service.get_reply_times(caller, asked).await)?;
         Ok(Self { place, meetings, times })
     }
 }
@@ -181,37 +152,29 @@ pub(super) fn looked_after(
 }
 
 fn versions(tournament: &str, versions: &[Version]) -> Markup {
-    let table = |versions: &[Version]| {
+    let heads = ["Version", "Submitted", "State"];
+    let row = |found: &Version| {
         html! {
-            table.versions {
-                (page::heads(&["Version", "Submitted", "State"]))
-                tbody {
-                    @for found in versions {
-                        tr {
-                            td.number {
-                                a href={
-                                    "/t/" (tournament) "/bots/" (found.bot) "/versions/" (found.number)
-                                } { (found.number) }
-                            }
-                            td { (page::moment(found.submitted_at_us)) }
-                            td {
-                                (version::standing(found))
-                                @if !found.verdict.is_empty() { ": " (found.verdict) }
-                            }
-                        }
-                    }
+            td.number {
+                a href={ "/t/" (tournament) "/bots/" (found.bot) "/versions/" (found.number) } {
+                    (found.number)
                 }
+            }
+            td { (page::moment(found.submitted_at_us)) }
+            td {
+                (version::standing(found))
+                @if !found.verdict.is_empty() { ": " (found.verdict) }
             }
         }
     };
     let (newest, older) = versions.split_at(versions.len().min(VERSIONS));
     html! {
         h2 { "Versions" }
-        (page::wide("Versions", &table(newest)))
+        (page::table("Versions", "versions", &heads, newest.iter().map(row)))
         @if !older.is_empty() {
             details {
                 summary { (older.len()) " older ones" }
-                (page::wide("Older versions", &table(older)))
+                (page::table("Older versions", "versions", &heads, older.iter().map(row)))
             }
         }
     }
@@ -242,29 +205,22 @@ fn over_editions(tournament: &str, history: &[GetPlaceResponse]) -> Markup {
         Some((found.edition, Interval { mean: place.mean, margin: place.margin }))
     });
     let points: Vec<_> = points.collect();
-    let table = html! {
-        table {
-            (page::heads(&["Edition", "Version", "Place", "Mean", "Matches"]))
-            tbody {
-                @for found in history {
-                    @if let Some(place) = &found.place {
-                        tr {
-                            td { a href={ "/t/" (tournament) "/ranking?edition=" (found.edition) } { (found.edition) } }
-                            td.number { (place.version) }
-                            td.number { @if place.tied { "=" } (place.rank) }
-                            td.number { (ranking::mean(place)) }
-                            td.number { (place.matches) }
-                        }
-                    }
-                }
-            }
-        }
+    let heads = ["Edition", "Version", "Place", "Mean", "Matches"];
+    let row = |GetPlaceResponse { edition, place }: &GetPlaceResponse| {
+        let place = place.as_ref()?;
+        Some(html! {
+            td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }
+            td.number { (place.version) }
+            td.number { @if place.tied { "=" } (place.rank) }
+            td.number { (ranking::mean(place)) }
+            td.number { (place.matches) }
+        })
     };
     html! {
         @if !points.is_empty() {
             h2 { "Complete editions" }
             (chart::over_editions(&points))
-            (page::wide("Complete editions", &table))
+            (page::table("Complete editions", "", &heads, history.iter().filter_map(row)))
         }
     }
 }
@@ -290,42 +246,32 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
 }
 
 fn opponents(tournament: &str, meetings: &[Meeting]) -> Markup {
-    let table = html! {
-        table {
-            (page::heads(&["Opponent", "Matches", "Won", "Drawn", "Lost"]))
-            tbody {
-                @for met in meetings {
-                    tr {
-                        td { (page::bot(tournament, &met.other)) }
-                        td.number { (met.matches) } td.number { (met.won) }
-                        td.number { (met.drawn) } td.number { (met.lost) }
-                    }
-                }
-            }
+    let row = |met: &Meeting| {
+        html! {
+            td { (page::bot(tournament, &met.other)) }
+            td.number { (met.matches) } td.number { (met.won) }
+            td.number { (met.drawn) } td.number { (met.lost) }
         }
     };
-    html! { @if !meetings.is_empty() { h2 { "Opponents" } (page::wide("Opponents", &table)) } }
+    let heads = ["Opponent", "Matches", "Won", "Drawn", "Lost"];
+    let table = page::table("Opponents", "", &heads, meetings.iter().map(row));
+    html! { @if !meetings.is_empty() { h2 { "Opponents" } (table) } }
 }
 
 /// The last matches that it forfeited, and why, for its owner.
 fn forfeited(lines: &[LogLine]) -> Markup {
-    let table = html! {
-        table.forfeits {
-            (page::heads(&["Match", "Seat", "Forfeit", "What happened", "The answer took"]))
-            tbody {
-                @for line in lines {
-                    tr {
-                        td { (page::match_link(&line.r#match)) }
-                        td.number { (line.seat) }
-                        td.forfeit { (line.forfeit) }
-                        @if let Some(why) = &line.evidence {
-                            td { (why.detail) }
-                            td.number { (page::span(u64::try_from(why.wall_us).unwrap_or(0))) }
-                        } @else { td {} td {} }
-                    }
-                }
-            }
+    let row = |line: &LogLine| {
+        html! {
+            td { (page::match_link(&line.r#match)) }
+            td.number { (line.seat) }
+            td.forfeit { (line.forfeit) }
+            @if let Some(why) = &line.evidence {
+                td { (why.detail) }
+                td.number { (page::span(u64::try_from(why.wall_us).unwrap_or(0))) }
+            } @else { td {} td {} }
         }
     };
-    html! { @if !lines.is_empty() { h2 { "Forfeits" } (page::wide("Forfeits", &table)) } }
+    let heads = ["Match", "Seat", "Forfeit", "What happened", "The answer took"];
+    let table = page::table("Forfeits", "forfeits", &heads, lines.iter().map(row));
+    html! { @if !lines.is_empty() { h2 { "Forfeits" } (table) } }
 }

@@ -2,7 +2,7 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -10,7 +10,6 @@ use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::access::Role;
-use crate::service::Service;
 
 /// Pairs on the page.
 const PAIRS: u32 = 100;
@@ -24,29 +23,24 @@ pub(super) struct CollusionQuery {
 
 /// The page. A tournament that cannot be searched says why on it.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(CollusionQuery { edition }): Query<CollusionQuery>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
     let request = FindCollusionRequest { tournament: tournament.clone(), edition, limit: PAIRS };
-    let found = service.find_collusion(&session.caller, request).await;
-    let found = match found {
-        Ok(found) => Ok(found),
-        Err(status) if status.kind() == ErrorKind::FailedPrecondition => Err(status),
-        Err(status) => return Err(status.into()),
+    let found = match session.service.find_collusion(&session.caller, request).await {
+        Err(error) if error.kind() != ErrorKind::FailedPrecondition => return Err(error.into()),
+        found => found,
     };
     let title = format!("{tournament}: collusion");
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, ""))
         @match &found {
             Ok(found) => { (answer(&tournament, found)) }
             Err(status) => { p { (status.message()) } }
         }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, ""), &title, &session, &body))
 }
 
 fn answer(tournament: &str, found: &FindCollusionResponse) -> Markup {
@@ -57,7 +51,7 @@ fn answer(tournament: &str, found: &FindCollusionResponse) -> Markup {
             strong { (flagged) @if *flagged == 1 { " is flagged" } @else { " are flagged" } } "."
         }
         p { (claim) }
-        (page::wide("Pairs with the least p-values", &table(tournament, pairs)))
+        (table(tournament, pairs))
     }
 }
 
@@ -74,25 +68,19 @@ fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
         "q",
         "Flagged",
     ];
-    html! {
-        table.collusion {
-            (page::heads(&heads))
-            tbody {
-                @for pair in pairs {
-                    tr {
-                        td { (page::bot(tournament, &pair.bot)) }
-                        td { (page::bot(tournament, &pair.partner)) }
-                        td.number { (pair.together) }
-                        td.number { (format!("{:.2}", pair.mean_with)) }
-                        td.number { (format!("{:.2}", pair.mean_without)) }
-                        td.number { (format!("{:+.2}", pair.difference)) }
-                        td.number { (format!("{:+.2}", pair.partner_difference)) }
-                        td.number { (format!("{:.2e}", pair.p)) }
-                        td.number { (format!("{:.2e}", pair.q)) }
-                        td { @if pair.flagged { strong { "flagged" } } }
-                    }
-                }
-            }
+    let row = |pair: &CollusionPair| {
+        html! {
+            td { (page::bot(tournament, &pair.bot)) }
+            td { (page::bot(tournament, &pair.partner)) }
+            td.number { (pair.together) }
+            td.number { (format!("{:.2}", pair.mean_with)) }
+            td.number { (format!("{:.2}", pair.mean_without)) }
+            td.number { (format!("{:+.2}", pair.difference)) }
+            td.number { (format!("{:+.2}", pair.partner_difference)) }
+            td.number { (format!("{:.2e}", pair.p)) }
+            td.number { (format!("{:.2e}", pair.q)) }
+            td { @if pair.flagged { strong { "flagged" } } }
         }
-    }
+    };
+    page::table("Pairs with the least p-values", "collusion", &heads, pairs.iter().map(row))
 }

@@ -2,7 +2,7 @@
 //! read for the command line.
 
 use arbiter_proto::v1::CreateTournamentRequest;
-use axum::extract::{Multipart, State};
+use axum::extract::Multipart;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
@@ -12,7 +12,6 @@ use super::multipart::Upload;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
-use crate::service::Service;
 
 /// The longest file, in bytes: its boards may be in it.
 const LONGEST: usize = 1 << 20;
@@ -30,17 +29,13 @@ sides = \"both\"
 ";
 
 /// The page to make a tournament.
-pub(super) async fn form(
-    State(_service): State<Service>,
-    session: Session,
-) -> Result<Markup, WebError> {
+pub(super) async fn form(session: Session) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
     Ok(shown(&session, EXAMPLE, None))
 }
 
 /// Makes a tournament.
 pub(super) async fn create(
-    State(service): State<Service>,
     session: Session,
     headers: HeaderMap,
     multipart: Multipart,
@@ -53,7 +48,7 @@ pub(super) async fn create(
     // A browser ends lines in its own way.
     let file = file.replace("\r\n", "\n");
     let request = CreateTournamentRequest { file: file.clone() };
-    match service.create_tournament(&session.caller, request).await {
+    match session.service.create_tournament(&session.caller, request).await {
         Ok(made) => Ok(done::to(&format!("/t/{}", made.name), "made").into_response()),
         Err(status) => {
             let error = WebError::from(status);
@@ -66,7 +61,6 @@ pub(super) async fn create(
 fn shown(session: &Session, text: &str, refused: Option<&str>) -> Markup {
     let title = "Make a tournament";
     let body = html! {
-        h1 { (title) }
         p {
             "A tournament file says the game, the schedule, clock and limits; what it leaves out is as "
             "in the official tournament of the game. Boards by name are those that are shipped; the "

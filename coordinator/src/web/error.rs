@@ -2,7 +2,6 @@
 //! becomes of requests that the framework refuses before anybody here has seen them.
 
 use std::fmt;
-use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -15,8 +14,8 @@ use super::api::{self, Problem};
 use super::page;
 use crate::service::{ErrorKind, ServiceError};
 
-/// After how long something that was refused for the moment may be tried again, if nobody says.
-const REST: Duration = Duration::from_secs(5);
+/// After how many seconds something that was refused for the moment may be tried again.
+const REST: HeaderValue = HeaderValue::from_static("5");
 /// The longest refusal of the framework that is told on, in bytes.
 const LONGEST: usize = 4096;
 /// Where the answers are for programs.
@@ -27,17 +26,13 @@ const PROGRAMS: &str = "/api/";
 pub(super) struct WebError {
     status: StatusCode,
     why: String,
-    /// After how long it may be tried again.
-    rest: Option<Duration>,
     /// Whether it is for what has not happened yet, such as the first edition.
     early: bool,
 }
 
 impl WebError {
     pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        let rest = busy.contains(&status).then_some(REST);
-        Self { status, why: why.into(), rest, early: false }
+        Self { status, why: why.into(), early: false }
     }
 
     /// What stands beside a form that is shown again.
@@ -63,17 +58,26 @@ impl IntoResponse for WebError {
         let title = self.status.canonical_reason().unwrap_or("No page");
         let login = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
         let body = html! {
-            h1 { (title) }
             p { (self.why) }
             @if login { p { a href="/login" { "Log in" } " with a token that may see it." } }
         };
         let mut answer = (self.status, page::plain(title, &body)).into_response();
-        rest(&mut answer, self.rest);
-        answer.extensions_mut().insert(Told);
+        mark(&mut answer);
         if self.early {
             answer.extensions_mut().insert(Early(self.why));
         }
         answer
+    }
+}
+
+/// What was answered; nothing if it was refused for one of these reasons.
+pub(super) fn unless<T>(
+    refusals: &[ErrorKind],
+    answered: Result<T, ServiceError>,
+) -> Result<Option<T>, WebError> {
+    match answered {
+        Err(error) if refusals.contains(&error.kind()) => Ok(None),
+        answered => Ok(Some(answered?)),
     }
 }
 
@@ -93,11 +97,12 @@ pub(super) fn meaning(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Says after how long a request may be made again.
-pub(super) fn rest(answer: &mut Response, rest: Option<Duration>) {
-    if let Some(rest) = rest {
-        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(rest.as_secs().max(1)));
+/// Marks a refusal as one of ours. One that is for the moment says when to try again.
+pub(super) fn mark(answer: &mut Response) {
+    if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status()) {
+        answer.headers_mut().insert(header::RETRY_AFTER, REST);
     }
+    answer.extensions_mut().insert(Told);
 }
 
 /// Answers for addresses that lead nowhere.
@@ -110,7 +115,7 @@ pub(super) async fn nothing_here(uri: Uri) -> Response {
 
 /// The mark of a refusal that is in our own words already.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told;
+struct Told;
 
 /// The mark of a refusal for what has not happened yet: why.
 #[derive(Clone, Debug)]

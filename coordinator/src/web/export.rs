@@ -7,7 +7,7 @@
 use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus, Place};
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use csv::WriterBuilder;
@@ -19,7 +19,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use super::error::WebError;
 use super::page;
 use super::session::Session;
-use crate::service::{Service, ServiceError, place};
+use crate::service::{ServiceError, place};
 
 /// The type of the text.
 const KIND: &str = "text/csv; charset=utf-8; header=present";
@@ -42,13 +42,12 @@ pub(super) struct Look {
 
 /// A whole leaderboard, as it is at this moment.
 pub(super) async fn ranking(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Response, WebError> {
     let asked = Board { tournament: tournament.clone(), edition: look.edition };
-    let (edition, board) = service.leaderboard(&session.caller, asked).await?;
+    let (edition, board) = session.service.leaderboard(&session.caller, asked).await?;
     let columns = board.game.ranking_columns();
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
@@ -70,17 +69,16 @@ pub(super) async fn ranking(
 
 /// All matches of an edition that were played, a row for each seat.
 pub(super) async fn matches(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { edition, bot }): Query<Look>,
 ) -> Result<Response, WebError> {
     let asked = Board { tournament: tournament.clone(), edition };
-    let (found, board) = service.leaderboard(&session.caller, asked).await?;
+    let (found, board) = session.service.leaderboard(&session.caller, asked).await?;
     let edition = Some(found.number);
     let asked =
         ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
-    let answers = service.list_matches(&session.caller, asked).await?;
+    let answers = session.service.list_matches(&session.caller, asked).await?;
     let (pieces, sent) = mpsc::channel(AHEAD);
     let game = board.game.clone();
     tokio::spawn(write(answers, game, pieces));

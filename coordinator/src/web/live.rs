@@ -7,6 +7,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use maud::Markup;
 use tokio_stream::{Stream, StreamExt as _};
 
+use super::session::Session;
 use crate::metrics::Present;
 
 /// How often a silent stream says that it is still there: proxies end those that do not.
@@ -26,12 +27,13 @@ pub fn stream<T, E>(
     Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE))
 }
 
-/// The same for somebody who is counted as `present` meanwhile.
+/// The same for somebody who is counted as a viewer meanwhile.
 pub(super) fn watched<T, E>(
-    present: Present,
+    session: Session,
     answers: impl Stream<Item = Result<T, E>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let present = Present::enter(&session.service.metrics().viewers);
     stream(answers, move |answer| {
         let _present = &present;
         fragment(answer)

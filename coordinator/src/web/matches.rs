@@ -5,17 +5,17 @@ use crate::service::ErrorKind;
 use arbiter_proto::ids::{EditionId, MatchId};
 use arbiter_proto::v1::{self, Board, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
 use arbiter_ranking::Entrant;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 use tokio_stream::StreamExt as _;
 
-use super::error::WebError;
+use super::error::{WebError, unless};
 use super::page;
 use super::session::Session;
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
-use crate::service::{Planned, PlannedRequest, Service, counted_certificate};
+use crate::service::{Planned, PlannedRequest, counted_certificate};
 use crate::tournament::beacon::seed_origin;
 
 /// Matches on a page.
@@ -38,7 +38,6 @@ pub(super) struct Look {
 
 /// Matches that were played.
 pub(super) async fn list(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
@@ -51,7 +50,7 @@ pub(super) async fn list(
         after,
         limit: MATCHES + 1,
     };
-    let mut answers = service.list_matches(&session.caller, asked).await?;
+    let mut answers = session.service.list_matches(&session.caller, asked).await?;
     let mut played: Vec<MatchStatus> = Vec::new();
     while let Some(answer) = answers.next().await {
         played.push(answer?);
@@ -61,27 +60,20 @@ pub(super) async fn list(
     let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchId>().ok()?.number.0);
     let last = played.last().and_then(number);
     let title = format!("{tournament}: matches");
-    let table = html! {
-        table {
-            (page::heads(&["Match", "Seats, and what they scored", "Parameters", "ms"]))
-            tbody {
-                @for status in &played {
-                    tr {
-                        td { (page::match_link(&status.r#match)) }
-                        td { (page::seats(&tournament, &status.seats)) }
-                        td { (status.params) }
-                        td.number { (status.wall_ms) }
-                    }
-                }
-            }
+    let heads = ["Match", "Seats, and what they scored", "Parameters", "ms"];
+    let row = |status: &MatchStatus| {
+        html! {
+            td { (page::match_link(&status.r#match)) }
+            td { (page::seats(&tournament, &status.seats)) }
+            td { (status.params) }
+            td.number { (status.wall_ms) }
         }
     };
     let edition = edition.map(|edition| format!("edition={edition}&")).unwrap_or_default();
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, "Matches"))
         @if !bot.is_empty() { p { "Matches of " (page::bot(&tournament, &bot)) "." } }
-        @if played.is_empty() { p { "None was played yet." } } @else { (page::wide("Matches", &table)) }
+        @if played.is_empty() { p { "None was played yet." } }
+        @else { (page::table("Matches", "", &heads, played.iter().map(row))) }
         p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "All of them as comma-separated values" } }
         nav.paging aria-label="Pages" {
             @if after.is_some() { a href={ "?" (edition) "bot=" (bot) } { "The first matches" } }
@@ -90,12 +82,11 @@ pub(super) async fn list(
             }
         }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, "Matches"), &title, &session, &body))
 }
 
 /// All matches that are planned, and how balanced they are.
 pub(super) async fn schedule(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
@@ -104,27 +95,22 @@ pub(super) async fn schedule(
     let asked = Board { tournament: tournament.clone(), edition };
     let asked = PlannedRequest { board: asked, bot: bot.clone(), after, limit: MATCHES + 1 };
     let Planned { edition, roster, matches: mut planned } =
-        service.planned_matches(&session.caller, asked).await?;
+        session.service.planned_matches(&session.caller, asked).await?;
     let counted = edition.matches <= COUNTED && edition.matches > 0;
-    let certificate = if counted {
-        certificate(&service, &session, &tournament, edition.number).await?
-    } else {
-        None
-    };
+    let certificate =
+        if counted { certificate(&session, &tournament, edition.number).await? } else { None };
     let seats = if counted && roster.iter().len() <= BOTS {
-        service.times_in_seats(&session.caller, &edition).await?
+        session.service.times_in_seats(&session.caller, &edition).await?
     } else {
         Vec::new()
     };
     let more = planned.len() > MATCHES as usize;
     planned.truncate(MATCHES as usize);
     let last = planned.last().filter(|_| more).map(|planned| planned.number.0);
-    let beacon = service.beacon_of(&tournament).await?;
+    let beacon = session.service.beacon_of(&tournament).await?;
     let title = format!("{tournament}: schedule");
     let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, "Schedule"))
         p {
             "Edition " (edition.number) ": " (edition.matches) " matches"
             @if edition.growing { ", and more as results come in" } "."
@@ -142,29 +128,25 @@ pub(super) async fn schedule(
             input #bot name="bot" value=(bot);
             button type="submit" { "Show" }
         }
-        (page::wide("Matches", &rows(&tournament, edition.id, &roster, &planned)))
+        (rows(&tournament, edition.id, &roster, &planned))
         nav.paging aria-label="Pages" {
             @if after.is_some() { a href=(query) { "The first matches" } }
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Further matches" } }
         }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, "Schedule"), &title, &session, &body))
 }
 
 /// What was counted of an edition, unless there is nothing that could be.
 async fn certificate(
-    service: &Service,
     session: &Session,
     tournament: &str,
     edition: i32,
 ) -> Result<Option<v1::Certificate>, WebError> {
     let (tournament, edition) = (tournament.to_owned(), Some(edition));
     let asked = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
-    match service.certify_edition(&session.caller, asked).await {
-        Ok(counted) => Ok(Some(counted)),
-        Err(status) if status.kind() == ErrorKind::FailedPrecondition => Ok(None),
-        Err(status) => Err(status.into()),
-    }
+    let counted = session.service.certify_edition(&session.caller, asked).await;
+    unless(&[ErrorKind::FailedPrecondition], counted)
 }
 
 fn certified(told: &v1::Certificate) -> Markup {
@@ -226,21 +208,16 @@ fn named(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
 }
 
 fn rows(tournament: &str, edition: EditionId, roster: &Roster, planned: &[Match]) -> Markup {
-    html! {
-        table.schedule {
-            (page::heads(&["Match", "Seats"]))
-            tbody {
-                @for planned in planned {
-                    tr {
-                        td { (page::match_link(&MatchId { edition, number: planned.number }.to_string())) }
-                        td {
-                            ol.seats {
-                                @for entrant in &planned.seats.0 { li { (named(tournament, roster, *entrant)) } }
-                            }
-                        }
-                    }
+    let row = |planned: &Match| {
+        let id = MatchId { edition, number: planned.number };
+        html! {
+            td { (page::match_link(&id.to_string())) }
+            td {
+                ol.seats {
+                    @for entrant in &planned.seats.0 { li { (named(tournament, roster, *entrant)) } }
                 }
             }
         }
-    }
+    };
+    page::table("Matches", "schedule", &["Match", "Seats"], planned.iter().map(row))
 }

@@ -2,7 +2,7 @@
 
 use arbiter_proto::v1::Board;
 use arbiter_ranking::{Meeting, Meetings, Whose};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -10,7 +10,6 @@ use super::error::WebError;
 use super::page;
 use super::session::Session;
 use crate::boards;
-use crate::service::Service;
 use arbiter_ranking::Entrant;
 
 /// How many bots are shown at once.
@@ -26,23 +25,20 @@ pub(super) struct Look {
 }
 
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { edition, offset }): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = Board { tournament: tournament.clone(), edition };
-    let (edition, board) = service.leaderboard(&session.caller, asked).await?;
+    let (edition, board) = session.service.leaderboard(&session.caller, asked).await?;
     let shown = board.places.iter().skip(offset).take(BOTS);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let whose = Whose::Among(shown.iter().copied().collect());
-    let meetings = service.meetings(&edition, whose, &session.caller).await?;
+    let meetings = session.service.meetings(&edition, whose, &session.caller).await?;
     let title = format!("{tournament}: head to head");
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, "Head to head"))
         p {
             "Edition " (edition.number) ". A cell says how often the bot of the row won, drew and "
             "lost against that of the column; whoever has the higher score at the table has won."
@@ -53,7 +49,7 @@ pub(super) async fn show(
             @if offset.saturating_add(BOTS) < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
         }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, "Head to head"), &title, &session, &body))
 }
 
 fn matrix(

@@ -21,7 +21,7 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, WebError> {
     let token = Secret::bearer(&headers).or_else(|| cookie(&headers));
-    let session = Session::find(&service, token, &origin).await?;
+    let session = Session::find(service, token, &origin).await?;
     session.caller.require(Role::Organiser)?;
     let mut text = String::new();
     let written = observer.figures(&mut text).await;

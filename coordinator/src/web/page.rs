@@ -9,8 +9,23 @@ use time::macros::format_description;
 
 use super::session::Session;
 
-/// A page for somebody.
+/// A page for somebody, under its title.
 pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
+    for_session(title, session, &html! { h1 { (title) } (body) })
+}
+
+/// One of the pages of a tournament, under its title; the one that is shown is marked by its `tab`.
+pub(super) fn of_tournament(
+    (tournament, tab): (&str, &str),
+    title: &str,
+    session: &Session,
+    body: &Markup,
+) -> Markup {
+    for_session(title, session, &html! { h1 { (title) } (tabs(tournament, tab)) (body) })
+}
+
+/// A page for somebody, who may log in or out.
+pub(super) fn for_session(title: &str, session: &Session, body: &Markup) -> Markup {
     let who = html! {
         @if session.is_somebody() {
             form.inline method="post" action="/logout" {
@@ -24,9 +39,9 @@ pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
     framed(title, &html! {}, &ways(&who), body)
 }
 
-/// A page that is the same for everybody.
+/// A page that is the same for everybody, under its title.
 pub(super) fn plain(title: &str, body: &Markup) -> Markup {
-    framed(title, &html! {}, &ways(&html! {}), body)
+    framed(title, &html! {}, &ways(&html! {}), &html! { h1 { (title) } (body) })
 }
 
 /// The ways from every page to others.
@@ -89,9 +104,22 @@ pub(super) fn wide(label: &str, table: &Markup) -> Markup {
     html! { div.wide role="group" tabindex="0" aria-label=(label) { (table) } }
 }
 
-/// The heads of columns.
-pub(super) fn heads(heads: &[&str]) -> Markup {
-    html! { thead { tr { @for head in heads { th scope="col" { (head) } } } } }
+/// A table that may be wider than the screen: what it is called, how it looks, the heads of its
+/// columns, and the cells of each row.
+pub(super) fn table(
+    label: &str,
+    class: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
+    let class = (!class.is_empty()).then_some(class);
+    let table = html! {
+        table class=[class] {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody { @for row in rows { tr { (row) } } }
+        }
+    };
+    wide(label, &table)
 }
 
 /// What every form carries.

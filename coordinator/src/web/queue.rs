@@ -1,7 +1,6 @@
 //! Workers and queue: what is played, what waits, what failed.
 
 use arbiter_proto::v1::Edition;
-use axum::extract::State;
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
@@ -10,28 +9,24 @@ use super::session::Session;
 use super::{page, tournament};
 use crate::db::held::{Held, What};
 use crate::db::workers::Worker;
-use crate::service::{Service, WorkersOverview};
+use crate::service::WorkersOverview;
 
-pub(super) async fn show(
-    State(service): State<Service>,
-    session: Session,
-) -> Result<Markup, WebError> {
-    let running = service.running_editions(&session.caller).await?;
-    let aside = service.all_aside(&session.caller).await?;
+pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
+    let running = session.service.running_editions(&session.caller).await?;
+    let aside = session.service.all_aside(&session.caller).await?;
     let WorkersOverview { known, connected, slots, workers, held } =
-        service.workers_overview(&session.caller).await?;
-    let (organiser, now) = (session.caller.organises(), service.now());
+        session.service.workers_overview(&session.caller).await?;
+    let (organiser, now) = (session.caller.organises(), session.service.now());
     let body = html! {
-        h1 { "Workers and queue" }
         @if running.is_empty() { p { "Nothing is being played." } }
-        @else { (page::wide("What is being played", &queue(&running, now))) }
+        @else { (queue(&running, now)) }
         @for (tournament, aside) in &aside {
             (tournament::set_aside(aside, organiser.then_some((&session, tournament))))
         }
         h2 { "Workers" }
         p { (connected) " workers are connected, with " (slots) " slots." }
         @if organiser {
-            (page::wide("Workers", &machines(&workers, &held, now)))
+            (machines(&workers, &held, now))
             p { a href="/workers" { "What the audit of workers found" } }
         }
         @else { p { (known) " workers are known; organisers see which." } }
@@ -40,51 +35,41 @@ pub(super) async fn show(
 }
 
 fn queue(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
-    html! {
-        table.queue {
-            (page::heads(&["Tournament", "Edition", "Counted", "Pace", "Matches by state"]))
-            tbody {
-                @for (tournament, edition) in running {
-                    tr {
-                        td { a href={ "/t/" (tournament) } { (tournament) } }
-                        td.number { (edition.number) }
-                        td { (page::progress_of(edition)) }
-                        td {
-                            @if edition.eta_us.is_some() { (page::forecast(edition, now)) }
-                            @else { "no worker is connected" }
-                        }
-                        td { (page::lots(edition)) }
-                    }
-                }
+    let heads = ["Tournament", "Edition", "Counted", "Pace", "Matches by state"];
+    let row = |(tournament, edition): &(String, Edition)| {
+        html! {
+            td { a href={ "/t/" (tournament) } { (tournament) } }
+            td.number { (edition.number) }
+            td { (page::progress_of(edition)) }
+            td {
+                @if edition.eta_us.is_some() { (page::forecast(edition, now)) }
+                @else { "no worker is connected" }
             }
+            td { (page::lots(edition)) }
         }
-    }
+    };
+    page::table("What is being played", "queue", &heads, running.iter().map(row))
 }
 
 fn machines(known: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup {
-    html! {
-        table.workers {
-            (page::heads(&["Worker", "Slots", "Sandbox", "Build", "Last seen", "Plays"]))
-            tbody {
-                @for worker in known {
-                    tr {
-                        th scope="row" { (worker.name) }
-                        td.number { (worker.slots) }
-                        td { (worker.sandbox) }
-                        td { (worker.build) }
-                        td { (page::lasting((now - worker.seen_at).whole_seconds().max(0))) " ago" }
-                        td {
-                            ul.plain {
-                                @for one in held.iter().filter(|held| held.worker == worker.id) {
-                                    li { (doing(one)) }
-                                }
-                            }
-                        }
+    let heads = ["Worker", "Slots", "Sandbox", "Build", "Last seen", "Plays"];
+    let row = |worker: &Worker| {
+        html! {
+            th scope="row" { (worker.name) }
+            td.number { (worker.slots) }
+            td { (worker.sandbox) }
+            td { (worker.build) }
+            td { (page::lasting((now - worker.seen_at).whole_seconds().max(0))) " ago" }
+            td {
+                ul.plain {
+                    @for one in held.iter().filter(|held| held.worker == worker.id) {
+                        li { (doing(one)) }
                     }
                 }
             }
         }
-    }
+    };
+    page::table("Workers", "workers", &heads, known.iter().map(row))
 }
 
 /// What a worker does, as far as this coordinator handed it out.

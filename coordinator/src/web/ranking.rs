@@ -17,8 +17,6 @@ use super::error::WebError;
 use super::session::Session;
 use super::{live, page};
 use crate::cache::Cache;
-use crate::metrics::Present;
-use crate::service::Service;
 
 /// Places on a page.
 const PLACES: u32 = 100;
@@ -65,14 +63,13 @@ pub(super) type Rendered = Cache<u64, OnceLock<String>>;
 
 /// A page of a leaderboard.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = GetTournamentRequest { tournament: tournament.clone() };
-    let found = service.glance(&session.caller, asked).await?;
-    let board = service.get_ranking(&session.caller, look.request(&tournament)).await?;
+    let found = session.service.glance(&session.caller, asked).await?;
+    let board = session.service.get_ranking(&session.caller, look.request(&tournament)).await?;
     // Where no edition is asked for, another one may become the official one.
     let changes = look.edition.is_none() && found.state == "open"
         || found.editions.iter().any(|edition| {
@@ -82,9 +79,7 @@ pub(super) async fn show(
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{query}"));
     let title = format!("{tournament}: leaderboard");
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, "Leaderboard"))
-        (boards(&found, &board, service.now()))
+        (boards(&found, &board, session.service.now()))
         form.search method="get" role="search" {
             @if let Some(edition) = look.edition {
                 input type="hidden" name="edition" value=(edition);
@@ -97,20 +92,18 @@ pub(super) async fn show(
         (paging(&look, &board))
         p { a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "As comma-separated values" } }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, "Leaderboard"), &title, &session, &body))
 }
 
 /// The same page, whenever it changes.
 pub(super) async fn live(
-    State(service): State<Service>,
     State(rendered): State<Rendered>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
-    let boards = service.watch_page(&session.caller, look.request(&tournament)).await?;
-    let present = Present::enter(&service.metrics().viewers);
-    Ok(live::watched(present, boards, move |told| {
+    let boards = session.service.watch_page(&session.caller, look.request(&tournament)).await?;
+    Ok(live::watched(session, boards, move |told| {
         let markup = rendered.get_or_insert_with(told.id, OnceLock::new);
         let markup = markup.get_or_init(|| places(&tournament, &told.page).into_string());
         PreEscaped(markup.clone())

@@ -4,11 +4,10 @@
 //! ([`arbiter_replay::steps`]), with those around them: [`films`]. Without scripts a step is a page;
 //! with them the script fetches the steps ahead and plays.
 
-use crate::service::Caller;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::Difference;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -19,7 +18,6 @@ use super::error::WebError;
 use super::films::{self, Scenes};
 use super::session::Session;
 use super::{actions, page};
-use crate::service::Service;
 
 /// Steps that are given at a time, at most.
 const STEPS: usize = 50;
@@ -41,7 +39,6 @@ pub(super) struct Part {
 
 /// The page of a match.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
     Query(Look { step }): Query<Look>,
@@ -49,13 +46,13 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let id = name(edition, number);
     let asked = GetMatchRequest { r#match: id.clone() };
-    let status = service.get_match(&session.caller, asked).await?;
+    let status = session.service.get_match(&session.caller, asked).await?;
     let title = format!("Match {id}");
-    let replay = match service.record(&session.caller, &id).await {
+    let replay = match session.service.record(&session.caller, &id).await {
         Ok(record) => {
-            let games = service.games().clone();
+            let games = session.service.games().clone();
             let drawn = move || films::scenes(&games, &record, step, 1);
-            replay(&id, &replayed(&service, &session.caller, drawn).await?, step)
+            replay(&id, &replayed(&session, drawn).await?, step)
         }
         Err(status) => html! {
             p { "No replay: " (status.message()) "." }
@@ -64,8 +61,6 @@ pub(super) async fn show(
     };
     let organiser = status.state == "aside" && session.caller.organises();
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&status.tournament, ""))
         (done.note())
         (page::wide("Seats", &seats(&status)))
         @if organiser {
@@ -74,31 +69,29 @@ pub(super) async fn show(
         (replay)
         (about(&status))
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&status.tournament, ""), &title, &session, &body))
 }
 
 /// Some steps of a match, one article each.
 pub(super) async fn steps(
-    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
     Query(Part { from, count }): Query<Part>,
 ) -> Result<Markup, WebError> {
-    let record = service.record(&session.caller, &name(edition, number)).await?;
+    let record = session.service.record(&session.caller, &name(edition, number)).await?;
     let count = count.clamp(1, STEPS);
-    let games = service.games().clone();
+    let games = session.service.games().clone();
     let drawn = move || films::scenes(&games, &record, from, count);
-    let found = replayed(&service, &session.caller, drawn).await?;
+    let found = replayed(&session, drawn).await?;
     Ok(html! { @for step in &found.steps { (step) } })
 }
 
 /// The record itself, compressed.
 pub(super) async fn record(
-    State(service): State<Service>,
     session: Session,
     Path((edition, number)): Path<(i32, i64)>,
 ) -> Result<Response, WebError> {
-    let record = service.record(&session.caller, &name(edition, number)).await?;
+    let record = session.service.record(&session.caller, &name(edition, number)).await?;
     let file = format!("attachment; filename=\"match-{edition}-{number}.jsonl.zst\"");
     let headers = [
         (header::CONTENT_TYPE, "application/zstd".to_owned()),
@@ -113,11 +106,10 @@ fn name(edition: i32, number: i64) -> String {
 
 /// Has a record replayed when it is the viewer's turn. It may take long.
 pub(super) async fn replayed<T: Send + 'static>(
-    service: &Service,
-    caller: &Caller,
+    session: &Session,
     replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
 ) -> Result<T, WebError> {
-    let _turn = service.turn(caller).await?;
+    let _turn = session.service.turn(&session.caller).await?;
     let found = tokio::task::spawn_blocking(replay);
     let failed = |why: String| {
         tracing::error!(why, "a record cannot be replayed");

@@ -5,7 +5,7 @@
 //! site can know; and whatever changes something must come from a page of this server.
 
 use axum::Form;
-use axum::extract::{FromRef, FromRequestParts, State};
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -29,11 +29,13 @@ const STAY: u32 = 7 * 24 * 60 * 60;
 /// No token is as long as this, in bytes.
 const LONGEST: usize = 200;
 
-/// Who looks, found once a request.
+/// Who looks, found once a request, and whom they ask.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     token: Option<Secret>,
     pub(super) caller: Caller,
+    /// What is asked.
+    pub(super) service: Service,
 }
 
 impl<S: Sync> FromRequestParts<S> for Session
@@ -48,7 +50,7 @@ where
             Err(never) => match never {},
         };
         let token = cookie(&parts.headers);
-        Self::find(&Service::from_ref(state), token, &origin).await
+        Self::find(Service::from_ref(state), token, &origin).await
     }
 }
 
@@ -64,12 +66,12 @@ pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
 impl Session {
     /// The session of a request that shows this token.
     pub(super) async fn find(
-        service: &Service,
+        service: Service,
         token: Option<Secret>,
         origin: &Origin,
     ) -> Result<Self, WebError> {
         let caller = service.caller(token.as_ref(), origin).await?;
-        Ok(Self { token, caller })
+        Ok(Self { token, caller, service })
     }
 
     /// Whether somebody has logged in.
@@ -114,8 +116,7 @@ pub(super) async fn form(session: Session) -> Markup {
 
 fn login_page(session: &Session, refused: Option<&str>) -> Markup {
     let body = html! {
-        h1 { "Log in" }
-        @if let Some(refused) = refused { p.refused role="alert" { (refused) } }
+        (page::refused(refused))
         p {
             "Leaderboards are for everybody. Records, and what a bot wrote, are for organisers and "
             "for its owner: whoever made your token gave you a text that begins with "
@@ -137,7 +138,6 @@ pub(super) struct Login {
 }
 
 pub(super) async fn login(
-    State(service): State<Service>,
     session: Session,
     origin: Origin,
     headers: HeaderMap,
@@ -147,7 +147,7 @@ pub(super) async fn login(
         return Err(WebError::new(StatusCode::FORBIDDEN, "log in on the page for it"));
     }
     let token = Secret::from(login.token.trim().to_owned());
-    let found = match service.log_in(&token, &origin).await {
+    let found = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
             return Ok(too_many(&session, &error));
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use arbiter_proto::v1::{
     Bot, GetTournamentRequest, ListBotsRequest, Submission, Tournament, Version,
 };
-use axum::extract::{Multipart, Path, Query, State};
+use axum::extract::{Multipart, Path, Query};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ use super::multipart::Upload;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
-use crate::service::{LARGEST_BUNDLE, Service, ServiceError};
+use crate::service::{LARGEST_BUNDLE, ServiceError};
 
 /// The largest form: a bundle, and what is around it.
 pub(super) const LARGEST_FORM: usize = LARGEST_BUNDLE + (1 << 20);
@@ -34,18 +34,16 @@ pub(super) struct Look {
 
 /// The page to submit a version.
 pub(super) async fn form(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(Look { bot }): Query<Look>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Player)?;
-    shown(&service, &session, &tournament, &bot, None).await
+    shown(&session, &tournament, &bot, None).await
 }
 
 /// Takes a version.
 pub(super) async fn submit(
-    State(service): State<Service>,
     session: Session,
     headers: HeaderMap,
     Path(tournament): Path<String>,
@@ -53,13 +51,13 @@ pub(super) async fn submit(
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
     let bot = upload.name("bot").await?;
-    match taken(&service, &session, &tournament, &bot, upload).await {
+    match taken(&session, &tournament, &bot, upload).await {
         Ok(Version { number, .. }) => {
             let path = format!("/t/{tournament}/bots/{bot}/versions/{number}");
             Ok(done::to(&path, "submit").into_response())
         }
         Err(error) => {
-            let page = shown(&service, &session, &tournament, &bot, Some(error.why())).await?;
+            let page = shown(&session, &tournament, &bot, Some(error.why())).await?;
             Ok((error.status(), page).into_response())
         }
     }
@@ -67,7 +65,6 @@ pub(super) async fn submit(
 
 /// Sends on what comes, piece by piece.
 async fn taken(
-    service: &Service,
     session: &Session,
     tournament: &str,
     bot: &str,
@@ -82,31 +79,28 @@ async fn taken(
             error.body_text()
         ))),
     });
-    Ok(service.submit_version(&session.caller, &submission, pieces).await?)
+    Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
 }
 
 /// The form, with what was typed and why it was refused.
 async fn shown(
-    service: &Service,
     session: &Session,
     tournament: &str,
     bot: &str,
     refused: Option<&str>,
 ) -> Result<Markup, WebError> {
     let asked = GetTournamentRequest { tournament: tournament.to_owned() };
-    let found = service.get_tournament(&session.caller, asked).await?;
+    let found = session.service.get_tournament(&session.caller, asked).await?;
     let asked = ListBotsRequest { tournament: tournament.to_owned() };
-    let bots = service.list_bots(&session.caller, asked).await?.bots;
+    let bots = session.service.list_bots(&session.caller, asked).await?.bots;
     let own: Vec<_> = bots.into_iter().filter(|found| found.own).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
-        h1 { (title) }
-        (page::tabs(tournament, "Submit"))
         (page::refused(refused))
         (rules(&found))
         @if found.state == "open" { (fields(session, tournament, bot, &own)) }
     };
-    Ok(page::page(&title, session, &body))
+    Ok(page::of_tournament((tournament, "Submit"), &title, session, &body))
 }
 
 fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup {

@@ -4,7 +4,7 @@ use arbiter_proto::v1::{
     Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, Tournament,
     WatchEditionRequest,
 };
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -14,39 +14,27 @@ use super::done::Done;
 use super::error::WebError;
 use super::session::Session;
 use super::{actions, live, page};
-use crate::metrics::Present;
-use crate::service::Service;
 
 /// All tournaments.
-pub(super) async fn list(
-    State(service): State<Service>,
-    session: Session,
-) -> Result<Markup, WebError> {
+pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
     let asked = ListTournamentsRequest {};
-    let tournaments = service.list_tournaments(&session.caller, asked).await?.tournaments;
+    let tournaments = session.service.list_tournaments(&session.caller, asked).await?.tournaments;
     let organiser = session.caller.organises();
-    let rows = html! {
-        table {
-            (page::heads(&["Tournament", "Game", "State", "Being played", "Made"]))
-            tbody {
-                @for found in &tournaments {
-                    tr {
-                        td { a href={ "/t/" (found.name) } { (found.name) } }
-                        td { (found.game) }
-                        td { (found.state) }
-                        td { @for edition in &found.editions { (page::progress_of(edition)) } }
-                        td { (page::moment(found.created_at_us)) }
-                    }
-                }
-            }
+    let heads = ["Tournament", "Game", "State", "Being played", "Made"];
+    let row = |found: &Tournament| {
+        html! {
+            td { a href={ "/t/" (found.name) } { (found.name) } }
+            td { (found.game) }
+            td { (found.state) }
+            td { @for edition in &found.editions { (page::progress_of(edition)) } }
+            td { (page::moment(found.created_at_us)) }
         }
     };
     let body = html! {
-        h1 { "Tournaments" }
         @if tournaments.is_empty() {
             p { "There is none yet. An organiser makes one: " code { "arbiter tournament create FILE" } }
         } @else {
-            (page::wide("Tournaments", &rows))
+            (page::table("Tournaments", "", &heads, tournaments.iter().map(row)))
         }
         @if organiser { p { a href="/new" { "Make a tournament" } } }
     };
@@ -55,19 +43,16 @@ pub(super) async fn list(
 
 /// One tournament.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = GetTournamentRequest { tournament: tournament.clone() };
-    let found = service.get_tournament(&session.caller, asked).await?;
+    let found = session.service.get_tournament(&session.caller, asked).await?;
     let asked = ListAsideRequest { tournament };
-    let aside = service.list_aside(&session.caller, asked).await?.aside;
+    let aside = session.service.list_aside(&session.caller, asked).await?.aside;
     let organiser = session.caller.organises();
     let body = html! {
-        h1 { (found.name) }
-        (page::tabs(&found.name, "Tournament"))
         (done.note())
         p { (found.game) ", " (found.state) ", made " (page::moment(found.created_at_us)) }
         @if found.state == "open" {
@@ -75,7 +60,7 @@ pub(super) async fn show(
         }
         h2 { "Editions" }
         (due(&found))
-        (editions(&found, service.now()))
+        (editions(&found, session.service.now()))
         (set_aside(&aside, organiser.then_some((&session, &found.name))))
         @if organiser { (actions::buttons(&session, &found)) }
         h2 { "Chance" }
@@ -91,7 +76,7 @@ pub(super) async fn show(
         h2 { "Settings" }
         (settings(&found))
     };
-    Ok(page::page(&found.name, &session, &body))
+    Ok(page::of_tournament((&found.name, "Tournament"), &found.name, &session, &body))
 }
 
 /// The public beacon that a tournament names, and its value.
@@ -119,15 +104,13 @@ fn beacon(found: &Tournament) -> Markup {
 
 /// The newest edition of a tournament, whenever something changes, until it is over.
 pub(super) async fn live(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
     let asked = WatchEditionRequest { tournament, edition: None };
-    let states = service.watch_edition(&session.caller, asked).await?;
-    Ok(live::watched(Present::enter(&service.metrics().viewers), states, move |edition| {
-        state(edition, service.now())
-    }))
+    let states = session.service.watch_edition(&session.caller, asked).await?;
+    let service = session.service.clone();
+    Ok(live::watched(session, states, move |edition| state(edition, service.now())))
 }
 
 /// What is about to happen, and what could not.
@@ -152,19 +135,13 @@ fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
     let live = runs.then(|| format!("/t/{}/live", found.name));
     let board = |edition: &Edition| format!("/t/{}/ranking?edition={}", found.name, edition.number);
     let official = found.editions.iter().find(|edition| edition.official);
-    let table = html! {
-        table.editions {
-            (page::heads(&["Edition", "State", "Counted", "Matches"]))
-            tbody {
-                @for edition in &found.editions {
-                    tr {
-                        td { a href=(board(edition)) { (edition.number) } }
-                        td { (edition.state) @if edition.official { ", " strong { "official" } } }
-                        td.number { (edition.counted) }
-                        td.number { (edition.matches) @if edition.growing { "+" } }
-                    }
-                }
-            }
+    let heads = ["Edition", "State", "Counted", "Matches"];
+    let row = |edition: &Edition| {
+        html! {
+            td { a href=(board(edition)) { (edition.number) } }
+            td { (edition.state) @if edition.official { ", " strong { "official" } } }
+            td.number { (edition.counted) }
+            td.number { (edition.matches) @if edition.growing { "+" } }
         }
     };
     html! {
@@ -182,7 +159,7 @@ fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
                 " becomes official when all its matches are counted."
             }
         }
-        (page::wide("Editions", &table))
+        (page::table("Editions", "editions", &heads, found.editions.iter().map(row)))
     }
 }
 

@@ -1,55 +1,50 @@
 //! A version of a bot: where it stands, and for its owner how its trial went, live while it goes on.
 
-use crate::metrics::Present;
 use crate::service::ErrorKind;
 use arbiter_proto::trial::{Figures, Replies};
 use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 
 use super::done::Done;
-use super::error::WebError;
+use super::error::{WebError, unless};
 use super::session::Session;
 use super::{actions, bot, live, page};
-use crate::service::{Service, trial_is_over};
+use crate::service::trial_is_over;
 
 /// The page of a version.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Path((tournament, name, number)): Path<(String, String, i32)>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = service.get_bot(&session.caller, asked).await?;
+    let found = session.service.get_bot(&session.caller, asked).await?;
     let version = found.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
         let why = format!("{name} of {tournament} has no version {number}");
         WebError::new(StatusCode::NOT_FOUND, why)
     })?;
     let asked = GetTrialRequest { tournament: tournament.clone(), bot: name.clone(), number };
-    let (status, told) = match service.get_trial(&session.caller, asked).await {
-        Ok(status) => (status, true),
-        // Everybody sees where a version stands, and no more.
-        Err(status)
-            if [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied]
-                .contains(&status.kind()) =>
-        {
-            (TrialStatus { version: Some(version.clone()), ..TrialStatus::default() }, false)
-        }
-        Err(status) => return Err(status.into()),
-    };
+    // Everybody sees where a version stands, and no more.
+    let hidden = [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied];
+    let told = unless(&hidden, session.service.get_trial(&session.caller, asked).await)?;
+    let (is_told, status) = (
+        told.is_some(),
+        told.unwrap_or_else(|| TrialStatus {
+            version: Some(version.clone()),
+            ..TrialStatus::default()
+        }),
+    );
     let path = format!("/t/{tournament}/bots/{name}/versions/{number}");
-    let watched = told && !trial_is_over(&status);
+    let watched = is_told && !trial_is_over(&status);
     let live = watched.then(|| format!("{path}/live"));
     let organiser = session.caller.organises();
     let again = version.state == "aside" && organiser;
     let title = format!("{name} version {number}");
     let body = html! {
-        h1 { (title) }
-        (page::tabs(&tournament, ""))
         (done.note())
         p {
             (page::bot(&tournament, &name)) ", submitted " (page::moment(version.submitted_at_us))
@@ -60,18 +55,17 @@ pub(super) async fn show(
         @if again { (actions::button(&session, &format!("{path}/retry"), "Try it again", None)) }
         @if let Some(of) = &found.bot { (bot::looked_after(&session, &tournament, of, organiser)) }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(page::of_tournament((&tournament, ""), &title, &session, &body))
 }
 
 /// How its trial goes, whenever that changes, until it is over.
 pub(super) async fn live(
-    State(service): State<Service>,
     session: Session,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
 ) -> Result<impl IntoResponse, WebError> {
     let asked = GetTrialRequest { tournament, bot, number };
-    let states = service.watch_trial(&session.caller, asked).await?;
-    Ok(live::watched(Present::enter(&service.metrics().viewers), states, trial))
+    let states = session.service.watch_trial(&session.caller, asked).await?;
+    Ok(live::watched(session, states, trial))
 }
 
 /// Where a version stands, in words.

@@ -1,7 +1,7 @@
 //! Voiding from a browser: which matches, what comes of it, and only then the button.
 
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
@@ -14,7 +14,6 @@ use super::posted::Posted;
 use super::session::Session;
 use super::{actions, done, page};
 use crate::access::Role;
-use crate::service::Service;
 
 /// Which matches, as it is typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -39,45 +38,37 @@ pub(super) struct Apply {
 
 /// The page where matches are chosen; and what would come of it, if any are.
 pub(super) async fn form(
-    State(service): State<Service>,
     session: Session,
     Path(tournament): Path<String>,
     Query(which): Query<Which>,
 ) -> Result<Response, WebError> {
     session.caller.require(Role::Organiser)?;
-    if which == Which::default() {
-        return Ok(shown(&service, &session, &tournament, &which, None).await?.into_response());
-    }
-    let found = asked(&service, &session, &tournament, &which, None).await;
-    let status = found.as_ref().err().map_or(StatusCode::OK, WebError::status);
-    let page = shown(&service, &session, &tournament, &which, Some(&found)).await?;
-    Ok((status, page).into_response())
+    let found = if which == Which::default() {
+        None
+    } else {
+        Some(asked(&session, &tournament, &which, None).await)
+    };
+    shown(&session, &tournament, &which, found).await
 }
 
 /// Declares matches void.
 pub(super) async fn apply(
-    State(service): State<Service>,
     Path(tournament): Path<String>,
     Posted { session, form: Apply { sure, reason, which } }: Posted<Apply>,
 ) -> Result<Response, WebError> {
     actions::check_sure(sure.as_deref())?;
     session.caller.require(Role::Organiser)?;
-    match asked(&service, &session, &tournament, &which, Some(reason)).await {
+    match asked(&session, &tournament, &which, Some(reason)).await {
         Ok(found) => {
             let count = usize::try_from(found.matches).unwrap_or_default();
             Ok(done::to_counted(&format!("/t/{tournament}"), "void", count).into_response())
         }
-        Err(error) => {
-            let status = error.status();
-            let page = shown(&service, &session, &tournament, &which, Some(&Err(error))).await?;
-            Ok((status, page).into_response())
-        }
+        Err(error) => shown(&session, &tournament, &which, Some(Err(error))).await,
     }
 }
 
 /// Asks the service what would come of it; or to do it, for a reason.
 async fn asked(
-    service: &Service,
     session: &Session,
     tournament: &str,
     which: &Which,
@@ -93,7 +84,7 @@ async fn asked(
         apply: reason.is_some(),
         reason: reason.unwrap_or_default(),
     };
-    Ok(service.void_matches(&session.caller, request).await?)
+    Ok(session.service.void_matches(&session.caller, request).await?)
 }
 
 /// Reads a moment as a browser's field has it, which is meant in UTC, or as tournament files do: in
@@ -113,28 +104,27 @@ fn moment(text: &str) -> Result<Option<i64>, WebError> {
 }
 
 async fn shown(
-    service: &Service,
     session: &Session,
     tournament: &str,
     which: &Which,
-    found: Option<&Result<VoidMatchesResponse, WebError>>,
-) -> Result<Markup, WebError> {
-    let known = service.known_workers(&session.caller).await?;
+    found: Option<Result<VoidMatchesResponse, WebError>>,
+) -> Result<Response, WebError> {
+    let known = session.service.known_workers(&session.caller).await?;
     let names: Vec<_> = known.into_iter().map(|worker| worker.name).collect();
+    let refused = found.as_ref().and_then(|found| found.as_ref().err());
     let title = format!("{tournament}: declare matches void");
     let body = html! {
-        h1 { (title) }
-        (page::tabs(tournament, ""))
         p {
             "Matches that were played on a machine or at a time that is not trusted are played again "
             "in a new edition, which takes over all others. Until it is complete the official "
             "leaderboard stays what it is."
         }
-        @if let Some(Err(error)) = found { (page::refused(Some(error.why()))) }
+        (page::refused(refused.map(WebError::why)))
         (fields(tournament, which, &names))
-        @if let Some(Ok(found)) = found { (preview(session, tournament, which, found)) }
+        @if let Some(Ok(found)) = &found { (preview(session, tournament, which, found)) }
     };
-    Ok(page::page(&title, session, &body))
+    let page = page::of_tournament((tournament, ""), &title, session, &body);
+    Ok((refused.map_or(StatusCode::OK, WebError::status), page).into_response())
 }
 
 fn fields(tournament: &str, which: &Which, workers: &[String]) -> Markup {
@@ -187,7 +177,7 @@ fn preview(
                 @if more { "…" }
             }
             p { "Edition " (edition) " rests on " (missing) " of them. Its leaderboard with and without:" }
-            (page::wide("The leaderboard with and without", &places(tournament, found)))
+            (places(tournament, found))
             @if *matches == 0 { p { "There is nothing to declare void." } }
             @else { (button(session, tournament, which)) }
         }
@@ -197,24 +187,19 @@ fn preview(
 fn places(tournament: &str, found: &VoidMatchesResponse) -> Markup {
     let score = found.columns.join(" ");
     let without = format!("{score} without");
-    html! {
-        table.void {
-            (page::heads(&["Rank", "Without", "Moves", "Bot", &score, &without]))
-            tbody {
-                @for VoidPlace { bot, rank, rank_without, score, score_without } in &found.places {
-                    @let moved = i64::from(*rank) - i64::from(*rank_without);
-                    tr {
-                        td.number { (rank) }
-                        td.number { (rank_without) }
-                        td.number { @if moved != 0 { (format!("{moved:+}")) } }
-                        td { (page::bot(tournament, bot)) }
-                        td.number { (score.join(" ")) }
-                        td.number { (score_without.join(" ")) }
-                    }
-                }
-            }
+    let heads = ["Rank", "Without", "Moves", "Bot", &score, &without];
+    let row = |VoidPlace { bot, rank, rank_without, score, score_without }: &VoidPlace| {
+        let moved = i64::from(*rank) - i64::from(*rank_without);
+        html! {
+            td.number { (rank) }
+            td.number { (rank_without) }
+            td.number { @if moved != 0 { (format!("{moved:+}")) } }
+            td { (page::bot(tournament, bot)) }
+            td.number { (score.join(" ")) }
+            td.number { (score_without.join(" ")) }
         }
-    }
+    };
+    page::table("The leaderboard with and without", "void", &heads, found.places.iter().map(row))
 }
 
 fn button(session: &Session, tournament: &str, which: &Which) -> Markup {
@@ -224,17 +209,9 @@ fn button(session: &Session, tournament: &str, which: &Which) -> Markup {
         form.fields method="post" action={ "/t/" (tournament) "/void" } {
             (page::csrf(session))
             @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
-            p {
-                label for="reason" { "Why, for the audit log" }
-                input #reason name="reason" required maxlength="1000";
-            }
-            p {
-                label.check {
-                    input type="checkbox" name="sure" value="yes" required;
-                    " They are declared void, with those that fit and are reported meanwhile."
-                }
-            }
-            p { button type="submit" { "Declare them void" } }
+            (actions::reasoned(
+                "They are declared void, with those that fit and are reported meanwhile.",
+                "Declare them void"))
         }
     }
 }

@@ -5,7 +5,7 @@ use arbiter_proto::v1::{
     SuspendWorkerRequest,
 };
 use arbiter_ranking::residual;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -15,7 +15,6 @@ use super::error::WebError;
 use super::posted::Posted;
 use super::session::Session;
 use super::{actions, page};
-use crate::service::Service;
 
 /// In which tournament.
 #[derive(Debug, Default, Deserialize)]
@@ -36,19 +35,17 @@ pub(super) struct Worker {
 
 /// The page of all workers.
 pub(super) async fn show(
-    State(service): State<Service>,
     session: Session,
     Query(which): Query<Which>,
     Query(done): Query<Done>,
 ) -> Result<Markup, WebError> {
     let asked = ListWorkersRequest { tournament: which.t.clone() };
-    let found = service.list_workers(&session.caller, asked).await?;
+    let found = session.service.list_workers(&session.caller, asked).await?;
     let title = match which.t.as_str() {
         "" => "Audit of workers".to_owned(),
         name => format!("{name}: audit of workers"),
     };
     let body = html! {
-        h1 { (title) }
         (done.note())
         p {
             "A part of what workers report is recounted from its records, and a part is played "
@@ -56,13 +53,13 @@ pub(super) async fn show(
             "reported is suspended at once. Its matches count until they are declared void."
         }
         @if found.workers.is_empty() { p { "No worker has ever connected." } }
-        @else { (page::wide("Workers", &table(&found.workers))) }
+        @else { (table(&found.workers)) }
         @for worker in found.workers.iter().filter(|worker| worker.suspended_at_us != 0) {
             (suspended(&session, worker, &which.t))
         }
         @if !found.differences.is_empty() {
             h2 { "Differences" }
-            (page::wide("Differences", &differences(&found.differences)))
+            (differences(&found.differences))
         }
         @if !found.workers.is_empty() { (form(&session, &found.workers)) }
     };
@@ -71,22 +68,20 @@ pub(super) async fn show(
 
 /// Suspends a worker.
 pub(super) async fn suspend(
-    State(service): State<Service>,
     Posted { session, form: Worker { name, reason, sure } }: Posted<Worker>,
 ) -> Result<Redirect, WebError> {
     actions::check_sure(sure.as_deref())?;
     let asked = SuspendWorkerRequest { worker: name, reason };
-    service.suspend_worker(&session.caller, asked).await?;
+    session.service.suspend_worker(&session.caller, asked).await?;
     Ok(done::to("/workers", "suspend"))
 }
 
 /// Reinstates a worker.
 pub(super) async fn reinstate(
-    State(service): State<Service>,
     Posted { session, form: Worker { name, .. } }: Posted<Worker>,
 ) -> Result<Redirect, WebError> {
     let asked = ReinstateWorkerRequest { worker: name };
-    service.reinstate_worker(&session.caller, asked).await?;
+    session.service.reinstate_worker(&session.caller, asked).await?;
     Ok(done::to("/workers", "reinstate-worker"))
 }
 
@@ -102,31 +97,23 @@ fn table(workers: &[AuditedWorker]) -> Markup {
         "p",
         "Standing",
     ];
-    html! {
-        table.audit {
-            (page::heads(&heads))
-            tbody {
-                @for worker in workers {
-                    tr {
-                        th scope="row" { (worker.name) }
-                        td.number { (worker.matches) }
-                        td.number {
-                            (part(worker.recounted, worker.recounted + worker.recounts_waiting))
-                        }
-                        td.number { (worker.recounts_disagreed + worker.unreadable) }
-                        td.number { (part(worker.shadowed, worker.shadows_chosen)) }
-                        td.number { (worker.shadows_disagreed) }
-                        td.number {
-                            (worker.clock_forfeits)
-                            " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
-                        }
-                        td.number { @if let Some(p) = worker.residual_p { (residual::shown(p)) } }
-                        td { @if worker.suspended_at_us != 0 { "suspended" } }
-                    }
-                }
+    let row = |worker: &AuditedWorker| {
+        html! {
+            th scope="row" { (worker.name) }
+            td.number { (worker.matches) }
+            td.number { (part(worker.recounted, worker.recounted + worker.recounts_waiting)) }
+            td.number { (worker.recounts_disagreed + worker.unreadable) }
+            td.number { (part(worker.shadowed, worker.shadows_chosen)) }
+            td.number { (worker.shadows_disagreed) }
+            td.number {
+                (worker.clock_forfeits)
+                " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
             }
+            td.number { @if let Some(p) = worker.residual_p { (residual::shown(p)) } }
+            td { @if worker.suspended_at_us != 0 { "suspended" } }
         }
-    }
+    };
+    page::table("Workers", "audit", &heads, workers.iter().map(row))
 }
 
 /// So many of so many.
@@ -159,21 +146,11 @@ fn suspended(session: &Session, worker: &AuditedWorker, tournament: &str) -> Mar
 }
 
 fn differences(found: &[AuditDifference]) -> Markup {
-    html! {
-        table.differences {
-            (page::heads(&["Match", "Worker", "Found by", "What differs"]))
-            tbody {
-                @for AuditDifference { r#match, worker, kind, reason } in found {
-                    tr {
-                        td { (page::match_link(r#match)) }
-                        td { (worker) }
-                        td { (kind) }
-                        td { (reason) }
-                    }
-                }
-            }
-        }
-    }
+    let heads = ["Match", "Worker", "Found by", "What differs"];
+    let row = |AuditDifference { r#match, worker, kind, reason }: &AuditDifference| {
+        html! { td { (page::match_link(r#match)) } td { (worker) } td { (kind) } td { (reason) } }
+    };
+    page::table("Differences", "differences", &heads, found.iter().map(row))
 }
 
 /// The form that suspends a worker.
@@ -190,17 +167,7 @@ fn form(session: &Session, workers: &[AuditedWorker]) -> Markup {
                     }
                 }
             }
-            p {
-                label for="reason" { "Why, for the audit log" }
-                input #reason name="reason" required maxlength="1000";
-            }
-            p {
-                label.check {
-                    input type="checkbox" name="sure" value="yes" required;
-                    " It gets no leases, and its reports are refused."
-                }
-            }
-            p { button type="submit" { "Suspend it" } }
+            (actions::reasoned("It gets no leases, and its reports are refused.", "Suspend it"))
         }
     }
 }

@@ -208,7 +208,7 @@ impl Answer for GetSteps {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
             arbiter_replay::steps(&games, text, from..from.saturating_add(count))
         };
-        let found: Steps = replay::replayed(&asker.service, asker.caller(), steps).await?;
+        let found: Steps = replay::replayed(&asker.session, steps).await?;
         let next = from.saturating_add(count);
         let next = (next < found.total).then(|| following(&asker.uri, "from", next));
         Ok(Film { next, ..found.into() })

@@ -1,21 +1,17 @@
 //! Why a program gets no answer, as a problem document (RFC 9457).
 
-use std::time::Duration;
-
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::service::ServiceError;
-use crate::web::error::{self, Told, WebError};
+use crate::web::error::{self, WebError};
 
 /// The type of the document.
 pub(super) const KIND: &str = "application/problem+json";
 /// How somebody shows who they are.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"arbiter\"");
-/// After how long something that was refused for the moment may be tried again.
-const REST: Duration = Duration::from_secs(5);
 
 /// Why a request was not answered (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -68,9 +64,7 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
-        let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        error::rest(&mut answer, busy.contains(&status).then_some(REST));
-        answer.extensions_mut().insert(Told);
+        error::mark(&mut answer);
         answer
     }
 }

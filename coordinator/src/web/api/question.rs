@@ -111,7 +111,7 @@ async fn answered<Q: Answer>(
     // A program that shows a token is told if it is not valid; a browser may bring an old cookie.
     let is_shown = shown.is_some();
     let token = shown.or_else(|| cookie(headers));
-    let session = Session::find(&service, token, origin).await?;
+    let session = Session::find(service.clone(), token, origin).await?;
     let asker = Asker { service, session, uri };
     if is_shown && matches!(asker.caller(), Caller::Rejected(_)) {
         let why = "the token is not known here, or was revoked";
