@@ -55,19 +55,6 @@ struct Numbered {
     connections: HashMap<u64, Known>,
 }
 
-/// A connection that was accepted.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    /// What is read and written.
-    pub(crate) stream: TcpStream,
-    /// The other end.
-    pub(crate) peer: SocketAddr,
-    /// Its place among the others.
-    pub(crate) connection: Arc<Connection>,
-    /// Says when it is to be ended, because it makes room.
-    pub(crate) closed: oneshot::Receiver<()>,
-}
-
 impl ConnectionLimiter {
     /// Allows connections to take one file in `part` of those that this process may open: the rest
     /// is for the database, records and the other port.
@@ -81,8 +68,12 @@ impl ConnectionLimiter {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next connection for which there is room.
-    pub(crate) async fn accept(self: &Arc<Self>, listener: &TcpListener) -> Accepted {
+    /// The next connection for which there is room, and what says when it is to be ended, because it
+    /// makes room.
+    pub(crate) async fn accept(
+        self: &Arc<Self>,
+        listener: &TcpListener,
+    ) -> (LimitedStream, oneshot::Receiver<()>) {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
@@ -93,7 +84,8 @@ impl ConnectionLimiter {
                     // A few bytes of a stream are not to wait for more.
                     drop(stream.set_nodelay(true));
                     let (connection, closed) = self.enter();
-                    return Accepted { stream, peer, connection, closed };
+                    let end = Box::pin(std::future::pending());
+                    return (LimitedStream { stream, peer, connection, timer: None, end }, closed);
                 }
                 Err(error) if is_theirs(&error) => {}
                 Err(error) => {
@@ -207,17 +199,23 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// A connection whose reader has to read.
-#[derive(Debug)]
-pub(crate) struct WriteTimeout {
+/// What is read and written over a connection, whose reader has to read.
+pub(crate) struct LimitedStream {
     stream: TcpStream,
+    /// The other end.
+    pub(crate) peer: SocketAddr,
+    /// Its place among the others.
+    pub(crate) connection: Arc<Connection>,
     /// Runs while the reader takes nothing.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Says why nothing more is read.
+    end: Pin<Box<dyn Future<Output = io::Error> + Send>>,
 }
 
-impl WriteTimeout {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, timer: None }
+impl LimitedStream {
+    /// The same, of which nothing more is read once there is a reason.
+    pub(crate) fn until(self, end: impl Future<Output = io::Error> + Send + 'static) -> Self {
+        Self { end: Box::pin(end), ..self }
     }
 
     /// Looks at the clock while something waits to be read.
@@ -236,17 +234,22 @@ impl WriteTimeout {
     }
 }
 
-impl AsyncRead for WriteTimeout {
+impl AsyncRead for LimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Poll::Ready(error) = self.end.as_mut().poll(context) {
+            // Whoever asks again is told nothing: the connection is over.
+            self.end = Box::pin(std::future::pending());
+            return Poll::Ready(Err(error));
+        }
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl AsyncWrite for WriteTimeout {
+impl AsyncWrite for LimitedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

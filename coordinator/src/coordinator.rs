@@ -29,11 +29,11 @@ use crate::db::{packs, tokens};
 use crate::leader::{Election, Leadership};
 use crate::maintenance::{Round, Upkeep, UpkeepError};
 use crate::match_audit::AuditRound;
-use crate::metrics::{Background, Metrics, Observer};
+use crate::metrics::{Background, Observer};
 use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Terms};
 use crate::rpc::{self, ServeError, Tls};
-use crate::service::{Changes, Service, ServiceConfig, WorkerService};
-use crate::suspension::{Suspended, Suspensions};
+use crate::service::{Service, ServiceConfig, WorkerService};
+use crate::suspension::Suspended;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
@@ -178,26 +178,26 @@ impl Coordinator {
     }
 
     fn service(&self) -> &Service {
-        self.workers.clients()
+        &self.workers.service
     }
 
     /// Whether nobody has been let in yet.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
-        let tokens = db::patiently(|| tokens::list(self.service().pool())).await;
+        let tokens = db::patiently(|| tokens::list(&self.service().pool)).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
     /// Whether a token lets somebody in.
     pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.service().now();
-        let found = db::patiently(|| access::find(self.service().pool(), secret, now)).await;
+        let found = db::patiently(|| access::find(&self.service().pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
     /// Makes a token.
     pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
         let now = self.service().now();
-        let made = access::create_noted(self.service().pool(), role, name, None, now).await;
+        let made = access::create_noted(&self.service().pool, role, name, None, now).await;
         made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
     }
 
@@ -213,7 +213,7 @@ impl Coordinator {
     ) -> Result<(), ServeError> {
         let observer = self.observer();
         let Self { workers, leadership, allocator, collector, config, web, tricks_mode, .. } = self;
-        let service = workers.clients().clone();
+        let service = workers.service.clone();
         let mut background = JoinSet::new();
         let (leaves, left) = oneshot::channel::<()>();
         let metrics = Arc::clone(service.metrics());
@@ -222,16 +222,16 @@ impl Coordinator {
             tracing::warn!(%error, "cannot lease; trying again");
         };
         let allocating = tokio::spawn(allocator.run_until(async { drop(left.await) }, failed));
-        let election = Election::new(service.queue().pool().clone(), leadership);
+        let election = Election::new(service.queue.pool().clone(), leadership);
         let led = workers.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
         service.watch_database(&mut background);
         let open_tokens = OpenTokens::default();
-        let (looking, pool) = (open_tokens.clone(), service.queue().pool().clone());
+        let (looking, pool) = (open_tokens.clone(), service.queue.pool().clone());
         background.spawn(async move { looking.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
         let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
-        let changes = service.changes().clone();
+        let changes = service.changes.clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
             let tricks_http = tricks_pages(&service, tricks_mode);
@@ -260,40 +260,31 @@ impl Coordinator {
 
 /// The pages of tricks over HTTP.
 fn tricks_pages(service: &Service, mode: Mode) -> Router {
-    let (pool, clock) = (service.pool().clone(), service.clock().clone());
-    tricks_http::router(pool, clock, service.guard().clone(), mode)
+    let (pool, clock) = (service.pool.clone(), service.clock.clone());
+    tricks_http::router(pool, clock, service.guard.clone(), mode)
 }
 
 /// What the leader does: upkeep, opening editions, taking note of how fast they are played, looking
 /// at what workers report a second time.
 async fn lead(workers: WorkerService, awake: Instant) {
-    let service = workers.clients();
-    let (queue, clock) = (service.queue(), service.clock());
-    let (metrics, changes, dispatcher) =
-        (service.metrics(), service.changes(), workers.dispatcher());
-    let suspensions = workers.suspensions();
+    let service = &workers.service;
     let mut auditor = workers.auditor();
-    let upkeep = Upkeep::new(queue.clone(), clock.clone());
-    let opener = Opener::new(queue.clone(), clock.clone());
+    let upkeep = Upkeep::new(service.queue.clone(), service.clock.clone());
+    let opener = Opener::new(service.queue.clone(), service.clock.clone());
     tokio::join!(
-        upkeep.run_since(awake, |round| tell(round, metrics, changes, dispatcher)),
-        opener.run(|outcome| tell_opened(outcome, metrics, changes, dispatcher)),
+        upkeep.run_since(awake, |round| tell(round, service)),
+        opener.run(|outcome| tell_opened(outcome, service)),
         service.keep_pace(),
-        auditor.run(|round| tell_audited(round, metrics, changes, suspensions)),
+        auditor.run(|round| tell_audited(round, service)),
     );
 }
 
 /// Says what a round of audits found, and lets those know who wait for it.
-fn tell_audited(
-    round: Result<AuditRound, Error>,
-    metrics: &Metrics,
-    changes: &Changes,
-    suspensions: &Suspensions,
-) {
+fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
-            metrics.failed(Background::Auditor);
+            service.metrics().failed(Background::Auditor);
             tracing::warn!(%error, "cannot recount; trying again");
             return;
         }
@@ -302,24 +293,19 @@ fn tell_audited(
         tracing::error!(%id, %worker, reason, "a worker reported what its record does not give");
     }
     for Suspended { worker, reason, .. } in &round.suspended {
-        suspensions.add(*worker, reason);
+        service.suspensions.add(*worker, reason);
     }
     if !round.suspended.is_empty() {
-        changes.tell();
+        service.changes.tell();
     }
 }
 
 /// Says what a round of upkeep did, and lets those know who wait for it.
-fn tell(
-    round: Result<Round, UpkeepError>,
-    metrics: &Metrics,
-    changes: &Changes,
-    dispatcher: &Dispatcher,
-) {
+fn tell(round: Result<Round, UpkeepError>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
-            metrics.failed(Background::Upkeep);
+            service.metrics().failed(Background::Upkeep);
             tracing::warn!("{error}");
             return;
         }
@@ -334,38 +320,33 @@ fn tell(
     for StoodDown { tournament_name, name, reason, .. } in &round.stood_down {
         tracing::warn!(tournament = tournament_name, bot = name, reason, "stood down");
     }
-    metrics.completed(round.complete.len());
+    service.metrics().completed(round.complete.len());
     for edition in &round.complete {
         tracing::info!(%edition, "complete: its leaderboard is the official one now");
     }
     if round != Round::default() {
-        changes.tell();
-        dispatcher.news();
+        service.changes.tell();
+        service.dispatcher.news();
     }
 }
 
 /// Says what became of a tournament that changed, and lets those know who wait for it.
-fn tell_opened(
-    outcome: Result<Outcome, OpenError>,
-    metrics: &Metrics,
-    changes: &Changes,
-    dispatcher: &Dispatcher,
-) {
+fn tell_opened(outcome: Result<Outcome, OpenError>, service: &Service) {
     match outcome {
         Ok(Outcome::Opened(edition)) => {
             let Edition { id, number, matches, .. } = edition;
-            metrics.opened();
+            service.metrics().opened();
             tracing::info!(edition = %id, number, matches, "opened, because something changed");
-            changes.tell();
-            dispatcher.news();
+            service.changes.tell();
+            service.dispatcher.news();
         }
         Ok(Outcome::Trouble(tournament, error)) => {
-            metrics.refused();
+            service.metrics().refused();
             tracing::error!(tournament, %error, "no edition can be opened");
-            changes.tell();
+            service.changes.tell();
         }
         Err(error) => {
-            metrics.failed(Background::Opener);
+            service.metrics().failed(Background::Opener);
             tracing::warn!(%error, "cannot open an edition; trying again");
         }
     }

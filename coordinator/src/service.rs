@@ -107,19 +107,19 @@ pub struct Service(Arc<Parts>);
 pub struct Parts {
     /// The database, for readers: other connections than those of the queue, so that readers keep no
     /// worker waiting.
-    pool: PgPool,
-    queue: Queue,
-    dispatcher: Dispatcher,
-    playing: Playing,
+    pub(crate) pool: PgPool,
+    pub(crate) queue: Queue,
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) playing: Playing,
     boards: Boards,
     store: Option<Store>,
     clearing: Clearing,
-    suspensions: Suspensions,
-    changes: Changes,
-    guard: Guard,
-    clock: Clock,
+    pub(crate) suspensions: Suspensions,
+    pub(crate) changes: Changes,
+    pub(crate) guard: Guard,
+    pub(crate) clock: Clock,
     /// How long a lease lasts.
-    lease: time::Duration,
+    pub(crate) lease: time::Duration,
     turns: Turns,
     /// Certificates of editions whose plans are whole.
     certificates: Cache<EditionId, v1::Certificate>,
@@ -195,21 +195,6 @@ impl Service {
         }))
     }
 
-    /// The connections for readers.
-    pub(crate) fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-
-    /// The queue.
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
-    /// Tells the time.
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     /// Reads the figures of this coordinator, for operators.
     pub(crate) fn observer(&self, leadership: Leadership) -> Observer {
         Observer::new(Observed {
@@ -235,16 +220,6 @@ impl Service {
     /// The games that are known here.
     pub(crate) fn games(&self) -> &Games {
         self.queue.games()
-    }
-
-    /// Announces changes.
-    pub fn changes(&self) -> &Changes {
-        &self.changes
-    }
-
-    /// Limits invalid tokens.
-    pub(crate) fn guard(&self) -> &Guard {
-        &self.guard
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {

@@ -106,7 +106,7 @@ pub async fn serve(
     tricks_http: Router,
     listener: TcpListener,
 ) -> io::Result<()> {
-    let changes = service.changes().clone();
+    let changes = service.changes.clone();
     let pages = Pages { service, observer, boards: Cache::new(WATCHED) };
     serve::serve(listener, routes(pages, tricks_http), changes).await
 }

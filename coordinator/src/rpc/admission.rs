@@ -286,7 +286,7 @@ impl Admission {
     /// Counts a call of this caller, if it may call so.
     fn begin(&self, rule: Rule, caller: &Caller, origin: &Origin) -> Result<OpenCall, Status> {
         let Some(role) = rule.role else {
-            let address = Key::Address(self.service.guard().address(origin));
+            let address = Key::Address(self.service.guard.address(origin));
             return self.budgets.begin(&[
                 Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
                 Most { key: address, calls: CALLS_OF_ADDRESS, bytes: SHARE_OF_ADDRESS },
@@ -353,7 +353,7 @@ pub(super) async fn admit_call(
 
 /// What the server tells of the connection that a call comes over.
 #[derive(Clone, Debug)]
-pub(super) struct ConnectionInfo {
+pub(crate) struct ConnectionInfo {
     pub(super) peer: IpAddr,
     pub(super) connection: Arc<Connection>,
 }

@@ -2,11 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arbiter_proto::DESCRIPTION;
@@ -18,10 +15,8 @@ use arbiter_proto::v1::tournament_service_server::TournamentServiceServer;
 use arbiter_proto::v1::worker_service_server::WorkerServiceServer;
 use axum::middleware::from_fn_with_state;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, Sleep};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::transport::server::Connected;
@@ -31,7 +26,7 @@ use super::admission::{Admission, ConnectionInfo, LARGEST_REPORT, admit_call};
 use super::clients::Clients;
 use super::worker::Workers;
 use crate::access::open_tokens::OpenTokens;
-use crate::connections::{Accepted, Connection, ConnectionLimiter, WriteTimeout};
+use crate::connections::{Connection, ConnectionLimiter, LimitedStream};
 use crate::metrics::count_call;
 use crate::service::{Changes, LAST_CALLS, WorkerService};
 
@@ -160,7 +155,7 @@ impl Server {
         if let Some(tls) = &tls {
             server = tls.encrypt(server)?;
         }
-        let changes = workers.changes().clone();
+        let changes = workers.service.changes.clone();
         let routes = server.add_routes(routes(workers, open_tokens).await?);
         let stopped = async {
             stop.await;
@@ -200,7 +195,7 @@ async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Route
     health.set_serving::<BotServiceServer<Clients>>().await;
     health.set_serving::<TokenServiceServer<Clients>>().await;
     health.set_serving::<AuditServiceServer<Clients>>().await;
-    let service = workers.clients().clone();
+    let service = workers.service.clone();
     let (clients, metrics) = (Clients(service.clone()), Arc::clone(service.metrics()));
     let admission = Admission::new(service, open_tokens.clone());
     let worker = WorkerServiceServer::new(Workers { workers, open_tokens })
@@ -219,7 +214,7 @@ async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Route
 }
 
 /// The connections that are made, one after the other.
-fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<Served>> {
+fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<LimitedStream>> {
     let (sender, connections) = mpsc::channel(1);
     let limiter = ConnectionLimiter::new(PART);
     tokio::spawn(async move {
@@ -228,7 +223,9 @@ fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<Served>> {
                 accepted = limiter.accept(&listener) => accepted,
                 () = sender.closed() => return,
             };
-            if sender.send(Ok(Served::new(accepted))).await.is_err() {
+            let (stream, closed) = accepted;
+            let end = ended(Arc::clone(&stream.connection), closed);
+            if sender.send(Ok(stream.until(end))).await.is_err() {
                 return;
             }
         }
@@ -236,95 +233,32 @@ fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<Served>> {
     ReceiverStream::new(connections)
 }
 
-/// A connection that makes calls, and is ended if it makes none.
-#[derive(Debug)]
-struct Served {
-    stream: WriteTimeout,
-    peer: SocketAddr,
-    connection: Arc<Connection>,
-    closed: Option<oneshot::Receiver<()>>,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Served {
-    fn new(Accepted { stream, peer, connection, closed }: Accepted) -> Self {
-        let timer = Box::pin(tokio::time::sleep(FIRST_CALL));
-        let stream = WriteTimeout::new(stream);
-        Self { stream, peer, connection, closed: Some(closed), timer }
-    }
-
-    /// Waits until the connection is to be ended: why.
-    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let closed =
-            self.closed.as_mut().is_none_or(|closed| Pin::new(closed).poll(context).is_ready());
-        if closed {
-            self.closed = None;
-            let error = "it makes room for another connection";
-            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, error));
-        }
-        while self.timer.as_mut().poll(context).is_ready() {
-            let left = match self.connection.idle() {
+/// Waits until a connection is to be ended, because it makes room or makes no calls: why.
+async fn ended(connection: Arc<Connection>, closed: oneshot::Receiver<()>) -> io::Error {
+    let idle = async {
+        let mut left = FIRST_CALL;
+        while !left.is_zero() {
+            tokio::time::sleep(left).await;
+            left = match connection.idle() {
                 None => IDLE,
                 Some((idle, used)) => (if used { IDLE } else { FIRST_CALL }).saturating_sub(idle),
             };
-            if left.is_zero() {
-                let error = io::Error::new(io::ErrorKind::TimedOut, "it makes no call");
-                return Poll::Ready(error);
-            }
-            self.timer.as_mut().reset(Instant::now() + left);
         }
-        Poll::Pending
+    };
+    tokio::select! {
+        _ = closed => {
+            let error = "it makes room for another connection";
+            io::Error::new(io::ErrorKind::ConnectionAborted, error)
+        }
+        () = idle => io::Error::new(io::ErrorKind::TimedOut, "it makes no call"),
     }
 }
 
-impl Connected for Served {
+impl Connected for LimitedStream {
     type ConnectInfo = ConnectionInfo;
 
     fn connect_info(&self) -> ConnectionInfo {
         ConnectionInfo { peer: self.peer.ip(), connection: Arc::clone(&self.connection) }
-    }
-}
-
-impl AsyncRead for Served {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Poll::Ready(error) = self.poll_end(context) {
-            return Poll::Ready(Err(error));
-        }
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
-
-impl AsyncWrite for Served {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

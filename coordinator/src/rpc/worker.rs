@@ -95,7 +95,7 @@ impl v1::worker_service_server::WorkerService for Workers {
         let span = tracing::info_span!("worker", worker = %greeted.worker, called = hello.name);
         let (outbound, answers) = outbound::channel(WAITING);
         let session = Session {
-            files: self.workers.handout().file_memory(),
+            files: self.workers.handout.file_memory(),
             token: Arc::new(self.open_tokens.enter(&secret, true)),
             workers: self.workers.clone(),
             checks: Mutex::default(),
@@ -189,11 +189,11 @@ impl From<Status> for End {
 
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
-        let _present = Present::enter(&self.workers.metrics().sessions);
+        let _present = Present::enter(&self.workers.service.metrics().sessions);
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
-        let held = self.workers.playing().of(self.stream());
-        self.workers.playing().leave(self.stream());
+        let held = self.workers.service.playing.of(self.stream());
+        self.workers.service.playing.leave(self.stream());
         self.workers.leave(self.greeted.worker, self.greeted.stream).await;
         match end {
             End::Left => tracing::info!("gone"),
@@ -211,7 +211,7 @@ impl Session {
 
     /// How long a lease lasts, in milliseconds.
     fn lease_ms(&self) -> i64 {
-        i64::try_from(self.workers.lease().whole_milliseconds()).unwrap_or(i64::MAX)
+        i64::try_from(self.workers.service.lease.whole_milliseconds()).unwrap_or(i64::MAX)
     }
 
     fn stream(&self) -> WorkerStream {
@@ -224,12 +224,12 @@ impl Session {
 
     /// These leases were handed out over this stream, or renewed over it.
     fn begin(&self, leases: &[Lease]) {
-        self.workers.playing().begin(self.stream(), leases);
+        self.workers.service.playing.begin(self.stream(), leases);
     }
 
     /// Nothing more is expected of these leases.
     fn end(&self, leases: &[Lease]) {
-        self.workers.playing().end(self.stream(), leases);
+        self.workers.service.playing.end(self.stream(), leases);
         let mut checks = self.checks();
         for lease in leases {
             checks.remove(lease);
@@ -246,7 +246,7 @@ impl Session {
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
-        let lease = self.workers.lease().unsigned_abs();
+        let lease = self.workers.service.lease.unsigned_abs();
         let mut tasks = Tasks::default();
         let (worker, database) = (self.greeted.worker.0, self.greeted.database.clone());
         let lease_ms = self.lease_ms();
@@ -310,7 +310,7 @@ impl Session {
 
     /// Does what a worker asks for.
     fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
-        if let Some(reason) = self.workers.suspensions().reason(self.greeted.worker) {
+        if let Some(reason) = self.workers.service.suspensions.reason(self.greeted.worker) {
             return Err(suspended(&reason).into());
         }
         match message.say {
@@ -343,7 +343,7 @@ impl Session {
 
     /// Takes note of how many leases the worker gives back.
     fn charge(&self, leases: usize) {
-        if let Some(wait) = self.workers.returns().charge(
+        if let Some(wait) = self.workers.returns.charge(
             self.greeted.worker,
             self.greeted.slots,
             leases,
@@ -364,9 +364,9 @@ impl Session {
         // It is free for other reports when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
-        self.workers.playing().end(self.stream(), &[lease]);
+        self.workers.service.playing.end(self.stream(), &[lease]);
         let workers = self.workers.clone();
-        let now = workers.clients().now();
+        let now = workers.service.now();
         let delivery = codec::delivery(self.greeted.worker, lease, report, now);
         let storing = workers.store(delivery, check.as_ref(), came);
         let store = async move {
@@ -381,7 +381,7 @@ impl Session {
     async fn judged(&self, verdict: Verdict) -> Result<(), End> {
         // It may have been renewed since it was reported.
         if let Ok(lease) = lease(verdict.lease) {
-            self.workers.playing().end(self.stream(), &[lease]);
+            self.workers.service.playing.end(self.stream(), &[lease]);
         }
         self.say(Answer::Verdict(verdict)).await
     }

@@ -110,12 +110,12 @@ impl WorkerService {
         };
         span.set("verdict", format!("{stored:?}"));
         if stored == queue::Verdict::Accepted {
-            self.metrics().stored(matches, losses);
+            self.service.metrics().stored(matches, losses);
         }
-        self.metrics().judged(lease, stored, came);
+        self.service.metrics().judged(lease, stored, came);
         tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
         // What waited for this lot may be leased now.
-        self.dispatcher().news();
+        self.service.dispatcher.news();
         Ok(judged(lease, stored))
     }
 
@@ -157,8 +157,8 @@ impl WorkerService {
                 span.set("verdict", verdict.to_owned());
                 let trace_id = span.trace_id();
                 tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
-                self.metrics().judged(lease, stored, came);
-                self.changes().tell();
+                self.service.metrics().judged(lease, stored, came);
+                self.service.changes.tell();
                 Ok(judged(lease, stored))
             }
             Err(error) if db::is_refused(&error) => {
@@ -177,7 +177,7 @@ impl WorkerService {
         error: &dyn std::error::Error,
     ) -> Verdict {
         tracing::warn!(%worker, %lease, %error, "a report cannot be stored yet; it is postponed");
-        self.metrics().postponed();
+        self.service.metrics().postponed();
         let reason = error.to_string().chars().take(REASON).collect();
         Verdict { lease: Some(lease.into()), fate: Fate::Postponed.into(), reason }
     }
@@ -191,14 +191,14 @@ impl WorkerService {
         came: Instant,
     ) -> Result<Verdict> {
         tracing::error!(%worker, %lease, reason, "a report is refused");
-        self.metrics().judged(lease, queue::Verdict::Malformed, came);
+        self.service.metrics().judged(lease, queue::Verdict::Malformed, came);
         let reason: String = reason.chars().take(REASON).collect();
         let told = reason.clone();
         let failure = Failure { lease, by: Some(worker), kind: FaultKind::Report, reason: told };
         if let Err(error) = self.service.queue.fail(&[failure]).await {
             tracing::warn!(%lease, %error, "its fault is not noted; the lease will run out");
         }
-        self.dispatcher().news();
+        self.service.dispatcher.news();
         Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into(), reason })
     }
 }

@@ -23,8 +23,8 @@ impl WorkerService {
             return self.malformed(worker, lease, reason, came).await;
         }
         // Who is suspended by it is known a moment later at the latest.
-        drop(self.suspensions().refresh(&self.service.pool).await);
-        self.metrics().judged(lease, verdict, came);
+        drop(self.service.suspensions.refresh(&self.service.pool).await);
+        self.service.metrics().judged(lease, verdict, came);
         Ok(judged(lease, verdict))
     }
 }

@@ -10,19 +10,16 @@ use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
 use arbiter_proto::v1::{FetchBundleRequest, Hello};
-use sqlx::Error;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::bundles::BundlePieces;
 use super::returns::Returns;
-use super::{Answers, Caller, Changes, Parts, Principal, Result, Service, ServiceError};
+use super::{Answers, Caller, Parts, Principal, Result, Service, ServiceError};
 use crate::access::Role;
 use crate::db::{held, suspensions, workers};
 use crate::match_audit::Auditor;
-use crate::metrics::Metrics;
-use crate::queue::{Dispatcher, Failed, Failure, Playing, Reporter};
-use crate::suspension::Suspensions;
+use crate::queue::Reporter;
 use crate::tournament::handout::Handout;
 use crate::tournament::trial::{self, TrialAssignment, TrialError};
 
@@ -40,10 +37,13 @@ pub struct WorkerService(Arc<WorkerParts>);
 /// What the use cases of workers work with.
 #[derive(Debug)]
 pub struct WorkerParts {
-    pub(super) service: Service,
-    pub(super) handout: Arc<Handout>,
+    /// The use cases of clients.
+    pub(crate) service: Service,
+    /// Makes messages of lots and trials.
+    pub(crate) handout: Arc<Handout>,
     pub(super) reporter: Reporter,
-    returns: Returns,
+    /// How much workers give back.
+    pub(crate) returns: Returns,
     bundles: BundlePieces,
 }
 
@@ -120,7 +120,7 @@ impl WorkerService {
         if !held::needs_bundle(pool, *id, &digest).await? {
             let asked = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %id, digest = %asked, "refused: a bundle without a lease");
-            self.metrics().refused_bundle();
+            self.service.metrics().refused_bundle();
             return Err(ServiceError::permission_denied(
                 "no lot or trial that this token's workers have leased needs this bundle",
             ));
@@ -143,78 +143,11 @@ impl WorkerService {
         trial::assignment(queue.pool(), queue.games(), lease, version, lease_ms).await
     }
 
-    /// Renews leases, and gives those that still hold.
-    pub(crate) async fn renew(
-        &self,
-        worker: WorkerId,
-        leases: &[Lease],
-    ) -> Result<Vec<Lease>, Error> {
-        self.service.queue.renew(Some(worker), leases).await
-    }
-
-    /// Takes leases back that a worker returns, and gives those that held.
-    pub(crate) async fn give_back(
-        &self,
-        worker: WorkerId,
-        leases: &[Lease],
-    ) -> Result<Vec<Lease>, Error> {
-        self.service.queue.give_back(Some(worker), leases).await
-    }
-
-    /// Counts a failed attempt.
-    pub(crate) async fn fail(&self, failure: &Failure) -> Result<Vec<Failed>, Error> {
-        self.service.queue.fail(std::slice::from_ref(failure)).await
-    }
-
     /// Looks a second time at what workers report.
     pub(crate) fn auditor(&self) -> Auditor {
         let Parts { queue, store, clock, .. } = &*self.service;
         let handout = Arc::clone(&self.handout);
         Auditor::new(queue.pool().clone(), store.clone(), handout, clock.clone())
-    }
-
-    /// The use cases of clients.
-    pub(crate) fn clients(&self) -> &Service {
-        &self.service
-    }
-
-    /// Where workers wait for lots.
-    pub(crate) fn dispatcher(&self) -> &Dispatcher {
-        &self.service.dispatcher
-    }
-
-    /// Makes messages of lots and trials.
-    pub(crate) fn handout(&self) -> &Handout {
-        &self.handout
-    }
-
-    /// How much workers give back.
-    pub(crate) fn returns(&self) -> &Returns {
-        &self.returns
-    }
-
-    /// The leases that are held over the streams of this coordinator.
-    pub(crate) fn playing(&self) -> &Playing {
-        &self.service.playing
-    }
-
-    /// Who is suspended.
-    pub(crate) fn suspensions(&self) -> &Suspensions {
-        &self.service.suspensions
-    }
-
-    /// Announces changes.
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.service.changes
-    }
-
-    /// How long a lease lasts.
-    pub(crate) fn lease(&self) -> time::Duration {
-        self.service.lease
-    }
-
-    pub(crate) fn metrics(&self) -> &Metrics {
-        self.service.queue.metrics()
     }
 }
 

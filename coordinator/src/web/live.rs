@@ -33,7 +33,8 @@ pub(super) fn watched<T, E>(
     answers: impl Stream<Item = Result<T, E>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let present = Present::enter(&session.service.metrics().viewers);
+    let Session { service, .. } = session;
+    let present = Present::enter(&service.metrics().viewers);
     stream(answers, move |answer| {
         let _present = &present;
         fragment(answer)

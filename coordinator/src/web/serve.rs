@@ -21,7 +21,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,16 +30,17 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use crate::connections::{Accepted, ActiveRequest, Connection, ConnectionLimiter, WriteTimeout};
+use crate::connections::{ConnectionLimiter, LimitedStream};
 use crate::service::{Changes, LAST_CALLS};
 
 /// How long the head of a request may take to arrive.
@@ -71,8 +71,8 @@ pub(super) async fn serve(
             () = changes.ended() => break,
         };
         while guests.try_join_next().is_some() {}
-        let Accepted { stream, peer, connection, closed } = accepted;
-        let attended = attend(stream, peer, pages.clone(), connection, changes.clone());
+        let (stream, closed) = accepted;
+        let attended = attend(stream, pages.clone(), changes.clone());
         guests.spawn(async move {
             tokio::select! { () = attended => {}, _ = closed => {} }
         });
@@ -84,14 +84,9 @@ pub(super) async fn serve(
 }
 
 /// Answers the requests of a connection, one after the other.
-async fn attend(
-    stream: TcpStream,
-    peer: SocketAddr,
-    pages: Router,
-    connection: Arc<Connection>,
-    changes: Changes,
-) {
+async fn attend(stream: LimitedStream, pages: Router, changes: Changes) {
     let pages = TowerToHyperService::new(pages);
+    let (peer, connection) = (stream.peer, Arc::clone(&stream.connection));
     let answer = service_fn(move |request: Request<Incoming>| {
         let busy = connection.begin();
         let mut request = request.map(|body| Body::new(Arriving::new(body)));
@@ -100,7 +95,13 @@ async fn attend(
         let answering = pages.call(request);
         async move {
             let answer: Response = answering.await?;
-            Ok::<_, Infallible>(answer.map(|body| Leaving { body, _busy: busy }))
+            Ok::<_, Infallible>(answer.map(|body| {
+                body.map_err(move |error| {
+                    // It lasts as long as the answer.
+                    let _ = &busy;
+                    error
+                })
+            }))
         }
     });
     let connection = http1::Builder::new()
@@ -108,7 +109,7 @@ async fn attend(
         .header_read_timeout(HEAD)
         .half_close(true)
         .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), answer);
+        .serve_connection(TokioIo::new(stream), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -119,33 +120,6 @@ async fn attend(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
-    }
-}
-
-/// The body of an answer.
-#[derive(Debug)]
-struct Leaving {
-    body: Body,
-    _busy: ActiveRequest,
-}
-
-impl HttpBody for Leaving {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -201,11 +175,12 @@ impl HttpBody for Arriving {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
+    use std::net::SocketAddr;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
     use tokio::task::JoinHandle;
     use tokio_stream::StreamExt as _;
 

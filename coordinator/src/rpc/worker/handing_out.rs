@@ -74,7 +74,7 @@ impl From<TrialError> for NotMade {
 impl Session {
     /// Asks for something to do, once the worker is allowed to.
     pub(super) fn ask(&self, tasks: &mut Tasks) {
-        self.ask_after(self.workers.returns().wait(self.greeted.worker, Instant::now()), tasks);
+        self.ask_after(self.workers.returns.wait(self.greeted.worker, Instant::now()), tasks);
     }
 
     fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
@@ -94,7 +94,7 @@ impl Session {
         let made = match what {
             What::Made(made) => *made,
             What::Leased(Task::Lot(work)) => {
-                match self.workers.handout().lot_at_once(work, self.lease_ms()) {
+                match self.workers.handout.lot_at_once(work, self.lease_ms()) {
                     Ok(lot) => lot.map(Made::Lot).map_err(NotMade::from),
                     Err(work) => {
                         self.prepare_lot(work, since, tasks);
@@ -124,10 +124,10 @@ impl Session {
         let (workers, files, worker) =
             (self.workers.clone(), self.files.clone(), self.greeted.worker);
         let (lease, lease_ms) = (work.lot.lease, self.lease_ms());
-        let unsent = workers.dispatcher().hold(lease);
+        let unsent = workers.service.dispatcher.hold(lease);
         tasks.asking.spawn(async move {
-            let half = workers.lease().unsigned_abs() / 2;
-            let lot = workers.handout().lot(work, lease_ms, &files);
+            let half = workers.service.lease.unsigned_abs() / 2;
+            let lot = workers.handout.lot(work, lease_ms, &files);
             let Ok(lot) = tokio::time::timeout(half, lot).await else {
                 // There was no memory in time: others are quicker to take what they get.
                 drop(unsent);
@@ -144,7 +144,7 @@ impl Session {
     fn prepare_trial(&self, lease: Lease, since: Instant, tasks: &mut Tasks) {
         let Some(version) = lease.version() else { return };
         let (workers, lease_ms) = (self.workers.clone(), self.lease_ms());
-        let unsent = workers.dispatcher().hold(lease);
+        let unsent = workers.service.dispatcher.hold(lease);
         tasks.asking.spawn(async move {
             let trial = workers.trial(lease, version, lease_ms).await;
             unsent.release();
@@ -167,7 +167,7 @@ impl Session {
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
                 let said = self.say(Answer::Trial(trial.into())).await;
-                self.workers.changes().tell();
+                self.workers.service.changes.tell();
                 said
             }
         }
@@ -184,7 +184,7 @@ impl Session {
         if sent.is_err() {
             self.begin_note(Note::GiveBack(vec![lease]), tasks);
         } else {
-            self.workers.metrics().handed_out(since.elapsed());
+            self.workers.service.metrics().handed_out(since.elapsed());
         }
         sent
     }
@@ -227,6 +227,6 @@ impl Session {
 /// Waits for something to do, once the worker has taken enough of what it was sent.
 async fn asked(workers: &WorkerService, files: &FileMemory, worker: WorkerId) -> Option<Asked> {
     files.wait().await;
-    let (task, since) = workers.dispatcher().next_for(Some(worker)).await?;
+    let (task, since) = workers.service.dispatcher.next_for(Some(worker)).await?;
     Some(Asked { lease: task.lease(), since, what: What::Leased(task) })
 }

@@ -31,19 +31,22 @@ impl Session {
     /// Takes note of something: until it is done, or the lease it is about has run out anyway.
     pub(super) fn note(&self, note: Note) -> impl Future<Output = ()> + Send + use<> {
         let (workers, worker) = (self.workers.clone(), self.greeted.worker);
-        let lease = workers.lease().unsigned_abs();
+        let lease = workers.service.lease.unsigned_abs();
         async move {
             let mut backoff = Backoff::new();
             let noting = async {
                 loop {
                     let noted = match &note {
                         Note::GiveBack(leases) => {
-                            workers.give_back(worker, leases).await.map(|back| {
-                                tracing::info!(lots = back.len(), "given back");
-                            })
+                            workers.service.queue.give_back(Some(worker), leases).await.map(
+                                |back| {
+                                    tracing::info!(lots = back.len(), "given back");
+                                },
+                            )
                         }
                         Note::Fault(failure) => {
-                            let failed = workers.fail(failure).await;
+                            let failed =
+                                workers.service.queue.fail(std::slice::from_ref(failure)).await;
                             failed.map(|failed| {
                                 for failed in failed {
                                     let state = failed.state.as_str();
@@ -59,7 +62,7 @@ impl Session {
                 }
             };
             drop(tokio::time::timeout(lease, noting).await);
-            workers.dispatcher().news();
+            workers.service.dispatcher.news();
         }
     }
 
@@ -72,7 +75,7 @@ impl Session {
     ) -> impl Future<Output = Result<Vec<Lease>, End>> + Send + use<> {
         let (workers, worker, stream) = (self.workers.clone(), self.greeted.worker, self.stream());
         async move {
-            let held = match workers.renew(worker, &leases).await {
+            let held = match workers.service.queue.renew(Some(worker), &leases).await {
                 Ok(held) => held,
                 Err(error) if db::is_away(&error) => return Err(ServiceError::from(error).into()),
                 Err(error) => {
@@ -80,7 +83,7 @@ impl Session {
                     return Ok(Vec::new());
                 }
             };
-            workers.playing().begin(stream, &held);
+            workers.service.playing.begin(stream, &held);
             Ok(leases.into_iter().filter(|lease| !held.contains(lease)).collect())
         }
     }
@@ -96,7 +99,7 @@ impl Session {
                 let mut checks = tokio::time::interval(each);
                 loop {
                     checks.tick().await;
-                    let caller = workers.clients().caller(Some(&secret), &origin).await;
+                    let caller = workers.service.caller(Some(&secret), &origin).await;
                     if let Err(error) =
                         caller.and_then(|caller| caller.require(Role::Worker).cloned())
                         && [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied]
@@ -110,9 +113,9 @@ impl Session {
             tokio::select! {
                 end = checking => end,
                 () = token.ended() => ServiceError::token_ended().into(),
-                reason = workers.suspensions().wait(worker) => suspended(&reason).into(),
+                reason = workers.service.suspensions.wait(worker) => suspended(&reason).into(),
                 () = outbound.closed() => End::Left,
-                () = workers.changes().ended() => ServiceError::stopping().into(),
+                () = workers.service.changes.ended() => ServiceError::stopping().into(),
             }
         }
     }

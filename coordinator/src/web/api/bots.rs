@@ -58,7 +58,7 @@ impl Answer for ListBots {
         let Self { tournament, offset, limit } = self;
         let asked = v1::ListBotsRequest { tournament };
         let found = asker.service.list_bots(asker.caller(), asked).await?.bots;
-        asker.page(found, offset, limit)
+        Ok(asker.page(found, offset, limit))
     }
 }
 
@@ -74,7 +74,7 @@ impl Answer for GetBot {
 impl Answer for ListVersions {
     async fn answer(self, asker: &Asker) -> Result<Page<Version>, Problem> {
         let found = asker.service.versions_of(asker.caller(), &self.tournament, &self.bot).await?;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 

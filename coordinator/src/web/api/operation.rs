@@ -51,7 +51,7 @@ impl Answer for ListAside {
         let Self { tournament, offset, limit } = self;
         let asked = v1::ListAsideRequest { tournament };
         let found = asker.service.list_aside(asker.caller(), asked).await?.aside;
-        asker.page(found, offset, limit)
+        Ok(asker.page(found, offset, limit))
     }
 }
 
@@ -68,7 +68,7 @@ answer! {
 impl Answer for GetQueue {
     async fn answer(self, asker: &Asker) -> Result<Page<Playing>, Problem> {
         let found = asker.service.running_editions(asker.caller()).await?;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
@@ -92,7 +92,7 @@ answer! {
 impl Answer for ListWorkers {
     async fn answer(self, asker: &Asker) -> Result<Page<Worker>, Problem> {
         let found = asker.service.known_workers(asker.caller()).await?;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
@@ -116,7 +116,7 @@ answer! {
 impl Answer for ListAudit {
     async fn answer(self, asker: &Asker) -> Result<Page<Change>, Problem> {
         let found = asker.service.latest_changes(asker.caller()).await?;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
@@ -138,7 +138,7 @@ impl Answer for ListTokens {
     async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
         let asked = v1::ListTokensRequest {};
         let found = asker.service.list_tokens(asker.caller(), asked).await?.tokens;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
@@ -166,6 +166,6 @@ answer! {
 impl Answer for ListTricks {
     async fn answer(self, asker: &Asker) -> Result<Page<TricksRecord>, Problem> {
         let found = asker.service.tricks_records().await?;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }

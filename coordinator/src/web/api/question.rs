@@ -80,8 +80,8 @@ impl Asker {
         found: impl IntoIterator<Item = T>,
         offset: u32,
         limit: Limit,
-    ) -> Result<Page<J>, Problem> {
-        Ok(Page::cut(found.into_iter().map(J::from), &self.uri, offset, limit))
+    ) -> Page<J> {
+        Page::cut(found.into_iter().map(J::from), &self.uri, offset, limit)
     }
 }
 

@@ -130,7 +130,7 @@ impl Answer for GetHistory {
         let Self { tournament, bot, offset, limit } = self;
         let asked = v1::GetHistoryRequest { tournament, bot };
         let found = asker.service.get_history(asker.caller(), asked).await?.places;
-        asker.page(found, offset, limit)
+        Ok(asker.page(found, offset, limit))
     }
 }
 
@@ -160,6 +160,6 @@ impl Answer for GetMeetings {
         let board = Some(v1::Board { tournament, edition });
         let asked = v1::GetMeetingsRequest { board, bot };
         let found = asker.service.get_meetings(asker.caller(), asked).await?.meetings;
-        asker.page(found, offset, limit)
+        Ok(asker.page(found, offset, limit))
     }
 }

@@ -110,7 +110,7 @@ impl Answer for ListTournaments {
     async fn answer(self, asker: &Asker) -> Result<Page<Tournament>, Problem> {
         let asked = v1::ListTournamentsRequest {};
         let found = asker.service.list_tournaments(asker.caller(), asked).await?.tournaments;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
@@ -130,7 +130,7 @@ impl Answer for GetTournament {
 impl Answer for ListEditions {
     async fn answer(self, asker: &Asker) -> Result<Page<Edition>, Problem> {
         let found = asker.tournament(self.tournament).await?.editions;
-        asker.page(found, self.offset, self.limit)
+        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 
