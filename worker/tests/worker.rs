@@ -398,7 +398,7 @@ async fn a_coordinator_that_only_welcomes_is_left_alone() {
     for _ in 0..5 {
         drop(coordinator.welcome().await);
     }
-    let least = (0..5).map(|failures| Duration::from_millis(50 << failures)).sum();
+    let least: Duration = (0..5).map(|failures| Duration::from_millis(50 << failures)).sum();
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
     worker.kill(&place).await;
 }
