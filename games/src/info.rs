@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, RangeInclusive};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
+use crate::parameter::read_rules;
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::value::{ParamsError, Value, Values};
@@ -227,7 +228,7 @@ impl Estimate {
 
 /// Reads the parameters of a game.
 #[derive(Clone)]
-pub struct Reader(Arc<dyn Fn(Value) -> RulesResult + Send + Sync>);
+pub struct Reader(Arc<dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync>);
 
 /// The rules with the parameters that were read.
 type RulesResult = Result<Arc<dyn Rules>, ParamsError>;
@@ -239,14 +240,9 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// A reader of parameters that are deserialized.
-    pub fn of<T: Rules + for<'de> Deserialize<'de> + 'static>() -> Self {
-        Self(Arc::new(|value| Ok(Arc::new(T::deserialize(value)?))))
-    }
-
-    /// Reads parameters; what is left out has its default.
-    pub(crate) fn read(&self, value: Value) -> RulesResult {
-        (self.0)(value)
+    /// A reader of parameters that are set one by one, beginning with the official ones.
+    pub fn of<T: Rules + Default + 'static>() -> Self {
+        Self(Arc::new(|known, value| Ok(Arc::new(read_rules::<T>(known, value)?))))
     }
 }
 
@@ -274,6 +270,11 @@ impl Game {
     pub fn ranking_columns(&self) -> Vec<&str> {
         let episodes = self.episodes.iter().map(|episodes| &episodes.column);
         self.columns.iter().chain(episodes).map(AsRef::as_ref).collect()
+    }
+
+    /// The rules with these parameters; what is left out is official.
+    pub(crate) fn read(&self, value: &Value) -> RulesResult {
+        (self.reader.0)(&self.params, value)
     }
 
     /// The keys of the parameters.

@@ -53,6 +53,7 @@ pub use match_state::{
     TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
+pub use parameter::{Written, read_rules};
 pub use params::{Params, seats_due};
 pub use protocol::{Framing, Protocol};
 pub use rules::{Carried, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};

@@ -1,135 +1,106 @@
-//! How the values of parameters are read: what is refused is answered with the parameter's key, with
-//! what it accepts, and with an example.
+//! How parameters are read: what is refused is answered with the parameter's key, with what it
+//! accepts, and with an example.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::Error as _;
 
 use crate::clock::Micros;
+use crate::info::ParamInfo;
+use crate::rules::Rules;
+use crate::value::{ParamsError, Value};
 
-/// A parameter and the values it accepts.
+/// Reads the parameters of a game that has these; what is left out is official.
+///
+/// # Errors
+/// The first key or value that means nothing.
+pub fn read_rules<T: Rules + Default>(
+    known: &[ParamInfo],
+    value: &Value,
+) -> Result<T, ParamsError> {
+    let Value::Table(values) = value else { return Err(value.instead_of("struct Params")) };
+    let mut rules = T::default();
+    for (index, (key, value)) in values.iter().enumerate() {
+        if values.iter().take(index).any(|(earlier, _)| earlier == key) {
+            return Err(ParamsError::custom(format!("duplicate field `{key}`")));
+        }
+        rules.set(&Written { key, value, known })?;
+    }
+    rules.check()?;
+    Ok(rules)
+}
+
+/// A parameter as it is written. In what is asked of it, `accepts` says what can be written; it ends
+/// with an example, "as in …".
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Accepts {
+pub struct Written<'a> {
     /// The parameter's name.
-    pub(crate) key: &'static str,
-    /// What can be written; it ends with an example, "as in …".
-    pub(crate) values: &'static str,
+    pub key: &'a str,
+    /// What it is to be.
+    pub value: &'a Value,
+    /// The parameters that there are.
+    known: &'a [ParamInfo],
 }
 
-impl Accepts {
-    /// The error for a value of another kind.
-    fn refuse<E: Error>(self, value: impl fmt::Display) -> E {
-        let Self { key, values } = self;
-        E::custom(format!("{key} cannot be {value}: write {values}"))
+impl Written<'_> {
+    /// The error for a key that is none of the game's.
+    pub fn unknown(&self) -> ParamsError {
+        let keys: Vec<_> = self.known.iter().map(|known| format!("`{}`", known.key)).collect();
+        let expected = match &keys[..] {
+            [] => "there are no fields".to_string(),
+            [only] => format!("expected {only}"),
+            [one, other] => format!("expected {one} or {other}"),
+            _ => format!("expected one of {}", keys.join(", ")),
+        };
+        ParamsError::custom(format!("unknown field `{}`, {expected}", self.key))
     }
-}
 
-/// Reads a value that is written as text, by its `FromStr`, whose errors name the parameter.
-pub(crate) fn text<'de, D, T>(deserializer: D, accepts: Accepts) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: fmt::Display>,
-{
-    match deserializer.deserialize_any(ScalarVisitor)? {
-        Scalar::Text(text) => text.parse().map_err(D::Error::custom),
-        other => Err(accepts.refuse(other)),
+    /// The error for a value that is not possible.
+    pub fn impossible(&self, why: impl fmt::Display) -> ParamsError {
+        ParamsError::custom(format!("{} cannot be {}: {why}", self.key, self.value))
     }
-}
 
-/// Reads a whole number.
-pub(crate) fn whole_number<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    accepts: Accepts,
-) -> Result<i64, D::Error> {
-    match deserializer.deserialize_any(ScalarVisitor)? {
-        Scalar::Number(number) => Ok(number),
-        other => Err(accepts.refuse(other)),
-    }
-}
-
-/// Reads a span of time for the parameter `key` that leaves a bot some; `example` is one that does.
-pub(crate) fn some_time<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    key: &str,
-    example: &str,
-) -> Result<Micros, D::Error> {
-    let written = deserializer.deserialize_any(ScalarVisitor)?;
-    let time = match &written {
-        Scalar::Text(text) => text.parse().ok(),
-        _ => None,
-    };
-    let cause = match time {
-        Some(time) if time > Micros::ZERO => return Ok(time),
-        Some(time) => format!("{time}: a bot needs some time"),
-        None => format!("{written}: write a whole number and a unit"),
-    };
-    Err(D::Error::custom(format!("{key} cannot be {cause}, as in {example}")))
-}
-
-/// A value as it is written.
-#[derive(Clone, Debug)]
-enum Scalar {
-    Text(String),
-    Number(i64),
-    /// Neither, or a number that is not whole or too large: how people call it.
-    Other(String),
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => write!(f, "`{text}`"),
-            Self::Number(number) => number.fmt(f),
-            Self::Other(other) => other.fmt(f),
+    /// Reads a text by its `FromStr`, whose errors name the parameter.
+    pub fn text<T: FromStr<Err: fmt::Display>>(&self, accepts: &str) -> Result<T, ParamsError> {
+        match self.value {
+            Value::Text(text) => text.parse().map_err(ParamsError::custom),
+            _ => Err(self.impossible(format_args!("write {accepts}"))),
         }
     }
-}
 
-/// Takes any value for what it is.
-struct ScalarVisitor;
-
-impl<'de> Visitor<'de> for ScalarVisitor {
-    type Value = Scalar;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
+    /// Reads a whole number.
+    pub fn whole_number(&self, accepts: &str) -> Result<i64, ParamsError> {
+        let number = self.value.as_integer().and_then(|number| i64::try_from(number).ok());
+        number.ok_or_else(|| self.impossible(format_args!("write {accepts}")))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar::Text(text.to_string()))
+    /// Reads a whole number within a range; `why` others are not possible.
+    pub fn number_in<T: TryFrom<i64> + PartialOrd>(
+        &self,
+        range: RangeInclusive<T>,
+        accepts: &str,
+        why: &str,
+    ) -> Result<T, ParamsError> {
+        let number = T::try_from(self.whole_number(accepts)?).ok();
+        number.filter(|number| range.contains(number)).ok_or_else(|| self.impossible(why))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(number))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
-        let whole = i64::try_from(number).map(Scalar::Number);
-        Ok(whole.unwrap_or_else(|_| Scalar::Other(number.to_string())))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Other(number.to_string()))
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Scalar, E> {
-        Ok(Scalar::Other(value.to_string()))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Other("null".to_string()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other("a list".to_string()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other("a table".to_string()))
+    /// Reads a span of time that leaves a bot some; `example` is one that does.
+    pub fn some_time(&self, example: &str) -> Result<Micros, ParamsError> {
+        let time = match self.value {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        };
+        let cause = match time {
+            Some(time) if time > Micros::ZERO => return Ok(time),
+            Some(time) => format!("{time}: a bot needs some time"),
+            None => format!("{}: write a whole number and a unit", self.value),
+        };
+        Err(ParamsError::custom(format!("{} cannot be {cause}, as in {example}", self.key)))
     }
 }

@@ -31,13 +31,14 @@ impl Params {
     /// # Panics
     /// If the descriptor of the game is wrong: every parameter has a default.
     pub fn official(game: &Game) -> Self {
-        let read = Self::read(game, Value::Table(Values::new()));
-        read.expect("a game reads the parameters that are all left out")
+        let rules = game.read(&Value::Table(Values::new()));
+        let rules = rules.expect("a game reads the parameters that are all left out");
+        Self { game: game.clone(), rules }
     }
 
     /// Reads the parameters of `game`; what is not given is official.
     pub fn read<'de, D: Deserializer<'de>>(game: &Game, from: D) -> Result<Self, D::Error> {
-        let rules = game.reader.read(Value::deserialize(from)?).map_err(D::Error::custom)?;
+        let rules = game.read(&Value::deserialize(from)?).map_err(D::Error::custom)?;
         Ok(Self { game: game.clone(), rules })
     }
 
@@ -54,7 +55,7 @@ impl Params {
     /// The same with another value under `key`.
     pub fn with(&self, key: &str, value: impl Into<Value>) -> Result<Self, ParamsError> {
         let values = self.values().with(key, value);
-        Ok(self.with_rules(self.game.reader.read(Value::Table(values))?))
+        Ok(self.with_rules(self.game.read(&Value::Table(values))?))
     }
 
     /// The game.

@@ -9,8 +9,9 @@ use crate::bounds::Bounds;
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::moves::Grid;
 use crate::name::BotName;
+use crate::parameter::Written;
 use crate::seed::Seed;
-use crate::value::Values;
+use crate::value::{ParamsError, Values};
 
 /// The version of the rules of the built-in games, written into each record. It grows when the same
 /// replies to the same seed would no longer give the same scores.
@@ -22,7 +23,21 @@ pub const MIXED_TURNS_RULES_VERSION: &str = "2";
 
 /// The rules of a game with the parameters of a match.
 pub trait Rules: Send + Sync + fmt::Debug {
-    /// The parameters. Reading them gives the same rules.
+    /// Sets a parameter to what is written.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or it cannot be that.
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError>;
+
+    /// Looks whether the parameters agree with each other, once all are set.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    fn check(&self) -> Result<(), ParamsError> {
+        Ok(())
+    }
+
+    /// The parameters. Setting them gives the same rules.
     fn values(&self) -> Values;
 
     /// How many seats a table has.

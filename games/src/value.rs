@@ -3,13 +3,11 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::{self, Vec};
+use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
-    Deserialize, Deserializer, Error, Expected, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    Visitor,
+    Deserialize, Deserializer, Error, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
 };
 use serde::ser::{Serialize, Serializer};
 
@@ -52,6 +50,39 @@ impl Value {
         match self {
             Self::Integer(number) => Some(*number),
             _ => None,
+        }
+    }
+
+    /// The error where this is written in the place of what was expected.
+    pub(crate) fn instead_of(&self, expected: &str) -> ParamsError {
+        let unexpected = match self {
+            Self::Null => Unexpected::Unit,
+            Self::Boolean(value) => Unexpected::Bool(*value),
+            Self::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => Unexpected::Signed(number),
+                (_, Ok(number)) => Unexpected::Unsigned(number),
+                _ => Unexpected::Other("i128"),
+            },
+            Self::Number(number) => Unexpected::Float(*number),
+            Self::Text(text) => Unexpected::Str(text),
+            Self::List(_) => Unexpected::Seq,
+            Self::Table(_) => Unexpected::Map,
+        };
+        ParamsError::invalid_type(unexpected, &expected)
+    }
+}
+
+/// The value as people call it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Boolean(value) => value.fmt(f),
+            Self::Integer(number) => number.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "`{text}`"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Table(_) => f.write_str("a table"),
         }
     }
 }
@@ -179,75 +210,6 @@ impl<'de> Visitor<'de> for AnyValue {
             values.push(entry);
         }
         Ok(Value::Table(Values(values)))
-    }
-}
-
-impl<'de> Deserializer<'de> for Value {
-    type Error = ParamsError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParamsError> {
-        match self {
-            Self::Null => visitor.visit_unit(),
-            Self::Boolean(value) => visitor.visit_bool(value),
-            Self::Integer(number) => match (i64::try_from(number), u64::try_from(number)) {
-                (Ok(number), _) => visitor.visit_i64(number),
-                (_, Ok(number)) => visitor.visit_u64(number),
-                _ => visitor.visit_i128(number),
-            },
-            Self::Number(number) => visitor.visit_f64(number),
-            Self::Text(text) => visitor.visit_string(text),
-            Self::List(list) => {
-                let mut list = SeqDeserializer::new(list.into_iter());
-                let value = visitor.visit_seq(&mut list)?;
-                list.end().map(|()| value)
-            }
-            Self::Table(Values(values)) => {
-                let mut map: MapDeserializer<'_, vec::IntoIter<(String, Self)>, ParamsError> =
-                    MapDeserializer::new(values.into_iter());
-                let value = visitor.visit_map(&mut map)?;
-                map.end().map(|()| value)
-            }
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParamsError> {
-        match self {
-            Self::Null => visitor.visit_none(),
-            value => visitor.visit_some(value),
-        }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, ParamsError> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, ParamsError> {
-        match self {
-            Self::Text(text) => visitor.visit_enum(text.into_deserializer()),
-            value => value.deserialize_any(visitor),
-        }
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
-    }
-}
-
-impl IntoDeserializer<'_, ParamsError> for Value {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
     }
 }
 
