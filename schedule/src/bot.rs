@@ -14,6 +14,12 @@ pub const MOST_KNOWN: usize = 5000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub i32);
 
+/// Whether two bots have the same owner. There may be no owners, if that makes no difference.
+pub(crate) fn are_kin(owners: &[Option<Owner>], one: usize, other: usize) -> bool {
+    let owner = |bot: usize| owners.get(bot).copied().flatten();
+    owner(one).is_some_and(|owned| owner(other) == Some(owned))
+}
+
 /// Who has, or had, a place of a lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {

@@ -12,6 +12,7 @@ use core::ops::RangeInclusive;
 use thiserror::Error;
 
 use self::counts::Counts;
+use super::bot::are_kin;
 use super::{Bot, Owner};
 
 /// What matches come to.
@@ -108,32 +109,15 @@ pub enum Broken {
 }
 
 impl Certificate {
-    /// Counts matches of so many seats.
-    ///
-    /// # Errors
-    /// If a match is impossible: it has other seats, or a bot that does not exist or sits there
-    /// twice.
-    pub fn count<M: AsRef<[Bot]>>(
-        bots: usize,
-        seats: usize,
-        matches: impl IntoIterator<Item = M>,
-    ) -> Result<Self, Broken> {
-        Self::count_apart(bots, seats, &[], matches)
-    }
-
     /// Counts matches of so many seats between bots of these owners, none of whom should meet
     /// another of the same owner; if there are no owners that makes no difference.
-    ///
-    /// # Errors
-    /// If a match is impossible: it has other seats, or a bot that does not exist or sits there
-    /// twice.
-    pub fn count_apart<M: AsRef<[Bot]>>(
+    pub fn count<M: AsRef<[Bot]>>(
         bots: usize,
         seats: usize,
         owners: &[Option<Owner>],
         matches: impl IntoIterator<Item = M>,
     ) -> Result<Self, Broken> {
-        let mut counter = Counter::apart(bots, seats, owners);
+        let mut counter = Counter::new(bots, seats, owners);
         matches.into_iter().try_for_each(|planned| counter.add(planned.as_ref()))?;
         Ok(counter.finish())
     }
@@ -160,38 +144,30 @@ impl Certificate {
     }
 
     /// Compares what was counted with what was promised.
-    ///
-    /// # Errors
-    /// The first promise that is broken.
     pub fn prove(&self, claim: &Claim) -> Result<(), Broken> {
-        let at_most = |what, found: Option<u32>, due: Option<u32>| match (found, due) {
+        let broken = |what, found: String, due: String| Err(Broken::Promise { what, found, due });
+        if self.matches != claim.matches {
+            return broken("matches", self.matches.to_string(), claim.matches.to_string());
+        }
+        let mut meetings = self.meetings.iter();
+        if let Some((times, _)) = meetings.find(|(times, _)| !claim.meetings.contains(times)) {
+            return broken("meetings of a pair", times.to_string(), range(&claim.meetings));
+        }
+        let match_spread = self.matches_of_bot.end() - self.matches_of_bot.start();
+        let kin_meetings = self.kin.map(|kin| kin.meetings);
+        let at_most = |what, found: Option<u64>, most: Option<u64>| match (found, most) {
             (Some(found), Some(most)) if found > most => {
-                let (found, due) = (found.to_string(), format!("at most {most}"));
-                Err(Broken::Promise { what, found, due })
+                broken(what, found.to_string(), format!("at most {most}"))
             }
             _ => Ok(()),
         };
-        if self.matches != claim.matches {
-            let (found, due) = (self.matches.to_string(), claim.matches.to_string());
-            return Err(Broken::Promise { what: "matches", found, due });
-        }
-        if let Some((times, _)) =
-            self.meetings.iter().find(|(times, _)| !claim.meetings.contains(times))
-        {
-            let (found, due) = (times.to_string(), range(&claim.meetings));
-            return Err(Broken::Promise { what: "meetings of a pair", found, due });
-        }
-        if let (Some(kin), Some(most)) = (self.kin, claim.kin_meetings)
-            && kin.meetings > most
-        {
-            let (found, due) = (kin.meetings.to_string(), format!("at most {most}"));
-            return Err(Broken::Promise { what: "meetings of bots of one owner", found, due });
-        }
-        let spread = self.matches_of_bot.end() - self.matches_of_bot.start();
-        at_most("difference of two bots' matches", Some(spread), claim.match_spread)?;
-        let seats = "difference of a bot's seats";
-        at_most(seats, Some(self.seat_spread), claim.seat_spread)?;
-        at_most("difference of a pair's sides", self.side_spread, claim.side_spread)
+        let differ = |what, found: Option<u32>, most: Option<u32>| {
+            at_most(what, found.map(u64::from), most.map(u64::from))
+        };
+        at_most("meetings of bots of one owner", kin_meetings, claim.kin_meetings)?;
+        differ("difference of two bots' matches", Some(match_spread), claim.match_spread)?;
+        differ("difference of a bot's seats", Some(self.seat_spread), claim.seat_spread)?;
+        differ("difference of a pair's sides", self.side_spread, claim.side_spread)
     }
 }
 
@@ -241,10 +217,11 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Begins to count matches of so many seats.
-    pub fn new(bots: usize, seats: usize) -> Self {
+    /// Begins to count matches of so many seats between bots of these owners, none of whom should
+    /// meet another of the same owner; if there are no owners that makes no difference.
+    pub fn new(bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
         let met = Some(Counts::new(numbers(bots, seats)));
-        Self { met, ..Self::without_meetings(bots, seats) }
+        Self { met, owners: owners.to_vec(), ..Self::without_meetings(bots, seats) }
     }
 
     /// The same without counting who meets whom: O(n) memory. The certificate then says nothing of
@@ -261,16 +238,7 @@ impl Counter {
         numbers(bots, seats).saturating_mul(each)
     }
 
-    /// The same between bots of these owners, none of whom should meet another of the same owner;
-    /// if there are no owners that makes no difference.
-    pub fn apart(bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
-        Self { owners: owners.to_vec(), ..Self::new(bots, seats) }
-    }
-
     /// Counts a match.
-    ///
-    /// # Errors
-    /// If it is impossible.
     pub fn add(&mut self, planned: &[Bot]) -> Result<(), Broken> {
         self.matches += 1;
         let number = self.matches;
@@ -299,12 +267,6 @@ impl Counter {
         Ok(())
     }
 
-    /// Whether two bots have the same owner.
-    fn are_kin(&self, one: usize, other: usize) -> bool {
-        let owner = |bot: usize| self.owners.get(bot).copied().flatten();
-        owner(one).is_some_and(|owned| owner(other) == Some(owned))
-    }
-
     /// What all matches come to.
     pub fn finish(self) -> Certificate {
         let (meetings, side_spread) = match (&self.met, self.seats) {
@@ -313,11 +275,11 @@ impl Counter {
                 let (meetings, spread) = met.sides(self.bots);
                 (meetings, Some(spread))
             }
-            (Some(met), _) => (met.histogram(|high, low| !self.are_kin(high, low)), None),
+            (Some(met), _) => (met.histogram(|high, low| !are_kin(&self.owners, high, low)), None),
         };
         let owned = self.met.as_ref().filter(|_| !self.owners.is_empty());
         let kin = owned.map(|met| {
-            let met = met.histogram(|high, low| self.are_kin(high, low));
+            let met = met.histogram(|high, low| are_kin(&self.owners, high, low));
             let meetings = met.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
             Kin { pairs: met.iter().map(|(_, pairs)| pairs).sum(), meetings }
         });

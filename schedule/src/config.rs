@@ -22,9 +22,6 @@ pub enum Schedule {
 impl Schedule {
     /// The plan for so many bots. The seed is the tournament's; what chance decides here depends
     /// on nothing else.
-    ///
-    /// # Errors
-    /// If there are too few bots, or too many, or if what is asked for is impossible with them.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Plan, ScheduleError> {
         let seed = Self::chance(seed);
         Ok(match self {
@@ -39,9 +36,6 @@ impl Schedule {
     }
 
     /// The plan for a field, under the seed that it has grown with.
-    ///
-    /// # Errors
-    /// As for [`Schedule::plan`].
     pub fn plan_for(self, field: &Field, seed: Seed) -> Result<Plan, ScheduleError> {
         match field.tables() {
             Some(tables) => Ok(Plan::Matches(Matches::Grown(Box::new(tables)))),
@@ -52,10 +46,6 @@ impl Schedule {
     /// The field that has come to be like this, with a member for each place. Only foursomes grow:
     /// in other schedules nobody's coming changes the others' matches, and where they stand in the
     /// list is all there is to know.
-    ///
-    /// # Errors
-    /// If there are too few bots, or too many to count their meetings pair by pair, or if what is
-    /// asked for is impossible with those who began.
     pub fn grow(
         self,
         lineage: &Lineage,
@@ -69,7 +59,7 @@ impl Schedule {
             Self::Foursomes(extent)
                 if !begins || members.iter().any(|member| member.owner.is_some()) =>
             {
-                Field::grow(extent, lineage, members, Self::chance(seed))
+                Ok(extent.grow(lineage, members, Self::chance(seed))?.into())
             }
             _ => Ok(members.iter().filter(|member| member.bot.is_some()).count().into()),
         }

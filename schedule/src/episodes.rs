@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MOST_BOTS, ScheduleError, Times};
+use super::error::check_bots;
+use super::{ScheduleError, Times};
 
 /// Seats at a table of an episode.
 const SEATS: usize = 4;
@@ -28,15 +29,9 @@ impl Default for Episodes {
 
 impl Episodes {
     /// The plan for so many bots.
-    ///
-    /// # Errors
-    /// If there is nobody, or too many.
     pub fn plan(self, bots: usize) -> Result<EpisodePlan, ScheduleError> {
-        match bots {
-            0 => Err(ScheduleError::TooFew { bots, fewest: 1, plan: "episodes" }),
-            1..=MOST_BOTS => Ok(EpisodePlan { episodes: self.episodes.get(), bots }),
-            _ => Err(ScheduleError::TooMany { bots }),
-        }
+        check_bots(bots, 1, "episodes")?;
+        Ok(EpisodePlan { episodes: self.episodes.get(), bots })
     }
 }
 

@@ -2,6 +2,21 @@
 
 use thiserror::Error;
 
+/// Looks whether so many bots can be planned, by a plan that needs so many at least.
+pub(crate) fn check_bots(
+    bots: usize,
+    fewest: usize,
+    plan: &'static str,
+) -> Result<(), ScheduleError> {
+    if bots < fewest {
+        Err(ScheduleError::TooFew { bots, fewest, plan })
+    } else if bots > super::MOST_BOTS {
+        Err(ScheduleError::TooMany { bots })
+    } else {
+        Ok(())
+    }
+}
+
 /// Why there is no such plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleError {

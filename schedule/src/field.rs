@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use arbiter_games::Seed;
-
+use super::Owner;
 use super::foursomes::{Grown, GrownTables};
-use super::{Extent, Lineage, Member, Owner, ScheduleError};
 
 /// Who is planned for, and what of a plan does not follow from their number. Clones are cheap.
 #[derive(Clone, Debug)]
@@ -21,18 +19,14 @@ impl From<usize> for Field {
     }
 }
 
-impl Field {
-    /// Grows a plan of foursomes; there is a member for each place of the lineage.
-    pub(super) fn grow(
-        extent: Extent,
-        lineage: &Lineage,
-        members: &[Member],
-        seed: Seed,
-    ) -> Result<Self, ScheduleError> {
-        let grown = extent.grow(lineage, members, seed)?;
-        Ok(Self { bots: grown.bots(), grown: Some(Arc::new(grown)) })
+impl From<Grown> for Field {
+    /// The bots of a plan that has grown.
+    fn from(grown: Grown) -> Self {
+        Self { bots: grown.bots, grown: Some(Arc::new(grown)) }
     }
+}
 
+impl Field {
     /// How many bots there are.
     pub fn bots(&self) -> usize {
         self.bots
@@ -40,12 +34,12 @@ impl Field {
 
     /// Whose the bots are, if owners are kept apart; else empty.
     pub fn owners(&self) -> &[Option<Owner>] {
-        self.grown.as_ref().map_or(&[], |grown| grown.owners())
+        self.grown.as_ref().map_or(&[], |grown| &grown.owners)
     }
 
     /// How many matches a plan that has grown took over none of in its last step.
     pub fn news(&self) -> Option<u64> {
-        self.grown.as_ref().map(|grown| grown.news())
+        self.grown.as_ref().map(|grown| grown.news)
     }
 
     /// The tables of a plan that has grown.

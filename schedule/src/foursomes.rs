@@ -35,7 +35,8 @@ pub(crate) use self::grown::Grown;
 pub use self::grown::GrownTables;
 use self::rest::Rest;
 pub use super::bot::MOST_KNOWN;
-use super::{Bot, Claim, MOST_BOTS, ScheduleError};
+use super::error::check_bots;
+use super::{Bot, Claim, ScheduleError};
 
 /// Seats at a table.
 pub const SEATS: usize = 4;
@@ -48,22 +49,13 @@ pub const MOST_MEETINGS: u32 = 10_000;
 pub type Table = [Bot; SEATS];
 
 /// How often every pair meets at least, if all `bots` meet equally often.
-///
-/// # Errors
-/// If there are fewer than 4 bots, or more than can be planned.
 pub fn least_meetings(bots: usize) -> Result<u32, ScheduleError> {
     check(bots)?;
     Ok(rule::least_meetings(bots))
 }
 
 fn check(bots: usize) -> Result<(), ScheduleError> {
-    match bots {
-        ..rule::FEWEST => {
-            Err(ScheduleError::TooFew { bots, fewest: rule::FEWEST, plan: "foursomes" })
-        }
-        rule::FEWEST..=MOST_BOTS => Ok(()),
-        _ => Err(ScheduleError::TooMany { bots }),
-    }
+    check_bots(bots, rule::FEWEST, "foursomes")
 }
 
 /// How many tables a design has.
@@ -98,10 +90,6 @@ enum Source {
 
 impl Extent {
     /// The plan for so many bots; `seed` decides who is who in it.
-    ///
-    /// # Errors
-    /// If there are fewer than 4 bots, or too many, or if so many meetings of every pair are
-    /// impossible for so many bots, or if there are more than 10 000 of them.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Foursomes, ScheduleError> {
         let (meetings, rest) = self.parts(bots)?;
         Ok(Foursomes::new(bots, meetings, rest, seed))

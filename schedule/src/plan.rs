@@ -82,15 +82,10 @@ impl Matches {
             Self::Grown(grown) => grown.claim(),
         }
     }
-}
 
-impl Matches {
     /// Goes through all matches and compares them with what the plan promises for its field. Where
     /// counting meetings would take more than [`MOST_PROOF_BYTES`], only seats and numbers of
     /// matches are compared.
-    ///
-    /// # Errors
-    /// The first promise that is broken, or the first match that is impossible.
     pub fn prove(self, field: &Field) -> Result<(), Broken> {
         let claim = self.claim();
         self.prove_claim(field, &claim)
@@ -103,7 +98,7 @@ impl Matches {
         let mut counter = if bytes > MOST_PROOF_BYTES {
             Counter::without_meetings(bots, seats)
         } else {
-            Counter::apart(bots, seats, field.owners())
+            Counter::new(bots, seats, field.owners())
         };
         for planned in self {
             counter.add(planned.seats())?;

@@ -20,10 +20,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::chance::{NameKey, mix};
-use super::{Bot, Claim, MOST_BOTS, ScheduleError, Times};
+use super::error::check_bots;
+use super::{Bot, Claim, ScheduleError, Times};
 
 /// Seats in a match.
 const SEATS: usize = 2;
+
+/// What this plan is called in errors.
+const PLAN: &str = "a round robin";
 
 /// What is mixed into the chance of who stands where, and of who is first.
 const PLACES: u64 = 1;
@@ -73,20 +77,14 @@ impl TryFrom<String> for Sides {
 
 impl RoundRobin {
     /// The plan for so many bots; `seed` decides who is who in it, and who is first by chance.
-    ///
-    /// # Errors
-    /// If there are fewer than 2 bots, or too many.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Pairings, ScheduleError> {
-        check(bots)?;
+        check_bots(bots, SEATS, PLAN)?;
         self.among(&NameKey::of_numbers(seed, bots))
     }
 
     /// The plan for bots of these names.
-    ///
-    /// # Errors
-    /// If there are fewer than 2 bots, or too many.
     pub fn among(self, names: &[NameKey]) -> Result<Pairings, ScheduleError> {
-        check(names.len())?;
+        check_bots(names.len(), SEATS, PLAN)?;
         Ok(Pairings::new(self, names))
     }
 
@@ -94,15 +92,6 @@ impl RoundRobin {
     pub fn meetings(self) -> u32 {
         let passes = self.legs.get() * self.boards.get();
         if self.sides == Sides::Both { 2 * passes } else { passes }
-    }
-}
-
-/// Whether so many bots can play a round robin.
-fn check(bots: usize) -> Result<(), ScheduleError> {
-    match bots {
-        ..SEATS => Err(ScheduleError::TooFew { bots, fewest: SEATS, plan: "a round robin" }),
-        SEATS..=MOST_BOTS => Ok(()),
-        _ => Err(ScheduleError::TooMany { bots }),
     }
 }
 

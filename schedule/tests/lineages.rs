@@ -76,7 +76,7 @@ impl Growing {
     fn prove(&self) -> Certificate {
         let (field, matches) = self.both();
         let claim = matches.claim();
-        let counted = Certificate::count_apart(field.bots(), 4, field.owners(), matches).unwrap();
+        let counted = Certificate::count(field.bots(), 4, field.owners(), matches).unwrap();
         assert_eq!(counted.prove(&claim), Ok(()), "{:?}: {counted}{claim:?}", self.lineage);
         counted
     }

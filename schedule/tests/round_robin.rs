@@ -20,13 +20,13 @@ fn prove(rules: RoundRobin, bots: usize, text: &str) -> Certificate {
     let plan = || plan(rules, bots, text);
     let claim = plan().claim();
     let seats = |pairing: Pairing| pairing.seats;
-    let certificate = Certificate::count(bots, 2, plan().map(seats)).unwrap();
+    let certificate = Certificate::count(bots, 2, &[], plan().map(seats)).unwrap();
     assert_eq!(certificate.prove(&claim), Ok(()), "{rules:?} {certificate}");
     let alone = RoundRobin { boards: Times::ONCE, ..rules };
     let claim = alone.plan(bots, Seed::of_text(text)).unwrap().claim();
     for board in 0..rules.boards.get() {
         let there = plan().filter(|pairing| u32::from(pairing.board) == board);
-        let there = Certificate::count(bots, 2, there.map(seats)).unwrap();
+        let there = Certificate::count(bots, 2, &[], there.map(seats)).unwrap();
         assert_eq!(there.prove(&claim), Ok(()), "{rules:?} board {board}: {there}");
     }
     certificate
@@ -105,12 +105,13 @@ fn an_unfair_plan_is_found_out() {
     let mut seats: Vec<_> =
         plan(RoundRobin::default(), 9, "fair").map(|pairing| pairing.seats).collect();
     seats[7].reverse();
-    let certificate = Certificate::count(9, 2, &seats).unwrap();
+    let certificate = Certificate::count(9, 2, &[], &seats).unwrap();
     let told = certificate.prove(&claim).unwrap_err().to_string();
     assert_eq!(told, "difference of a bot's seats: 2, not at most 1 as promised");
     let (first, second) = (seats[0], seats[1]);
     seats[0] = second;
-    let told = Certificate::count(9, 2, &seats).unwrap().prove(&claim).unwrap_err().to_string();
+    let told =
+        Certificate::count(9, 2, &[], &seats).unwrap().prove(&claim).unwrap_err().to_string();
     assert!(told.starts_with("meetings of a pair: "), "{first:?}: {told}");
 }
 

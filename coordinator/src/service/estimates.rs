@@ -121,7 +121,7 @@ impl Service {
                 return Ok(not_counted((0, next.told()), (bots, 0, 0), EPISODES.to_owned()));
             };
             let (claim, seats) = (planned.claim(), planned.seats());
-            let counted = Certificate::count_apart(field.bots(), seats, field.owners(), planned);
+            let counted = Certificate::count(field.bots(), seats, field.owners(), planned);
             let certificate = counted.map_err(|broken| impossible(&broken))?;
             let broken = certificate.prove(&claim).err();
             Ok(Counted { edition: 0, plan: next.told(), certificate, broken }.message())
@@ -150,7 +150,7 @@ impl Service {
                 return Ok(not_counted((edition.number, promise.plan), size, reason));
             }
         };
-        let mut counter = Counter::apart(field.bots(), promise.seats, field.owners());
+        let mut counter = Counter::new(field.bots(), promise.seats, field.owners());
         let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
         seen?.map_err(|broken| impossible(&broken))?;
         let certificate = counter.finish();

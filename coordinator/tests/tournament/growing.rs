@@ -37,7 +37,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
     let promise =
         forecast::promise(&mut db, &Games::built_in(), tournament, edition.id).await.unwrap();
     let (bots, owners) = (promise.field.bots(), promise.field.owners());
-    let counted = Certificate::count_apart(bots, promise.seats, owners, seats).unwrap();
+    let counted = Certificate::count(bots, promise.seats, owners, seats).unwrap();
     counted.prove(&promise.claim.unwrap()).unwrap();
     let bot = |entrant: i32| entrants[usize::try_from(entrant).unwrap()].bot.0;
     let tables = planned.iter().map(|planned| {

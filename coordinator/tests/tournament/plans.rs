@@ -66,7 +66,7 @@ fn certify(file: &TournamentFile, bots: usize, planned: &[Match]) {
             .iter()
             .map(|planned| planned.seats.0.iter().map(|bot| bot.0.try_into().unwrap()).collect())
             .collect();
-        let certificate = Certificate::count(bots, promised.seats(), seats).unwrap();
+        let certificate = Certificate::count(bots, promised.seats(), &[], seats).unwrap();
         certificate.prove(&promised.claim()).unwrap();
         return;
     }

@@ -14,6 +14,7 @@
 //! that memory stays proportional to them. The model determines its effects only up to constants
 //! that move between them; residuals do not depend on those.
 
+use super::float;
 use super::tables::{Seated, Tables};
 
 /// How often the model is fitted: first with equal weights, then with those of the fit before.
@@ -107,7 +108,7 @@ impl<'a> Model<'a> {
             *sum += (residuals[place] / self.spread_of_bots[bot]).powi(2);
             *number += 1;
         });
-        let spread = |(sum, number): &(f64, usize)| (sum / count(*number)).sqrt();
+        let spread = |(sum, number): &(f64, usize)| (sum / float(*number)).sqrt();
         let spreads: Vec<_> = strata.iter().map(spread).collect();
         let positive = |spread: &f64| if *spread > 0.0 { *spread } else { 1.0 };
         self.spread_of_strata = spreads.iter().map(positive).collect();
@@ -120,7 +121,7 @@ impl<'a> Model<'a> {
             *number += 1;
             level += scaled;
         });
-        let least = (LEAST_VARIANCE * level / count(residuals.len())).sqrt();
+        let least = (LEAST_VARIANCE * level / float(residuals.len())).sqrt();
         self.spread_of_bots = bots.iter().map(|bot| spread(bot).max(least)).collect();
     }
 
@@ -175,9 +176,4 @@ impl<'a> Model<'a> {
             }
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 scores")]
-fn count(number: usize) -> f64 {
-    number as f64
 }

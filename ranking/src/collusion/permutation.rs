@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use arbiter_games::{Dice, Seed};
 
-use super::Tested;
 use super::tables::{Seated, Tables};
+use super::{Tested, float};
 
 /// So many draws that reach what was observed are enough.
 const ENOUGH: u64 = 20;
@@ -238,11 +238,6 @@ fn p_values(sums: &[i64], most: u64, mut draw: impl FnMut() -> i64) -> (Vec<f64>
 #[expect(clippy::cast_precision_loss, reason = "a share is shown with a few digits")]
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tables")]
-fn float(number: usize) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! positively dependent. Those of one bot's partners are slightly negatively dependent, as the
 //! bot's residuals add up to nothing; the simulations in the tests show that the rate holds.
 
-use super::Tested;
+use super::{Tested, float};
 
 /// Sorts pairs by their p-values, and returns the q-value of each: the least share of false
 /// discoveries at which it would be selected.
@@ -22,11 +22,6 @@ pub(super) fn q_values(tested: &mut [Tested]) -> Vec<f64> {
         *q = least;
     }
     qs
-}
-
-#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 pairs")]
-fn float(number: usize) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

@@ -69,9 +69,6 @@ impl Tables {
 
     /// Adds a table. Tables that are played under different conditions, such as the rounds of an
     /// episode, have different strata, counted from 0. Tables of one or two seats are left out.
-    ///
-    /// # Errors
-    /// If there are too many.
     pub fn add(&mut self, outcome: &Outcome<'_>, stratum: u16) -> Result<(), TooManyTables> {
         let seats = outcome.seats.len();
         if seats < FEWEST_SEATS {

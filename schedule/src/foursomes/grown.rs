@@ -13,7 +13,7 @@ use crate::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
 #[derive(Debug)]
 pub(crate) struct Grown {
     /// How many bots are in it.
-    bots: usize,
+    pub(crate) bots: usize,
     /// How many the design of the base is for.
     base: usize,
     /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
@@ -22,12 +22,12 @@ pub(crate) struct Grown {
     /// Which bot has each number of the design; none if its bot left.
     holders: Vec<Option<Bot>>,
     /// Whose each bot is; empty if that makes no difference.
-    owners: Vec<Option<Owner>>,
+    pub(crate) owners: Vec<Option<Owner>>,
     /// How many tables of the design are left.
     kept: u64,
     added: Vec<Table>,
-    /// How many tables were not there before the last step.
-    news: u64,
+    /// How many tables were not there before the last step; those with a newcomer are among them.
+    pub(crate) news: u64,
     claim: Claim,
 }
 
@@ -77,19 +77,6 @@ impl Extent {
 }
 
 impl Grown {
-    pub(crate) fn bots(&self) -> usize {
-        self.bots
-    }
-
-    pub(crate) fn owners(&self) -> &[Option<Owner>] {
-        &self.owners
-    }
-
-    /// How many tables were not there before the last step; those with a newcomer are among them.
-    pub(crate) fn news(&self) -> u64 {
-        self.news
-    }
-
     /// The tables, from the first one on.
     pub(crate) fn tables(self: &Arc<Self>) -> GrownTables {
         let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);

@@ -6,17 +6,16 @@ use std::collections::BTreeMap;
 use arbiter_games::Dice;
 
 use super::{SEATS, Table};
-use crate::{Bot, Owner};
+use crate::{Bot, Owner, bot};
 
 /// How many exchanges are tried for each bot that has kin.
 const TRIES_PER_BOT: usize = 400;
 /// How many tables are looked at in all.
 const MOST_LOOKS: usize = 30_000_000;
 
-/// Whether two bots have the same owner. There may be no owners, if that makes no difference.
+/// Whether two bots have the same owner.
 pub(super) fn are_kin(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
-    let owner = |bot: Bot| owners.get(usize::from(bot)).copied().flatten();
-    owner(one).is_some_and(|owned| owner(other) == Some(owned))
+    bot::are_kin(owners, one.into(), other.into())
 }
 
 /// Whether two of a table have the same owner.

@@ -99,7 +99,7 @@ impl Rest {
 }
 
 fn count_meetings(bots: usize, tables: &[Table]) -> Certificate {
-    Certificate::count(bots, SEATS, tables).expect("tables are possible")
+    Certificate::count(bots, SEATS, &[], tables).expect("tables are possible")
 }
 
 /// How often a pair meets at least and at most at so many tables: x times, rounded down and up, and

@@ -359,8 +359,8 @@ impl Planner {
     fn prove(&self) -> Result<Proof, Failure> {
         let whole = self.plan()?;
         let (claim, seats) = (whole.claim(), whole.seats());
-        let whole =
-            Certificate::count(self.bots, seats, whole).map_err(|broken| unbalanced(&broken))?;
+        let whole = Certificate::count(self.bots, seats, &[], whole)
+            .map_err(|broken| unbalanced(&broken))?;
         let mut proved = whole.prove(&claim);
         let mut boards = Vec::new();
         if let Schedule::RoundRobin(rules) = self.schedule
@@ -370,7 +370,7 @@ impl Planner {
             let claim = Self { schedule: alone, ..*self }.plan()?.claim();
             for board in 0..self.boards() {
                 let there = self.plan()?.filter(|planned| u32::from(planned.board) == board);
-                let counted = Certificate::count(self.bots, seats, there)
+                let counted = Certificate::count(self.bots, seats, &[], there)
                     .map_err(|broken| unbalanced(&broken))?;
                 proved = proved.and_then(|()| counted.prove(&claim));
                 boards.push(counted);
