@@ -1,6 +1,7 @@
 //! Games as data: all that there is to know about one.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,16 +9,13 @@ use core::ops::{Deref, RangeInclusive};
 
 use serde::{Serialize, Serializer};
 
-use crate::parameter::read_rules;
+use crate::parameter::{ParamInfo, Text, Written};
 use crate::protocol::{Framing, Protocol};
-use crate::rules::Rules;
+use crate::rules::{RULES_VERSION, Rules};
 use crate::value::{ParamsError, Value, Values};
 
 /// The most seats that a table of any game has.
 pub const MOST_SEATS: u8 = 16;
-
-/// A text of a descriptor.
-pub type Text = Cow<'static, str>;
 
 /// A game: everything about it that the rest of Arbiter asks for.
 #[derive(Clone, Debug)]
@@ -60,6 +58,41 @@ pub struct GameInfo {
     pub reader: Reader,
 }
 
+impl GameInfo {
+    /// A game with these parameters, whose defaults are those of its rules. All else is as in most
+    /// games: they are for as many seats as the rules say, and bots write lines.
+    pub fn new<T: Rules + Default + 'static>(
+        name: &'static str,
+        title: &'static str,
+        mut params: Vec<ParamInfo>,
+    ) -> Self {
+        let rules = T::default();
+        let official = rules.values();
+        for param in &mut params {
+            param.default = official.get(&param.key).cloned();
+        }
+        Self {
+            name: name.into(),
+            title: title.into(),
+            rules_version: RULES_VERSION.into(),
+            seats: rules.seats(),
+            columns: texts(["points"]),
+            ranking: Ranking::default(),
+            params,
+            seats_param: None,
+            boards: None,
+            episodes: None,
+            bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: false },
+            official: Official::of(Family::RoundRobin(PairSeats::Balanced)),
+            trial: Vec::new(),
+            playground: Playground::default(),
+            time: Estimate::fixed(0),
+            record: Estimate::fixed(0),
+            reader: Reader::of::<T>(),
+        }
+    }
+}
+
 /// How entrants are ranked beyond their sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
@@ -69,38 +102,6 @@ pub struct Ranking {
     pub by_mean: bool,
     /// Whether of two entrants with equal sums the one submitted earlier ranks higher.
     pub earlier_wins: bool,
-}
-
-/// A parameter.
-#[derive(Clone, Debug)]
-pub struct ParamInfo {
-    /// Its key.
-    pub key: Text,
-    /// What its values are.
-    pub kind: ParamKind,
-    /// What it is where nothing is written; nothing if that follows from other parameters.
-    pub default: Option<Value>,
-    /// What it means, which values it has and what holds without it, for the command line.
-    pub help: Text,
-}
-
-/// What the values of a parameter are.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParamKind {
-    /// A whole number within these bounds.
-    Integer(RangeInclusive<i64>),
-    /// A number within these bounds.
-    Number(RangeInclusive<f64>),
-    /// True or false.
-    Boolean,
-    /// Any text that the game can read.
-    Text,
-    /// One of these texts.
-    Choice(Vec<Text>),
-    /// A span of time with its unit.
-    Duration,
-    /// One whole number for all seats, or one for each.
-    PerSeat(RangeInclusive<i64>),
 }
 
 /// A text parameter of which a tournament may have several values: each pair meets on every one.
@@ -152,6 +153,13 @@ pub struct Official {
     /// Whether both matches of a pair have the same seed when sides are changed, so that what one
     /// was lucky with in the first is the other's in the second.
     pub shared_deals: bool,
+}
+
+impl Official {
+    /// Tournaments with nothing out of the ordinary but who meets whom.
+    pub const fn of(schedule: Family) -> Self {
+        Self { schedule, memory_mb: None, keeps_files: false, shared_deals: false }
+    }
 }
 
 /// Who meets whom.
@@ -239,6 +247,23 @@ impl fmt::Debug for Reader {
     }
 }
 
+/// Reads the parameters of a game that has these; what is left out is official.
+pub fn read_rules<T: Rules + Default>(
+    known: &[ParamInfo],
+    value: &Value,
+) -> Result<T, ParamsError> {
+    let Value::Table(values) = value else { return Err(value.instead_of("struct Params")) };
+    let mut rules = T::default();
+    for (index, (key, value)) in values.iter().enumerate() {
+        if values.iter().take(index).any(|(earlier, _)| earlier == key) {
+            return Err(ParamsError::new(format!("duplicate field `{key}`")));
+        }
+        rules.set(&Written { key, value, known })?;
+    }
+    rules.check()?;
+    Ok(rules)
+}
+
 impl Reader {
     /// A reader of parameters that are set one by one, beginning with the official ones.
     pub fn of<T: Rules + Default + 'static>() -> Self {
@@ -315,16 +340,6 @@ impl Serialize for Game {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name)
     }
-}
-
-/// A parameter of a descriptor.
-pub const fn param(
-    key: &'static str,
-    kind: ParamKind,
-    default: Option<Value>,
-    help: &'static str,
-) -> ParamInfo {
-    ParamInfo { key: Cow::Borrowed(key), kind, default, help: Cow::Borrowed(help) }
 }
 
 /// An example of a line of a protocol.

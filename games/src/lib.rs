@@ -45,15 +45,14 @@ pub use episode::{Episode, TablePlan};
 pub use games::{Games, UnknownGame};
 pub use info::{
     BoardInfo, BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, MOST_SEATS, Official,
-    PairSeats, ParamInfo, ParamKind, Phrase, Playground, Ranking, Reader, Text, param, phrase,
-    texts,
+    PairSeats, Phrase, Playground, Ranking, Reader, phrase, read_rules, texts,
 };
 pub use match_state::{
-    Forfeit, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Standing, StartError, Step,
-    TurnPolicy,
+    Forfeit, Fork, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Standing, StartError,
+    Step, TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
-pub use parameter::{Written, read_rules};
+pub use parameter::{ParamInfo, ParamKind, Text, Written, param};
 pub use params::{Params, seats_due};
 pub use protocol::{Framing, Protocol};
 pub use rules::{Carried, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};

@@ -42,6 +42,17 @@ crate::string_enum! {
     }
 }
 
+impl Forfeit {
+    /// The forfeit that an answer comes to, if it is one or breaks the rules.
+    pub fn of_answer(taken: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
+        match taken {
+            Ok(Ok(())) => None,
+            Ok(Err(_)) => Some(Self::Illegal),
+            Err(forfeit) => Some(*forfeit),
+        }
+    }
+}
+
 /// What a bot owes after hearing something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owes {
@@ -78,6 +89,19 @@ pub struct Say {
     /// Whether this tells the time (`time_left`), so that the words depend on the speed of the
     /// machine: such words and their answers are left out of the transcript's hash.
     pub tells_time: bool,
+}
+
+impl Say {
+    /// Asks a seat for a decision, for which it has so much time.
+    pub fn ask(seat: Seat, text: String, limit: Micros) -> Self {
+        let allowance = Allowance::Move(limit);
+        Self { seat, text, owes: Owes::Move, allowance, tells_time: false }
+    }
+
+    /// Tells a seat something that asks for no answer.
+    pub fn tell(seat: Seat, text: String) -> Self {
+        Self { owes: Owes::Nothing, ..Self::ask(seat, text, Micros::ZERO) }
+    }
 }
 
 /// An event for people and verification. No seat is told.
@@ -125,6 +149,13 @@ pub struct Standing {
     pub bad_answers: u32,
 }
 
+impl Standing {
+    /// How a seat ends that gave no bad answer.
+    pub fn new(score: Vec<i64>, forfeit: Option<Forfeit>) -> Self {
+        Self { score: Score(score), forfeit, bad_answers: 0 }
+    }
+}
+
 /// An answer that breaks the rules: the reason, in words for the bot's author.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -164,11 +195,20 @@ pub trait MatchState: Send + fmt::Debug {
     fn view(&self) -> &dyn MatchView;
 }
 
-/// A match as people see it: what it looks like, and what they may play. Read-only.
-pub trait MatchView: Any + fmt::Debug {
+/// A match that can be tried out.
+pub trait Fork {
     /// A match that stands as this one does: what is tried there is not played here.
     fn fork(&self) -> Box<dyn MatchState>;
+}
 
+impl<T: MatchState + Clone + 'static> Fork for T {
+    fn fork(&self) -> Box<dyn MatchState> {
+        Box::new(self.clone())
+    }
+}
+
+/// A match as people see it: what it looks like, and what they may play. Read-only.
+pub trait MatchView: Any + fmt::Debug + Fork {
     /// What the match looks like between bots of these names, seat 1 first, as the player of `eyes`
     /// sees it; without eyes everything is seen. What is hidden is not in the picture at all.
     fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture;
@@ -191,17 +231,11 @@ pub trait MatchView: Any + fmt::Debug {
     fn offer(&self, seat: Seat, chosen: &FormFields) -> Offer;
 
     /// The answer that a form comes to in which no whole answer was chosen.
-    ///
-    /// # Errors
-    /// What is missing in it, for the person.
     fn form_answer(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
         Err("choose a move".to_string())
     }
 
     /// Warns a person of an answer that the rules take and punish.
-    ///
-    /// # Errors
-    /// Why it should not be given.
     fn warn(&self, _seat: Seat, _answer: &str) -> Result<(), String> {
         Ok(())
     }

@@ -1,6 +1,7 @@
-//! How parameters are read: what is refused is answered with the parameter's key, with what it
+//! Parameters as data, and how they are read: what is refused is answered with the parameter's key, with what it
 //! accepts, and with an example.
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -8,31 +9,47 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use serde::de::Error as _;
-
 use crate::clock::Micros;
-use crate::info::ParamInfo;
-use crate::rules::Rules;
 use crate::value::{ParamsError, Value};
 
-/// Reads the parameters of a game that has these; what is left out is official.
-///
-/// # Errors
-/// The first key or value that means nothing.
-pub fn read_rules<T: Rules + Default>(
-    known: &[ParamInfo],
-    value: &Value,
-) -> Result<T, ParamsError> {
-    let Value::Table(values) = value else { return Err(value.instead_of("struct Params")) };
-    let mut rules = T::default();
-    for (index, (key, value)) in values.iter().enumerate() {
-        if values.iter().take(index).any(|(earlier, _)| earlier == key) {
-            return Err(ParamsError::custom(format!("duplicate field `{key}`")));
-        }
-        rules.set(&Written { key, value, known })?;
-    }
-    rules.check()?;
-    Ok(rules)
+/// A text of a descriptor.
+pub type Text = Cow<'static, str>;
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct ParamInfo {
+    /// Its key.
+    pub key: Text,
+    /// What its values are.
+    pub kind: ParamKind,
+    /// What it is where nothing is written; nothing if that follows from other parameters.
+    pub default: Option<Value>,
+    /// What it means, which values it has and what holds without it, for the command line.
+    pub help: Text,
+}
+
+/// What the values of a parameter are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A whole number within these bounds.
+    Integer(RangeInclusive<i64>),
+    /// A number within these bounds.
+    Number(RangeInclusive<f64>),
+    /// True or false.
+    Boolean,
+    /// Any text that the game can read.
+    Text,
+    /// One of these texts.
+    Choice(Vec<Text>),
+    /// A span of time with its unit.
+    Duration,
+    /// One whole number for all seats, or one for each.
+    PerSeat(RangeInclusive<i64>),
+}
+
+/// A parameter of a descriptor, for [`GameInfo::new`].
+pub const fn param(key: &'static str, kind: ParamKind, help: &'static str) -> ParamInfo {
+    ParamInfo { key: Cow::Borrowed(key), kind, default: None, help: Cow::Borrowed(help) }
 }
 
 /// A parameter as it is written. In what is asked of it, `accepts` says what can be written; it ends
@@ -44,7 +61,7 @@ pub struct Written<'a> {
     /// What it is to be.
     pub value: &'a Value,
     /// The parameters that there are.
-    known: &'a [ParamInfo],
+    pub(crate) known: &'a [ParamInfo],
 }
 
 impl Written<'_> {
@@ -57,18 +74,18 @@ impl Written<'_> {
             [one, other] => format!("expected {one} or {other}"),
             _ => format!("expected one of {}", keys.join(", ")),
         };
-        ParamsError::custom(format!("unknown field `{}`, {expected}", self.key))
+        ParamsError::new(format!("unknown field `{}`, {expected}", self.key))
     }
 
     /// The error for a value that is not possible.
     pub fn impossible(&self, why: impl fmt::Display) -> ParamsError {
-        ParamsError::custom(format!("{} cannot be {}: {why}", self.key, self.value))
+        ParamsError::new(format!("{} cannot be {}: {why}", self.key, self.value))
     }
 
     /// Reads a text by its `FromStr`, whose errors name the parameter.
     pub fn text<T: FromStr<Err: fmt::Display>>(&self, accepts: &str) -> Result<T, ParamsError> {
         match self.value {
-            Value::Text(text) => text.parse().map_err(ParamsError::custom),
+            Value::Text(text) => text.parse().map_err(ParamsError::new),
             _ => Err(self.impossible(format_args!("write {accepts}"))),
         }
     }
@@ -101,6 +118,6 @@ impl Written<'_> {
             Some(time) => format!("{time}: a bot needs some time"),
             None => format!("{}: write a whole number and a unit", self.value),
         };
-        Err(ParamsError::custom(format!("{} cannot be {cause}, as in {example}", self.key)))
+        Err(ParamsError::new(format!("{} cannot be {cause}, as in {example}", self.key)))
     }
 }

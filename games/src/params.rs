@@ -94,9 +94,6 @@ impl Params {
     }
 
     /// Starts a match between bots of these names, seat 1 first.
-    ///
-    /// # Errors
-    /// If there are too few or too many names, or two of them are the same.
     pub fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
         self.check_names(names)?;
         self.rules.start(names, seed)
@@ -104,9 +101,6 @@ impl Params {
 
     /// The same match where each seat is asked by its [`TurnPolicy`], seat 1 first, by a version of
     /// the rules: [`Params::rules_version`], or that of the game.
-    ///
-    /// # Errors
-    /// As [`Params::start`], and if this version is another.
     pub fn start_by(
         &self,
         version: &str,

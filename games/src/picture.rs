@@ -66,21 +66,23 @@ pub struct Shape {
     pub shapes: Vec<Self>,
 }
 
-/// What a shape is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShapeKind {
-    /// A rectangle.
-    Rectangle,
-    /// A circle.
-    Circle,
-    /// A straight line.
-    Line,
-    /// Any line.
-    Path,
-    /// Words.
-    Text,
-    /// Several shapes.
-    Group,
+crate::string_enum! {
+    /// What a shape is, by the names of SVG.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ShapeKind {
+        /// A rectangle.
+        Rectangle = "rect",
+        /// A circle.
+        Circle = "circle",
+        /// A straight line.
+        Line = "line",
+        /// Any line.
+        Path = "path",
+        /// Words.
+        Text = "text",
+        /// Several shapes.
+        Group = "g",
+    }
 }
 
 impl Shape {

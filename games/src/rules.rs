@@ -24,15 +24,9 @@ pub const MIXED_TURNS_RULES_VERSION: &str = "2";
 /// The rules of a game with the parameters of a match.
 pub trait Rules: Send + Sync + fmt::Debug {
     /// Sets a parameter to what is written.
-    ///
-    /// # Errors
-    /// If there is no such parameter, or it cannot be that.
     fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError>;
 
     /// Looks whether the parameters agree with each other, once all are set.
-    ///
-    /// # Errors
-    /// What contradicts what.
     fn check(&self) -> Result<(), ParamsError> {
         Ok(())
     }
@@ -45,9 +39,6 @@ pub trait Rules: Send + Sync + fmt::Debug {
 
     /// Starts a match between bots of these names, seat 1 first: as many as there are seats, each
     /// another one.
-    ///
-    /// # Errors
-    /// If the parameters do not fit so many bots.
     fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError>;
 
     /// The version of the rules by which such seats play, where it is not the game's.
@@ -56,9 +47,6 @@ pub trait Rules: Send + Sync + fmt::Debug {
     }
 
     /// Starts a match by the version that [`Rules::version_for`] gives.
-    ///
-    /// # Errors
-    /// Those of [`Rules::start`].
     fn start_for(
         &self,
         _turns: &[TurnPolicy],

@@ -6,9 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{
-    Deserialize, Deserializer, Error, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
-};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// A value of a parameter.
@@ -39,6 +37,13 @@ pub struct Values(Vec<(String, Value)>);
 #[error("{0}")]
 pub struct ParamsError(String);
 
+impl ParamsError {
+    /// The error with this message.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
 impl Value {
     /// A value that is written as text.
     pub fn text(value: impl fmt::Display) -> Self {
@@ -56,7 +61,8 @@ impl Value {
     /// The error where this is written in the place of what was expected.
     pub(crate) fn instead_of(&self, expected: &str) -> ParamsError {
         let unexpected = match self {
-            Self::Null => Unexpected::Unit,
+            // People write `null`, and know nothing of units.
+            Self::Null => Unexpected::Other("null"),
             Self::Boolean(value) => Unexpected::Bool(*value),
             Self::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
                 (Ok(number), _) => Unexpected::Signed(number),
@@ -68,7 +74,7 @@ impl Value {
             Self::List(_) => Unexpected::Seq,
             Self::Table(_) => Unexpected::Map,
         };
-        ParamsError::invalid_type(unexpected, &expected)
+        ParamsError(format!("invalid type: {unexpected}, expected {expected}"))
     }
 }
 
@@ -210,19 +216,5 @@ impl<'de> Visitor<'de> for AnyValue {
             values.push(entry);
         }
         Ok(Value::Table(Values(values)))
-    }
-}
-
-impl Error for ParamsError {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
-    }
-
-    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        // People write `null`, and know nothing of units.
-        match unexpected {
-            Unexpected::Unit => Self(format!("invalid type: null, expected {expected}")),
-            other => Self(format!("invalid type: {other}, expected {expected}")),
-        }
     }
 }

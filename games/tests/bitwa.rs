@@ -7,7 +7,9 @@ mod dialogue;
 use std::cell::Cell;
 
 use arbiter_games::bitwa::{Board, Division, Match, Params, official_boards, shipped_boards};
-use arbiter_games::{Forfeit, MatchState, Micros, Owes, Rules, Say, Seed, Step, bitwa};
+use arbiter_games::{
+    Forfeit, MatchState, Micros, Owes, ParamsError, Rules, Say, Seed, Step, bitwa, read_rules,
+};
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
 
@@ -15,7 +17,11 @@ use proptest::prelude::*;
 const ORDER: &str = "= 1 0 0 1 1 1";
 
 fn params(json: &str) -> Params {
-    serde_json::from_str(json).unwrap()
+    read(json).unwrap()
+}
+
+fn read(json: &str) -> Result<Params, ParamsError> {
+    read_rules(&bitwa::game().params, &serde_json::from_str(json).unwrap())
 }
 
 /// A game of two rounds on a board where the two units never meet.
@@ -500,7 +506,7 @@ fn meaningless_parameters_are_refused() {
         ),
         (r#"{"bank": 180}"#, "bank cannot be 180: write a whole number and a unit, as in 3min"),
     ] {
-        let found = serde_json::from_str::<Params>(json).unwrap_err().to_string();
+        let found = read(json).unwrap_err().to_string();
         assert!(found.starts_with(error), "{json}: {found}");
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use arbiter_games::blackjack::{Action, Card, Face, Match, Params, Shoe, Situation, Table, score};
 use arbiter_games::{
-    Allowance, Forfeit, MatchState as _, Micros, Owes, Params as AnyParams, Rules, Seat, Seed,
-    Step, blackjack,
+    Allowance, Forfeit, MatchState as _, Micros, Owes, Params as AnyParams, ParamsError, Rules,
+    Seat, Seed, Step, blackjack, read_rules,
 };
 
 const SEED: Seed = Seed([7; 32]);
@@ -19,7 +19,11 @@ fn cards(letters: &str) -> Vec<Card> {
 }
 
 fn params(json: &str) -> Params {
-    serde_json::from_str(json).unwrap()
+    read(json).unwrap()
+}
+
+fn read(json: &str) -> Result<Params, ParamsError> {
+    read_rules(&blackjack::game().params, &serde_json::from_str(json).unwrap())
 }
 
 /// The document's sample bot "Lim 17", asked with the words of `situation`.
@@ -275,7 +279,7 @@ fn parameters_round_trip() {
 
 #[test]
 fn what_means_nothing_is_refused() {
-    let error = |json: &str| serde_json::from_str::<Params>(json).unwrap_err().to_string();
+    let error = |json: &str| read(json).unwrap_err().to_string();
     for (json, reason) in [
         (r#"{"decks": 2}"#, "unknown field `decks`"),
         (r#"{"rounds": 0}"#, "0 is out of range: 1 to 1000 can be played"),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbiter_games::blackjack::{ANTE, Card, Match, Params, Player, Shoe, Table, score};
 use arbiter_games::{
     Carried, Episode, Forfeit, MatchState as _, Micros, Note, Params as AnyParams, Score, Seed,
-    Standing, Step, TablePlan, Value, blackjack,
+    Standing, Step, TablePlan, Value, blackjack, read_rules,
 };
 use dialogue::Reply;
 use proptest::collection::vec;
@@ -51,7 +51,8 @@ fn plan() -> impl Strategy<Value = Plan> {
 
 fn start((chips, before, seed, hands, _): &Plan) -> Match {
     let json = serde_json::json!({"chips": chips, "bad_answers": before, "hands": hands});
-    let params: Params = serde_json::from_value(json).unwrap();
+    let params: Params =
+        read_rules(&blackjack::game().params, &serde_json::from_value(json).unwrap()).unwrap();
     Match::start(&params, chips.len(), *seed).unwrap()
 }
 
@@ -463,7 +464,8 @@ fn an_episode_is_played_to_its_end() {
     while let Some(plan) = episode.tables().first().cloned() {
         let key = format!("{}/{}", plan.round, plan.table);
         let json = serde_json::to_value(&plan.params).unwrap();
-        let params: Params = serde_json::from_value(json).unwrap();
+        let params: Params =
+            read_rules(&blackjack::game().params, &serde_json::from_value(json).unwrap()).unwrap();
         let mut game = Match::start(&params, plan.bots.len(), seed.derive(&key)).unwrap();
         let played = dialogue::play(&mut game, |say| {
             let score: u32 = say.text.split(' ').next().unwrap().parse().unwrap();

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use arbiter_games::gomoku::{Board, Colour, Match, Overline, Params, ROW, SIDE, SQUARES, Square};
 use arbiter_games::{
-    Forfeit, Illegal, MatchState, Micros, Owes, Rules, Say, Seat, Seed, Step, gomoku,
+    Forfeit, Illegal, MatchState, Micros, Owes, ParamsError, Rules, Say, Seat, Seed, Step, gomoku,
+    read_rules,
 };
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
@@ -34,8 +35,8 @@ fn dialogues() {
     golden("gomoku-gone.txt");
 }
 
-fn params(json: &str) -> serde_json::Result<Params> {
-    serde_json::from_str(json)
+fn params(json: &str) -> Result<Params, ParamsError> {
+    read_rules(&gomoku::game().params, &serde_json::from_str(json).unwrap())
 }
 
 fn start(params: &Params) -> Match {

@@ -9,7 +9,8 @@ use arbiter_games::tricks::{
 };
 use arbiter_games::{
     Allowance, Forfeit, MIXED_TURNS_RULES_VERSION, MatchState as _, Micros, Owes,
-    Params as GameParams, RULES_VERSION, Rules, Say, Seed, Step, TurnPolicy, gomoku, tricks,
+    Params as GameParams, ParamsError, RULES_VERSION, Rules, Say, Seed, Step, TurnPolicy, gomoku,
+    read_rules, tricks,
 };
 use dialogue::{follow, golden, names, scores};
 
@@ -27,9 +28,13 @@ fn deal(hands: [&str; 2], pack: &str, trump: Option<Suit>, attacker: Player) -> 
     Deal::new(order.try_into().unwrap(), trump, attacker).unwrap()
 }
 
+fn read(json: &str) -> Result<Params, ParamsError> {
+    read_rules(&tricks::game().params, &serde_json::from_str(json).unwrap())
+}
+
 /// A match of seed `text` at so many tables.
 fn start(tables: u32, text: &str) -> Match {
-    let params = serde_json::from_value(serde_json::json!({ "tables": tables })).unwrap();
+    let params = read(&format!(r#"{{"tables": {tables}}}"#)).unwrap();
     Match::start(&params, Seed::of_text(text))
 }
 
@@ -266,7 +271,7 @@ fn chance_is_fair() {
 
 #[test]
 fn a_bot_has_the_limit_for_each_answer() {
-    let params: Params = serde_json::from_str(r#"{"move_limit": "300ms"}"#).unwrap();
+    let params = read(r#"{"move_limit": "300ms"}"#).unwrap();
     let mut game = Match::start(&params, Seed::of_text("limit"));
     let first = say(&mut game);
     assert_eq!(first.allowance, Allowance::Move(Micros::from_millis(300)));
@@ -377,14 +382,14 @@ fn a_finished_table_is_safe_from_a_forfeit() {
 
 #[test]
 fn parameters_round_trip() {
-    let official: Params = serde_json::from_str("{}").unwrap();
+    let official = read("{}").unwrap();
     assert_eq!(official, Params::default());
     let json = serde_json::to_string(&official.values()).unwrap();
     assert_eq!(json, r#"{"tables":100,"move_limit":"2s"}"#);
     for json in [json.as_str(), r#"{"tables":2,"move_limit":"50ms"}"#, r#"{"tables":200}"#] {
-        let params: Params = serde_json::from_str(json).unwrap();
+        let params = read(json).unwrap();
         let again = serde_json::to_string(&params.values()).unwrap();
-        assert_eq!(serde_json::from_str::<Params>(&again).unwrap(), params);
+        assert_eq!(read(&again).unwrap(), params);
     }
     let game = tricks::game();
     let keys = game.param_keys();
@@ -408,7 +413,7 @@ fn parameters_that_mean_nothing_are_refused() {
             "move_limit cannot be `soon`: write a whole number and a unit, as in 2s",
         ),
     ] {
-        let error = serde_json::from_str::<Params>(json).unwrap_err().to_string();
+        let error = read(json).unwrap_err().to_string();
         assert!(error.contains(reason), "{json}: {error}");
     }
 }

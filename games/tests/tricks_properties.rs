@@ -8,7 +8,9 @@ mod dialogue;
 use std::collections::BTreeSet;
 
 use arbiter_games::tricks::{Card, DECK, HAND, Match, Params, Player, Suit, TRICKS, Table};
-use arbiter_games::{Forfeit, MatchState as _, Micros, Owes, Seed, Standing, Step};
+use arbiter_games::{
+    Forfeit, MatchState as _, Micros, Owes, Seed, Standing, Step, read_rules, tricks,
+};
 use dialogue::{Reply, scores};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -152,7 +154,8 @@ impl Views {
 
 fn start(pairs: u32, seed: [u8; 32]) -> Match {
     let json = serde_json::json!({ "tables": 2 * pairs });
-    let params: Params = serde_json::from_value(json).unwrap();
+    let params: Params =
+        read_rules(&tricks::game().params, &serde_json::from_value(json).unwrap()).unwrap();
     Match::start(&params, Seed(seed))
 }
 

@@ -5,12 +5,19 @@
 mod dialogue;
 
 use arbiter_games::wojna::{Card, Match, Params};
-use arbiter_games::{Allowance, Forfeit, MatchState as _, Micros, Owes, Rules, Say, Seed, wojna};
+use arbiter_games::{
+    Allowance, Forfeit, MatchState as _, Micros, Owes, ParamsError, Rules, Say, Seed, read_rules,
+    wojna,
+};
 use dialogue::{Played, Reply, golden, play, scores};
 use serde_json::json;
 
 fn params(json: serde_json::Value) -> Params {
-    serde_json::from_value(json).unwrap()
+    read(json).unwrap()
+}
+
+fn read(json: serde_json::Value) -> Result<Params, ParamsError> {
+    read_rules(&wojna::game().params, &serde_json::from_value(json).unwrap())
 }
 
 fn seed(text: &str) -> Seed {
@@ -386,7 +393,7 @@ fn decks_are_written_shortly() {
     ];
     for (written, canonical) in table {
         let read = params(json!({"deck": written, "seats": 2}));
-        assert_eq!(read.deck().to_string(), canonical);
+        assert_eq!(read.deck.to_string(), canonical);
         assert_eq!(params(json!({"deck": canonical, "seats": 2})), read);
     }
 }
@@ -417,7 +424,7 @@ fn parameters_that_mean_nothing_are_refused() {
         (json!({"clock": "4294967296/1/0/1"}), "none is more than 4294967295"),
     ];
     for (json, due) in table {
-        let error = serde_json::from_value::<Params>(json.clone()).unwrap_err().to_string();
+        let error = read(json.clone()).unwrap_err().to_string();
         assert!(error.contains(due), "{json}: {error}");
     }
     params(json!({"clock": "4294967295/4294967295/0/4294967295"}));

@@ -6,7 +6,7 @@
 mod dialogue;
 
 use arbiter_games::wojna::{Card, Deal, Fate, Match, Move, Params, Raise, points};
-use arbiter_games::{Forfeit, Micros, Owes, Say, Seat, Seed};
+use arbiter_games::{Forfeit, Micros, Owes, Say, Seat, Seed, read_rules, wojna};
 use dialogue::{Played, Reply, play, scores};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn judge(before: &Deal, after: &Deal) -> Result<(), TestCaseError> {
 fn params(deals: u32, seats: usize, deck: &str) -> Params {
     let json =
         serde_json::json!({"deals": deals, "seats": seats, "deck": deck, "clock": "9/2/5/3"});
-    serde_json::from_value(json).unwrap()
+    read_rules(&wojna::game().params, &serde_json::from_value(json).unwrap()).unwrap()
 }
 
 /// An answer: a move, an acknowledgement, nonsense, or a forfeit.
@@ -187,7 +187,7 @@ fn reply() -> impl Strategy<Value = Reply> {
 
 /// Plays a match whose bots give these answers in turn.
 fn match_with(replies: &[Reply], params: &Params, seed: Seed) -> Played {
-    let mut game = Match::start(params, *params.seats().start(), seed);
+    let mut game = Match::start(params, params.seats, seed);
     let mut replies = replies.iter().cycle();
     play(&mut game, |_| replies.next().unwrap().clone())
 }

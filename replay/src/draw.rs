@@ -3,9 +3,7 @@
 //! Boards are SVG, tables of cards are HTML; both say in words what they show, and take their
 //! colours from variables of the page's style sheet, [`crate::STYLE`].
 
-use arbiter_games::picture::{
-    self, BoardPicture, Cell, Item, Part, Row, Shape, ShapeKind, TablePicture,
-};
+use arbiter_games::picture::{self, BoardPicture, Cell, Item, Part, Row, Shape, TablePicture};
 use maud::{Markup, PreEscaped, html};
 
 /// A table at a moment, drawn.
@@ -46,14 +44,7 @@ fn board(board: &BoardPicture, caption: &str) -> Markup {
 /// The element of a shape. Its name and those of its attributes are words of this program.
 fn shape(shape: &Shape) -> Markup {
     let Shape { kind, class, place, text, shapes } = shape;
-    let tag = match kind {
-        ShapeKind::Rectangle => "rect",
-        ShapeKind::Circle => "circle",
-        ShapeKind::Line => "line",
-        ShapeKind::Path => "path",
-        ShapeKind::Text => "text",
-        ShapeKind::Group => "g",
-    };
+    let tag = kind.as_str();
     let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
     let place = place.iter().map(|(name, value)| (*name, value));
     html! {

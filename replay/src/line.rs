@@ -64,15 +64,17 @@ struct RawHeader {
 
 impl Header {
     /// Reads a header of a match of one of these games.
-    ///
-    /// # Errors
-    /// If it is none, or its game or a parameter is unknown.
     pub fn parse(games: &Games, text: &str) -> serde_json::Result<Self> {
         let raw: RawHeader = serde_json::from_str(text)?;
         let RawHeader { record, game, rules, params, seed, clock, sandbox, seats } = raw;
         let game = games.find(&game).map_err(serde_json::Error::custom)?;
         let params = Params::read(&game, params)?;
         Ok(Self { record, game, rules, params, seed, clock, sandbox, seats })
+    }
+
+    /// The names of the bots, seat 1 first.
+    pub fn names(&self) -> Vec<BotName> {
+        self.seats.iter().map(|seat| seat.bot.clone()).collect()
     }
 }
 
@@ -164,38 +166,36 @@ pub enum Line {
     },
 }
 
-/// The members that lines are made of, in the order they are written.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct RawLine {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    t: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seat: Option<Seat>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    send: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_b64: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forfeit: Option<Forfeit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wall_us: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_us: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hand: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dealer: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chips: Option<Vec<i64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stderr: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<usize>,
+/// Declares the members of a line, each of which may be missing.
+macro_rules! members {
+    ($($name:ident: $kind:ty,)+) => {
+        /// The members that lines are made of, in the order they are written.
+        #[derive(Debug, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct RawLine {
+            $(
+                #[serde(skip_serializing_if = "Option::is_none")]
+                $name: Option<$kind>,
+            )+
+        }
+    };
+}
+
+members! {
+    t: i64,
+    seat: Seat,
+    send: String,
+    reply: String,
+    reply_b64: String,
+    forfeit: Forfeit,
+    wall_us: i64,
+    cpu_us: i64,
+    detail: String,
+    hand: u32,
+    dealer: String,
+    chips: Vec<i64>,
+    stderr: String,
+    dropped: usize,
 }
 
 impl Line {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use arbiter_games::picture::name;
 use arbiter_games::{BotName, Micros, Seat, Standing};
 use maud::{Markup, Render, html};
 
@@ -14,7 +15,7 @@ pub const STYLE: &str = include_str!("style.css");
 impl Steps {
     /// The names of the bots, seat 1 first.
     pub fn names(&self) -> Vec<BotName> {
-        self.verified.header.seats.iter().map(|seat| seat.bot.clone()).collect()
+        self.verified.header.names()
     }
 }
 
@@ -45,10 +46,6 @@ impl Step {
             }
         }
     }
-}
-
-fn name(names: &[BotName], seat: Seat) -> &str {
-    names.get(seat.index()).map_or("?", BotName::as_str)
 }
 
 /// What the match came to.

@@ -75,9 +75,6 @@ pub struct Clock {
 }
 
 /// Replays a record, and draws the steps whose numbers are in `wanted`.
-///
-/// # Errors
-/// The first difference between the record and the rules.
 pub fn steps(
     games: &Games,
     record: impl BufRead,
@@ -148,7 +145,7 @@ impl Film {
 
 impl Follower for Film {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        self.names = header.seats.iter().map(|seat| seat.bot.clone()).collect();
+        self.names = header.names();
         self.cpu = header.clock.kind == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); self.names.len()];
         self.stderr = vec![None; self.names.len()];

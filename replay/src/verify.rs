@@ -7,8 +7,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, Spent, Standing,
-    Step,
+    Charge, ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, Spent,
+    Standing, Step,
 };
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use thiserror::Error;
@@ -110,9 +110,6 @@ impl Follower for () {
 }
 
 /// Replays a record of a match of one of these games, and gives its result.
-///
-/// # Errors
-/// The first difference.
 pub fn verify(games: &Games, record: impl BufRead) -> Result<Verified, Difference> {
     follow(games, record, &mut ())
 }
@@ -132,26 +129,26 @@ pub fn follow(
     if !header.seats.iter().all(|seat| header.game.speaks(seat.protocol)) {
         return Err(lines.difference(NO_OTHER_GAME));
     }
-    let names: Vec<_> = header.seats.iter().map(|seat| seat.bot.clone()).collect();
     let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
-    let mut game = header
+    let game = header
         .params
-        .start_by(&header.rules, &names, &turns, header.seed)
+        .start_by(&header.rules, &header.names(), &turns, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
     let starting_up = header.seats.iter().map(|seat| seat.protocol != Protocol::Exec).collect();
     follower.begin(&header, game.as_ref());
     let mut replay = Replay {
         lines,
         follower,
+        game,
         clock: header.clock,
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
         exit_to_gone: None,
     };
-    let standings = replay.play(game.as_mut())?;
+    let standings = replay.play()?;
     let transcript = replay.transcript.hash();
-    let lines = replay.finish(game.as_ref(), &standings, transcript)?;
+    let lines = replay.finish(&standings, transcript)?;
     Ok(Verified { header, standings, transcript, lines })
 }
 
@@ -238,6 +235,7 @@ impl<R: BufRead> Lines<R> {
 struct Replay<'a, R, F> {
     lines: Lines<R>,
     follower: &'a mut F,
+    game: Box<dyn MatchState>,
     clock: ClockRules,
     /// Which seats have not answered yet and start up free of charge.
     starting_up: Vec<bool>,
@@ -248,19 +246,22 @@ struct Replay<'a, R, F> {
 }
 
 impl<R: BufRead, F: Follower> Replay<'_, R, F> {
-    fn play(&mut self, game: &mut dyn MatchState) -> Result<Vec<Standing>, Difference> {
+    /// Shows the follower what has happened.
+    fn show(&mut self, scene: Scene<'_>) {
+        self.follower.follow(self.time, scene, self.game.as_ref());
+    }
+
+    fn play(&mut self) -> Result<Vec<Standing>, Difference> {
         loop {
-            let step = game.step();
+            let step = self.game.step();
             let scene = match &step {
                 Step::Over(standings) => Scene::Over(standings),
                 Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => Scene::Due,
             };
-            self.follower.follow(self.time, scene, game);
+            self.show(scene);
             match step {
-                Step::Say(say) => self.say(game, &say)?,
-                Step::Dismiss(seat) => {
-                    self.follower.follow(self.time, Scene::Dismissed(seat), game);
-                }
+                Step::Say(say) => self.say(&say)?,
+                Step::Dismiss(seat) => self.show(Scene::Dismissed(seat)),
                 Step::Note(note) => match self.lines.next()? {
                     Line::Noted { time, note: found } if found == note => self.at(time)?,
                     found => return Err(self.unlike(&format!("{note:?}"), &found)),
@@ -289,7 +290,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     }
 
     /// Finds what the rules say in the record, and tells them the answer found there.
-    fn say(&mut self, game: &mut dyn MatchState, say: &Say) -> Result<(), Difference> {
+    fn say(&mut self, say: &Say) -> Result<(), Difference> {
         self.skip_exit_to_gone()?;
         match self.lines.next()? {
             Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
@@ -304,42 +305,35 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
             self.transcript.sent(say.seat, &say.text);
         }
         if say.owes == Owes::Nothing {
-            self.follower.follow(self.time, Scene::Told(say), game);
+            self.show(Scene::Told(say));
             return Ok(());
         }
         match self.lines.next()? {
             Line::Replied { time, seat, reply, spent } if seat == say.seat => {
                 self.at(time)?;
-                self.replied(game, say, &reply, spent)
+                self.replied(say, &reply, spent)
             }
             Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
                 if seat == say.seat =>
             {
                 self.at(time)?;
-                self.forfeited(game, say, (forfeit, &detail), spent)
+                self.forfeited(say, forfeit, spent, &detail)
             }
             found => Err(self.unlike(&format!("seat {} answers or forfeits", say.seat), &found)),
         }
     }
 
-    fn replied(
-        &mut self,
-        game: &mut dyn MatchState,
-        say: &Say,
-        reply: &[u8],
-        spent: Spent,
-    ) -> Result<(), Difference> {
-        let (cost, late) = self.charge(say, spent)?;
+    fn replied(&mut self, say: &Say, reply: &[u8], spent: Spent) -> Result<(), Difference> {
+        let Charge { cost, late } = self.charge(say, spent)?;
         if let Some(late) = late {
             return Err(self.lines.difference(format!("accepted an answer that is late: {late}")));
         }
         if !say.tells_time {
             self.transcript.replied(say.seat, reply);
         }
-        let verdict = game.heard(Ok(&String::from_utf8_lossy(reply)), cost);
-        let illegal = verdict.as_ref().err().map(ToString::to_string);
-        let scene = Scene::Replied { say, reply, spent, cost, illegal: illegal.as_deref() };
-        self.follower.follow(self.time, scene, game);
+        let verdict = self.game.heard(Ok(&String::from_utf8_lossy(reply)), cost);
+        let illegal = verdict.err().map(|illegal| illegal.to_string());
+        self.show(Scene::Replied { say, reply, spent, cost, illegal: illegal.as_deref() });
         let Some(illegal) = illegal else { return Ok(()) };
         match self.lines.next()? {
             Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
@@ -357,37 +351,35 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
 
     fn forfeited(
         &mut self,
-        game: &mut dyn MatchState,
         say: &Say,
-        (forfeit, detail): (Forfeit, &str),
+        forfeit: Forfeit,
         spent: Spent,
+        detail: &str,
     ) -> Result<(), Difference> {
-        let (cost, late) = self.charge(say, spent)?;
+        let Charge { cost, late } = self.charge(say, spent)?;
         if (forfeit == Forfeit::Clock) && late.is_none() {
             return Err(self
                 .lines
                 .difference("a forfeit by the clock, in time by its own figures"));
         }
         self.transcript.forfeited(say.seat, forfeit);
-        if let Err(illegal) = game.heard(Err(forfeit), cost) {
+        if let Err(illegal) = self.game.heard(Err(forfeit), cost) {
             return Err(self.lines.difference(illegal.to_string()));
         }
         if forfeit == Forfeit::Gone {
-            self.exit_to_gone = game.told_to_gone().map(|exit| (say.seat, exit));
+            self.exit_to_gone = self.game.told_to_gone().map(|exit| (say.seat, exit));
         }
-        let scene = Scene::Forfeited { say, forfeit, spent, cost, detail };
-        self.follower.follow(self.time, scene, game);
+        self.show(Scene::Forfeited { say, forfeit, spent, cost, detail });
         Ok(())
     }
 
     /// What an answer costs, by the same sum as in the match.
-    fn charge(&mut self, say: &Say, spent: Spent) -> Result<(Micros, Option<String>), Difference> {
+    fn charge(&mut self, say: &Say, spent: Spent) -> Result<Charge, Difference> {
         if spent.wall < Micros::ZERO || spent.cpu < Micros::ZERO {
             return Err(self.lines.difference("a time below zero"));
         }
         let first = std::mem::replace(&mut self.starting_up[say.seat.index()], false);
-        let charge = self.clock.charge(spent, say.allowance, first);
-        Ok((charge.cost, charge.late))
+        Ok(self.clock.charge(spent, say.allowance, first))
     }
 
     /// Time never runs backwards.
@@ -408,7 +400,6 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     /// Checks what follows the match: standard error, and the last line.
     fn finish(
         mut self,
-        game: &dyn MatchState,
         standings: &[Standing],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
@@ -421,8 +412,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
                     if (told + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {
                     told = usize::from(seat.number());
-                    let scene = Scene::Stderr { seat, text: &text, dropped };
-                    self.follower.follow(self.time, scene, game);
+                    self.show(Scene::Stderr { seat, text: &text, dropped });
                 }
                 Some(found) => return Err(self.unlike("the match is over", &found)),
                 None => {

@@ -7,41 +7,24 @@ use std::ops::RangeInclusive;
 use arbiter_games::moves::{FormFields, Offer};
 use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
 use arbiter_games::{
-    Allowance, BotInfo, BotName, Bounds, Estimate, Family, Forfeit, Framing, GameInfo, Illegal,
-    MatchState, MatchView, Micros, Official, Owes, PairSeats, ParamKind, Playground, Protocol,
-    Ranking, Reader, Rules, Say, Score, Seat, Seed, Standing, StartError, Step, Values, param,
-    phrase, texts,
+    BotName, Bounds, Estimate, Family, Forfeit, GameInfo, Illegal, MatchState, MatchView, Micros,
+    Official, PairSeats, ParamKind, ParamsError, Playground, Rules, Say, Seat, Seed, Standing,
+    StartError, Step, Values, Written, param, phrase, texts,
 };
-use serde::Deserialize;
 
 /// The most sticks of a heap.
 const MOST: u32 = 100;
 
 /// Nim as data.
 pub(crate) fn info() -> GameInfo {
+    let heap = param(
+        "heap",
+        ParamKind::Integer(1..=MOST.into()),
+        "how many sticks there are, 1 to 100; default 21",
+    );
     GameInfo {
-        name: "nim".into(),
-        title: "Nim".into(),
-        rules_version: "1".into(),
-        seats: 2..=2,
         columns: texts(["wins", "sticks"]),
-        ranking: Ranking::default(),
-        params: vec![param(
-            "heap",
-            ParamKind::Integer(1..=MOST.into()),
-            Some(Nim::default().heap.into()),
-            "how many sticks there are, 1 to 100; default 21",
-        )],
-        seats_param: None,
-        boards: None,
-        episodes: None,
-        bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: false },
-        official: Official {
-            schedule: Family::RoundRobin(PairSeats::Both),
-            memory_mb: None,
-            keeps_files: false,
-            shared_deals: false,
-        },
+        official: Official::of(Family::RoundRobin(PairSeats::Both)),
         trial: vec![("heap".into(), 5)],
         playground: Playground {
             params: Values::new().with("heap", 7_u32),
@@ -50,13 +33,12 @@ pub(crate) fn info() -> GameInfo {
         },
         time: Estimate::growing(10, "heap", 5),
         record: Estimate::growing(500, "heap", 20),
-        reader: Reader::of::<Nim>(),
+        ..GameInfo::new::<Nim>("nim", "Nim", vec![heap])
     }
 }
 
 /// The parameters.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug)]
 struct Nim {
     heap: u32,
 }
@@ -68,6 +50,14 @@ impl Default for Nim {
 }
 
 impl Rules for Nim {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "heap" => self.heap = written.number_in(1..=MOST, "1 to 100, as in 21", "1 to 100")?,
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
     fn values(&self) -> Values {
         Values::new().with("heap", self.heap)
     }
@@ -77,9 +67,6 @@ impl Rules for Nim {
     }
 
     fn start(&self, _names: &[BotName], _seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
-        if !(1..=MOST).contains(&self.heap) {
-            return Err(StartError(format!("heap cannot be {}", self.heap)));
-        }
         let first = Seat::from_index(0);
         Ok(Box::new(Match { heap: self.heap, turn: first, taken: [0; 2], lost: None, told: 0 }))
     }
@@ -131,42 +118,32 @@ impl Match {
     fn standing(&self, seat: Seat) -> Standing {
         let lost = self.lost.filter(|(loser, _)| *loser == seat);
         let wins = i64::from(lost.is_none());
-        Standing {
-            score: Score(vec![wins, i64::from(self.taken[seat.index()])]),
-            forfeit: lost.and_then(|(_, forfeit)| forfeit),
-            bad_answers: 0,
-        }
+        let score = vec![wins, i64::from(self.taken[seat.index()])];
+        Standing::new(score, lost.and_then(|(_, forfeit)| forfeit))
     }
-}
-
-fn say(seat: Seat, text: String, owes: Owes) -> Step {
-    let allowance = Allowance::Move(Micros::from_millis(500));
-    Step::Say(Say { seat, text, owes, allowance, tells_time: false })
 }
 
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         if self.lost.is_none() {
-            return say(self.turn, format!("heap {}", self.heap), Owes::Move);
+            let text = format!("heap {}", self.heap);
+            return Step::Say(Say::ask(self.turn, text, Micros::from_millis(500)));
         }
         if self.told < 2 {
             self.told += 1;
-            return say(Seat::from_index(self.told - 1), "over".to_owned(), Owes::Nothing);
+            let seat = Seat::from_index(self.told - 1);
+            return Step::Say(Say::tell(seat, "over".to_owned()));
         }
         Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
     }
 
     fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
         let seat = self.turn;
-        match answer {
-            Ok(answer) => {
-                self.take(answer).inspect_err(|_| self.lost = Some((seat, Some(Forfeit::Illegal))))
-            }
-            Err(forfeit) => {
-                self.lost = Some((seat, Some(forfeit)));
-                Ok(())
-            }
+        let taken = answer.map(|answer| self.take(answer));
+        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+            self.lost = Some((seat, Some(forfeit)));
         }
+        taken.unwrap_or(Ok(()))
     }
 
     fn view(&self) -> &dyn MatchView {
@@ -175,10 +152,6 @@ impl MatchState for Match {
 }
 
 impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
     fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
         let row = |seat: Seat| Row {
             class: None,

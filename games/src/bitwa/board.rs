@@ -4,19 +4,15 @@
 //! with any white space between them. Lines that start with `;` are comments.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use thiserror::Error;
-
 use crate::gtp::{plain_number, quote};
 use crate::match_state::Seat;
-use crate::parameter::{self, Accepts};
+use crate::value::ParamsError;
 
 /// How many columns or rows a board may have.
 const SIDE: RangeInclusive<u32> = 1..=100;
@@ -139,77 +135,6 @@ pub struct Board {
     ground: Vec<Ground>,
 }
 
-/// Why a text is not a board.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BoardError {
-    /// A single word that names no board.
-    #[error(
-        "there is no board {word}; the boards are {list}, as in pole",
-        word = quote(.0),
-        list = names()
-    )]
-    Unknown(String),
-    /// The text ends before a number.
-    #[error(
-        "the board's number of {0} is missing: columns, rows, rounds and strength come first; or \
-        write the name of a board, as in pole"
-    )]
-    Missing(&'static str),
-    /// A number that is none, or out of its limits.
-    #[error("the board's number of {name} is {}: {least} to {most} are allowed", quote(.word))]
-    Number {
-        /// What the number counts.
-        name: &'static str,
-        /// What stands in its place.
-        word: String,
-        /// The least allowed.
-        least: u32,
-        /// The most allowed.
-        most: u32,
-    },
-    /// Fewer rows than announced.
-    #[error("row {row} of the board is missing: it should have {rows} rows, counted from 0")]
-    RowMissing {
-        /// The first row that is missing, from 0.
-        row: usize,
-        /// How many rows were announced.
-        rows: usize,
-    },
-    /// A row with too many or too few squares.
-    #[error("row {row} of the board has {found} squares instead of {columns}")]
-    RowLength {
-        /// The row, from 0.
-        row: usize,
-        /// How many squares it has.
-        found: usize,
-        /// How many it should have.
-        columns: usize,
-    },
-    /// A character that means nothing.
-    #[error("row {row} of the board has {character:?} in column {column}: use # . A-Z a-z")]
-    Character {
-        /// The row, from 0.
-        row: usize,
-        /// The column, from 0.
-        column: usize,
-        /// The character.
-        character: char,
-    },
-    /// More rows than announced.
-    #[error("{} follows row {row}, which should be the last row of the board", quote(.word))]
-    TooMany {
-        /// What follows.
-        word: String,
-        /// The last row announced, from 0.
-        row: usize,
-    },
-}
-
-/// The names of the shipped boards, for a message.
-fn names() -> String {
-    SHIPPED.map(|(name, _)| name).join(", ")
-}
-
 impl Board {
     /// How many columns the board has.
     pub fn columns(&self) -> usize {
@@ -259,7 +184,7 @@ impl Board {
     }
 
     /// Reads a board's text, be it a name or not.
-    fn parse(text: &str) -> Result<Self, BoardError> {
+    fn parse(text: &str) -> Result<Self, ParamsError> {
         let lines = text.lines().filter(|line| !line.starts_with(';'));
         let mut words = lines.flat_map(str::split_ascii_whitespace);
         let columns = number("columns", words.next(), &SIDE)?;
@@ -268,11 +193,19 @@ impl Board {
         let strength = number("strength", words.next(), &STRENGTH)?;
         let mut ground = Vec::new();
         for row in 0..rows {
-            let word = words.next().ok_or(BoardError::RowMissing { row, rows })?;
+            let word = words.next().ok_or_else(|| {
+                ParamsError::new(format_args!(
+                    "row {row} of the board is missing: it should have {rows} rows, counted from 0"
+                ))
+            })?;
             read_row(row, word, columns as usize, &mut ground)?;
         }
         if let Some(word) = words.next() {
-            return Err(BoardError::TooMany { word: word.to_string(), row: rows - 1 });
+            return Err(ParamsError::new(format_args!(
+                "{} follows row {}, which should be the last row of the board",
+                quote(word),
+                rows - 1
+            )));
         }
         let columns = u8::try_from(columns).expect("SIDE fits into a byte");
         Ok(Self { columns, rounds, strength, ground })
@@ -281,17 +214,24 @@ impl Board {
 
 /// Reads one of the four numbers in front of the rows.
 fn number(
-    name: &'static str,
+    name: &str,
     word: Option<&str>,
     allowed: &RangeInclusive<u32>,
-) -> Result<u32, BoardError> {
-    let word = word.ok_or(BoardError::Missing(name))?;
+) -> Result<u32, ParamsError> {
+    let word = word.ok_or_else(|| {
+        ParamsError::new(format_args!(
+            "the board's number of {name} is missing: columns, rows, rounds and strength come \
+             first; or write the name of a board, as in pole"
+        ))
+    })?;
     let number = plain_number(word).and_then(|number| u32::try_from(number).ok());
-    number.filter(|number| allowed.contains(number)).ok_or_else(|| BoardError::Number {
-        name,
-        word: word.to_string(),
-        least: *allowed.start(),
-        most: *allowed.end(),
+    number.filter(|number| allowed.contains(number)).ok_or_else(|| {
+        ParamsError::new(format_args!(
+            "the board's number of {name} is {}: {} to {} are allowed",
+            quote(word),
+            allowed.start(),
+            allowed.end()
+        ))
     })
 }
 
@@ -301,29 +241,38 @@ fn read_row(
     word: &str,
     columns: usize,
     ground: &mut Vec<Ground>,
-) -> Result<(), BoardError> {
+) -> Result<(), ParamsError> {
     let found = word.chars().count();
     if found != columns {
-        return Err(BoardError::RowLength { row, found, columns });
+        return Err(ParamsError::new(format_args!(
+            "row {row} of the board has {found} squares instead of {columns}"
+        )));
     }
     for (column, character) in word.chars().enumerate() {
-        let error = BoardError::Character { row, column, character };
-        ground.push(Ground::from_char(character).ok_or(error)?);
+        ground.push(Ground::from_char(character).ok_or_else(|| {
+            ParamsError::new(format_args!(
+                "row {row} of the board has {character:?} in column {column}: use # . A-Z a-z"
+            ))
+        })?);
     }
     Ok(())
 }
 
 impl FromStr for Board {
-    type Err = BoardError;
+    type Err = ParamsError;
 
     /// Reads the name of a shipped board or the text of any board.
-    fn from_str(text: &str) -> Result<Self, BoardError> {
+    fn from_str(text: &str) -> Result<Self, ParamsError> {
         if let Some((_, shipped)) = shipped_boards().find(|(name, _)| *name == text) {
             return Self::parse(shipped);
         }
         let is_word = !text.is_empty() && !text.contains(char::is_whitespace);
         if is_word && plain_number(text).is_none() {
-            return Err(BoardError::Unknown(text.to_string()));
+            return Err(ParamsError::new(format_args!(
+                "there is no board {}; the boards are {}, as in pole",
+                quote(text),
+                SHIPPED.map(|(name, _)| name).join(", ")
+            )));
         }
         Self::parse(text)
     }
@@ -340,45 +289,6 @@ impl fmt::Display for Board {
     }
 }
 
-impl<'de> Deserialize<'de> for Board {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "the name of a board or its text, as in pole";
-        parameter::text(deserializer, Accepts { key: "board", values })
-    }
-}
-
 /// How many rounds a game lasts at most, in place of what its board says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rounds(u32);
-
-/// A number of rounds that no game has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "rounds cannot be {0}: {least} to {most} are allowed, as in 100",
-    least = ROUNDS.start(),
-    most = ROUNDS.end()
-)]
-pub struct RoundsError(pub i64);
-
-impl TryFrom<i64> for Rounds {
-    type Error = RoundsError;
-
-    fn try_from(rounds: i64) -> Result<Self, RoundsError> {
-        let allowed = u32::try_from(rounds).ok().filter(|rounds| ROUNDS.contains(rounds));
-        allowed.map(Self).ok_or(RoundsError(rounds))
-    }
-}
-
-impl<'de> Deserialize<'de> for Rounds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "a whole number from 1 to 1000000, as in 100";
-        let number = parameter::whole_number(deserializer, Accepts { key: "rounds", values })?;
-        number.try_into().map_err(D::Error::custom)
-    }
-}
-
-impl From<Rounds> for u32 {
-    fn from(rounds: Rounds) -> Self {
-        rounds.0
-    }
-}
+pub struct Rounds(pub(super) u32);

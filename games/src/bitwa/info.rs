@@ -4,80 +4,78 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::RangeInclusive;
 
-use super::board::{ROUNDS, official_boards, shipped_boards};
+use super::board::{ROUNDS, Rounds, official_boards, shipped_boards};
 use super::{Match, Params, SEATS, bounds};
-use crate::RULES_VERSION;
 use crate::bounds::Bounds;
 use crate::info::{
-    BoardInfo, BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, ParamKind, Phrase,
-    Playground, Ranking, Reader, param, phrase, texts,
+    BoardInfo, BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, Phrase, Playground,
+    phrase, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::moves::Grid;
 use crate::name::BotName;
+use crate::parameter::Written;
+use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
-use crate::value::{Value, Values};
+use crate::value::{ParamsError, Value, Values};
 
 /// The game.
 pub fn game() -> Game {
-    let official = Params::default();
+    let params = vec![
+        param(
+            "board",
+            ParamKind::Text,
+            "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad, \
+             or the text of a board; default pole",
+        ),
+        param(
+            "rounds",
+            ParamKind::Integer((*ROUNDS.start()).into()..=(*ROUNDS.end()).into()),
+            "how many rounds a game has at most, 1 to 1000000; default as the board says",
+        ),
+        param("bank", ParamKind::Duration, "each bot's time for a whole game; default 3min"),
+    ];
     Game::new(GameInfo {
-        name: "bitwa".into(),
-        title: "Bitwa".into(),
-        rules_version: RULES_VERSION.into(),
-        seats: SEATS..=SEATS,
         columns: texts(["wins-losses", "units", "strength"]),
-        ranking: Ranking::default(),
-        params: vec![
-            param(
-                "board",
-                ParamKind::Text,
-                Some(Value::text(&official.board)),
-                "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, \
-                 przyklad, or the text of a board; default pole",
-            ),
-            param(
-                "rounds",
-                ParamKind::Integer((*ROUNDS.start()).into()..=(*ROUNDS.end()).into()),
-                None,
-                "how many rounds a game has at most, 1 to 1000000; default as the board says",
-            ),
-            param(
-                "bank",
-                ParamKind::Duration,
-                Some(Value::text(official.bank)),
-                "each bot's time for a whole game; default 3min",
-            ),
-        ],
-        seats_param: None,
         boards: Some(BoardInfo {
             key: "board".into(),
             shipped: shipped_boards().map(|(name, _)| name.into()).collect(),
             official: official_boards().map(|(name, _)| name.into()).collect(),
         }),
-        episodes: None,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
-        official: Official {
-            schedule: Family::RoundRobin(PairSeats::Random),
-            memory_mb: None,
-            keeps_files: false,
-            shared_deals: false,
-        },
+        official: Official::of(Family::RoundRobin(PairSeats::Random)),
         trial: vec![("rounds".into(), 40)],
         playground: Playground { phrases: PHRASES.into(), ..Playground::default() },
         time: Estimate::fixed(2500),
         record: Estimate::fixed(7000),
-        reader: Reader::of::<Params>(),
+        ..GameInfo::new::<Params>("bitwa", "Bitwa", params)
     })
 }
 
 impl Rules for Params {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "board" => {
+                self.board = written.text("the name of a board or its text, as in pole")?;
+            }
+            "rounds" if *written.value == Value::Null => self.rounds = None,
+            "rounds" => {
+                let accepts = "a whole number from 1 to 1000000, as in 100";
+                let why = "1 to 1000000 are allowed, as in 100";
+                self.rounds = Some(Rounds(written.number_in(ROUNDS, accepts, why)?));
+            }
+            "bank" => self.bank = written.some_time("3min")?,
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
     fn values(&self) -> Values {
         let values = Values::new().with("board", Value::text(&self.board));
         let rounds = self.rounds.into_iter();
-        let values = rounds.fold(values, |values, rounds| values.with("rounds", u32::from(rounds)));
+        let values = rounds.fold(values, |values, rounds| values.with("rounds", rounds.0));
         values.with("bank", Value::text(self.bank))
     }
 

@@ -13,7 +13,6 @@ mod moves;
 mod order;
 mod picture;
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -21,13 +20,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use serde::{Deserialize, Deserializer};
-
 pub use battle::{Battle, Forces};
-pub use board::{
-    Board, BoardError, Division, Ground, Rounds, RoundsError, Square, official_boards,
-    shipped_boards,
-};
+pub use board::{Board, Division, Ground, Rounds, Square, official_boards, shipped_boards};
 pub use info::game;
 pub use order::{Order, Sign};
 
@@ -36,12 +30,8 @@ use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, Standing, Step,
 };
-use crate::moves::{FormFields, Offer};
-use crate::name::BotName;
-use crate::parameter::some_time;
-use crate::picture::{Key, Picture};
 
 /// How many bots play.
 const SEATS: usize = 2;
@@ -49,15 +39,13 @@ const SEATS: usize = 2;
 const BANK: Micros = Micros::from_millis(180_000);
 
 /// What is played, and with how much time.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The board, by name or as text.
     pub board: Board,
     /// How many rounds a game has at most, if not as many as the board says.
     pub rounds: Option<Rounds>,
     /// Each bot's time for the whole game, all commands counted.
-    #[serde(deserialize_with = "bank")]
     pub bank: Micros,
 }
 
@@ -66,11 +54,6 @@ impl Default for Params {
         let board = "pole".parse().expect("a test reads every shipped board");
         Self { board, rounds: None, bank: BANK }
     }
-}
-
-/// Reads a bank that is not empty.
-fn bank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    some_time(deserializer, "bank", "3min")
 }
 
 /// What the scores of a game can be, whoever forfeits: units are never made or strengthened, and a
@@ -307,11 +290,8 @@ impl Match {
             };
             let units = i64::from(own.units) - i64::from(enemy.units);
             let strength = own.strength.cast_signed() - enemy.strength.cast_signed();
-            standings.push(Standing {
-                score: Score(vec![result, units, strength]),
-                forfeit: self.players[seat.index()].forfeit,
-                bad_answers: 0,
-            });
+            let forfeit = self.players[seat.index()].forfeit;
+            standings.push(Standing::new(vec![result, units, strength], forfeit));
         }
         standings
     }
@@ -339,46 +319,10 @@ impl MatchState for Match {
         let asked = self.asked.take().expect("the driver passes on one answer for each question");
         let seat = asked.seat();
         self.players[seat.index()].bank.spend(charged);
-        match answer.map(|text| self.take(asked, text)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(illegal)) => {
-                self.kill(seat, Forfeit::Illegal);
-                Err(illegal)
-            }
-            Err(forfeit) => {
-                self.kill(seat, forfeit);
-                Ok(())
-            }
+        let taken = answer.map(|text| self.take(asked, text));
+        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+            self.kill(seat, forfeit);
         }
-    }
-}
-
-impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
-        picture::draw(self, names)
-    }
-
-    fn picture_key(&self) -> Key {
-        picture::key(self)
-    }
-
-    fn chapter(&self) -> Option<String> {
-        Some(format!("Round {}", self.round))
-    }
-
-    fn is_farewell(&self, unit: &str) -> bool {
-        unit.trim() == FAREWELL
-    }
-
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
-    }
-
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
+        taken.unwrap_or(Ok(()))
     }
 }

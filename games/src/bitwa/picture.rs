@@ -7,51 +7,72 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 use super::board::{Division, Ground, Square};
-use super::{Match, SEATS};
-use crate::match_state::Seat;
+use super::{Match, SEATS, moves};
+use crate::gtp::FAREWELL;
+use crate::match_state::{MatchView, Seat};
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{
     BoardPicture, Cell, Item, Key, Part, Picture, Row, Shape, ShapeKind, TablePicture, bits, name,
 };
 
-/// What a picture of this state shows.
-pub(super) fn key(game: &Match) -> Key {
-    let alive = bits(SEATS, |seat| game.is_alive(seat));
-    [game.orders(), alive, u64::from(game.is_over()), 0, 0, 0]
-}
-
-/// Draws the board.
-pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
-    let board = game.board();
-    let columns = board.columns();
-    let rows = board.rows();
-    let moved = game.last_order().map(|(division, _)| division);
-    let ground = [("width", &columns as _), ("height", &rows as _)];
-    let mut shapes = vec![
-        Shape::new(ShapeKind::Rectangle, "ground").at(ground),
-        Shape::new(ShapeKind::Path, "squares").at([("d", &lines(columns, rows))]),
-        Shape::new(ShapeKind::Path, "walls").at([("d", &walls(game))]),
-    ];
-    for square in squares(columns, rows) {
-        if let Some((division, strength)) = game.battle().unit(square) {
-            let is_moved = moved == Some(division);
-            shapes.push(unit(square, division, strength, is_moved, board.strength()));
+impl MatchView for Match {
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        let board = self.board();
+        let columns = board.columns();
+        let rows = board.rows();
+        let moved = self.last_order().map(|(division, _)| division);
+        let ground = [("width", &columns as _), ("height", &rows as _)];
+        let mut shapes = vec![
+            Shape::new(ShapeKind::Rectangle, "ground").at(ground),
+            Shape::new(ShapeKind::Path, "squares").at([("d", &lines(columns, rows))]),
+            Shape::new(ShapeKind::Path, "walls").at([("d", &walls(self))]),
+        ];
+        for square in squares(columns, rows) {
+            if let Some((division, strength)) = self.battle().unit(square) {
+                let is_moved = moved == Some(division);
+                shapes.push(unit(square, division, strength, is_moved, board.strength()));
+            }
         }
+        if let Some((_, order)) = self.last_order() {
+            let Square { x, y } = order.target;
+            let place = [
+                ("cx", &format!("{x}.5") as _),
+                ("cy", &format!("{y}.5") as _),
+                ("r", &"0.25" as _),
+            ];
+            shapes.push(Shape::new(ShapeKind::Circle, "target").at(place));
+        }
+        let board = BoardPicture {
+            class: "board bitwa",
+            view: format!("0 0 {columns} {rows}"),
+            description: description(self),
+            shapes,
+        };
+        let parts = vec![Part::Board(board), Part::Table(forces(self, names))];
+        Picture { caption: caption(self, names), parts }
     }
-    if let Some((_, order)) = game.last_order() {
-        let Square { x, y } = order.target;
-        let place =
-            [("cx", &format!("{x}.5") as _), ("cy", &format!("{y}.5") as _), ("r", &"0.25" as _)];
-        shapes.push(Shape::new(ShapeKind::Circle, "target").at(place));
+
+    fn picture_key(&self) -> Key {
+        let alive = bits(SEATS, |seat| self.is_alive(seat));
+        [self.orders(), alive, u64::from(self.is_over()), 0, 0, 0]
     }
-    let board = BoardPicture {
-        class: "board bitwa",
-        view: format!("0 0 {columns} {rows}"),
-        description: description(game),
-        shapes,
-    };
-    let parts = vec![Part::Board(board), Part::Table(forces(game, names))];
-    Picture { caption: caption(game, names), parts }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Round {}", self.round()))
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.trim() == FAREWELL
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
+    }
 }
 
 /// Every square, row by row.

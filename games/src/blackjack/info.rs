@@ -7,22 +7,23 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use super::params::{Count, PerSeat, SEATS};
+use super::params::{Count, MOST_HANDS, MOST_ROUNDS, PerSeat, SEATS};
 use super::table::ANTE;
 use super::{Match, Params, bounds};
-use crate::RULES_VERSION;
 use crate::bounds::Bounds;
 use crate::episode::{Carried, EpisodeRules};
 use crate::info::{
-    BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, Official, ParamInfo, ParamKind, Phrase,
-    Playground, Ranking, Reader, param, phrase, texts,
+    BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, Official, Phrase, Playground, Ranking,
+    phrase, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
+use crate::parameter::Written;
+use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
-use crate::value::{Value, Values};
+use crate::value::{ParamsError, Value, Values};
 
 /// The most chips or bad answers a bot may start an episode with: whatever comes to them then, the
 /// next match can be started with.
@@ -30,16 +31,35 @@ const MOST_START: i64 = 1_000_000_000_000;
 
 /// The game.
 pub fn game() -> Game {
+    let bounds = |most: u32| ParamKind::Integer(1..=most.into());
+    let params = vec![
+        param(
+            "rounds",
+            bounds(MOST_ROUNDS),
+            "how many rounds an episode has, 1 to 1000; a match is one round; default 1",
+        ),
+        param("hands", bounds(MOST_HANDS), "how many hands a round has, 1 to 100; default 5"),
+        param(
+            "chips",
+            ParamKind::PerSeat(0..=PerSeat::MOST),
+            "what each bot starts with, one number for all or one for each seat as in 120,0,305; \
+             default 200",
+        ),
+        param(
+            "bad_answers",
+            ParamKind::PerSeat(0..=PerSeat::MOST),
+            "how many bad answers each bot has given earlier in the episode, as for chips; \
+             default 0",
+        ),
+        param(
+            "move_limit",
+            ParamKind::Duration,
+            "the time for a decision, the start of the program included; default 2s",
+        ),
+    ];
     Game::new(GameInfo {
-        name: "blackjack".into(),
-        title: "Blackjack".into(),
-        rules_version: RULES_VERSION.into(),
-        seats: SEATS,
         columns: texts(["chips"]),
         ranking: Ranking { by_mean: false, earlier_wins: true },
-        params: params(),
-        seats_param: None,
-        boards: None,
         episodes: Some(EpisodeInfo {
             rounds_param: "rounds".into(),
             least: ANTE,
@@ -47,64 +67,37 @@ pub fn game() -> Game {
             official_rounds: 5,
         }),
         bots: BotInfo { protocol: Protocol::Exec, framing: Framing::Line, http: false },
-        official: Official {
-            schedule: Family::Episodes(25),
-            memory_mb: Some(256),
-            keeps_files: false,
-            shared_deals: false,
-        },
-        trial: Vec::new(),
+        official: Official { memory_mb: Some(256), ..Official::of(Family::Episodes(25)) },
         playground: Playground { params: Values::new(), slow: true, phrases: PHRASES.into() },
         time: Estimate::growing(0, "hands", 150),
         record: Estimate::growing(600, "hands", 220),
-        reader: Reader::of::<Params>(),
+        ..GameInfo::new::<Params>("blackjack", "Blackjack", params)
     })
 }
 
-fn params() -> Vec<ParamInfo> {
-    let official = Params::default();
-    let bounds = |most: u32| ParamKind::Integer(1..=most.into());
-    vec![
-        param(
-            "rounds",
-            bounds(Count::<1000>::MOST),
-            Some(u32::from(official.rounds).into()),
-            "how many rounds an episode has, 1 to 1000; a match is one round; default 1",
-        ),
-        param(
-            "hands",
-            bounds(Count::<100>::MOST),
-            Some(u32::from(official.hands).into()),
-            "how many hands a round has, 1 to 100; default 5",
-        ),
-        param(
-            "chips",
-            ParamKind::PerSeat(0..=PerSeat::MOST),
-            Some(official.chips.value()),
-            "what each bot starts with, one number for all or one for each seat as in 120,0,305; \
-             default 200",
-        ),
-        param(
-            "bad_answers",
-            ParamKind::PerSeat(0..=PerSeat::MOST),
-            Some(official.bad_answers.value()),
-            "how many bad answers each bot has given earlier in the episode, as for chips; \
-             default 0",
-        ),
-        param(
-            "move_limit",
-            ParamKind::Duration,
-            Some(Value::text(official.move_limit)),
-            "the time for a decision, the start of the program included; default 2s",
-        ),
-    ]
-}
-
 impl Rules for Params {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "rounds" => {
+                let accepts = "a whole number from 1 to 1000, as in 1";
+                self.rounds = Count::read(written, MOST_ROUNDS, accepts)?;
+            }
+            "hands" => {
+                let accepts = "a whole number from 1 to 100, as in 5";
+                self.hands = Count::read(written, MOST_HANDS, accepts)?;
+            }
+            "chips" => self.chips = PerSeat::read(written)?,
+            "bad_answers" => self.bad_answers = PerSeat::read(written)?,
+            "move_limit" => self.move_limit = written.some_time("2s")?,
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
     fn values(&self) -> Values {
         Values::new()
-            .with("rounds", u32::from(self.rounds))
-            .with("hands", u32::from(self.hands))
+            .with("rounds", self.rounds.0)
+            .with("hands", self.hands.0)
             .with("chips", self.chips.value())
             .with("bad_answers", self.bad_answers.value())
             .with("move_limit", Value::text(self.move_limit))
@@ -131,7 +124,7 @@ impl Rules for Params {
 /// those who cannot pay an ante drop out ("A round").
 impl EpisodeRules for Params {
     fn rounds(&self) -> u32 {
-        self.rounds.into()
+        self.rounds.0
     }
 
     fn begin(&self) -> Result<Carried, StartError> {
@@ -154,7 +147,7 @@ impl EpisodeRules for Params {
 /// These numbers as a parameter.
 fn of(numbers: impl Iterator<Item = i64>) -> PerSeat {
     let numbers: Vec<_> = numbers.collect();
-    numbers.try_into().expect("an episode's chips and answers stay far below 10^18")
+    PerSeat::each(numbers).expect("an episode's chips and answers stay far below 10^18")
 }
 
 /// The number that all bots start with.

@@ -18,26 +18,21 @@ mod picture;
 mod protocol;
 mod table;
 
-use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 pub use cards::{BEST, Card, Face, Shoe, score};
 pub use info::game;
-pub use params::{Count, CountError, Params, PerSeat, PerSeatError, SEATS};
+pub use params::{Count, Params, PerSeat, SEATS};
 pub use protocol::{Action, Situation};
 pub use table::{ANTE, Player, Table};
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Seat, Standing,
-    StartError, Step,
+    Forfeit, Illegal, MatchState, MatchView, Note, Say, Seat, Standing, StartError, Step,
 };
-use crate::moves::{FormFields, Offer};
-use crate::name::BotName;
-use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 
 /// The stream of a match's seed that shuffles its decks.
@@ -66,7 +61,7 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     if forfeited.contains(&true) {
         return None;
     }
-    let hands = u32::from(params.hands);
+    let hands = params.hands.0;
     let chips = params.chips.at_table(forfeited.len(), "chips").ok()?;
     let before = params.bad_answers.at_table(forfeited.len(), "bad_answers").ok()?;
     let mut seats = Vec::new();
@@ -109,9 +104,6 @@ impl Match {
 
     /// Opens a table like [`Match::start`], but deals `cards` first, in this order; the decks
     /// after them are shuffled from `seed`.
-    ///
-    /// # Errors
-    /// Those of [`Match::start`].
     pub fn stacked(
         params: &Params,
         seats: usize,
@@ -133,7 +125,7 @@ impl Match {
             manners: before.into_iter().map(|before| Manners { before, here: 0 }).collect(),
             move_limit: params.move_limit,
             dealt: 0,
-            hands: params.hands.into(),
+            hands: params.hands.0,
             in_hand: false,
         })
     }
@@ -180,23 +172,12 @@ impl Match {
         }
     }
 
-    fn ask(&self, seat: Seat) -> Say {
-        Say {
-            seat,
-            text: format!("{}", self.table.situation(seat)),
-            owes: Owes::Move,
-            allowance: Allowance::Move(self.move_limit),
-            tells_time: false,
-        }
-    }
-
     fn standings(&self) -> Vec<Standing> {
         let seats = self.table.players().iter().zip(&self.manners);
         seats
             .map(|(player, manners)| Standing {
-                score: Score([player.chips()].into()),
-                forfeit: None,
                 bad_answers: manners.here,
+                ..Standing::new([player.chips()].into(), None)
             })
             .collect()
     }
@@ -212,7 +193,8 @@ impl MatchState for Match {
         }
         while let Some(seat) = self.table.turn() {
             if self.manners[seat.index()].is_asked() {
-                return Step::Say(self.ask(seat));
+                let situation = self.table.situation(seat).to_string();
+                return Step::Say(Say::ask(seat, situation, self.move_limit));
             }
             self.table.act(Action::Stand);
         }
@@ -236,35 +218,5 @@ impl MatchState for Match {
         self.manners[seat.index()].here += u32::from(bad);
         self.table.act(action);
         verdict
-    }
-}
-
-impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
-        picture::draw(self, names)
-    }
-
-    fn picture_key(&self) -> Key {
-        picture::key(self)
-    }
-
-    fn chapter(&self) -> Option<String> {
-        Some(format!("Hand {}", self.dealt.max(1)))
-    }
-
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
-    }
-
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
-    }
-
-    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
-        moves::warn(self, seat, answer)
     }
 }

@@ -6,57 +6,74 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{BEST, Card, Match, Player, score};
-use crate::match_state::Seat;
+use super::{BEST, Card, Match, Player, moves, score};
+use crate::match_state::{MatchView, Seat};
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number};
 
-/// What a picture of this state shows.
-pub(super) fn key(game: &Match) -> Key {
-    let table = game.table();
-    let players = table.players();
-    let acting = bits(players.len(), |seat| players[seat.index()].is_acting());
-    let cards: usize = players.iter().map(|player| player.hand().len()).sum();
-    let turn = table.turn().map_or(0, |seat| u64::from(seat.number()));
-    let stakes: i64 = players.iter().map(Player::stake).sum();
-    let hand = 2 * u64::from(game.dealt()) + u64::from(game.is_in_hand());
-    [hand, number(cards + table.dealer().len()), acting, turn, stakes.unsigned_abs(), 0]
-}
-
-/// Draws the table.
-pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
-    let table = game.table();
-    let player = |(seat, player): (Seat, &Player)| {
-        let is_turn = table.turn() == Some(seat) && game.is_in_hand();
-        Row {
-            class: Some(if is_turn { "turn" } else { "" }),
-            cells: vec![
-                Cell::seat(seat),
-                Cell::text(name(names, seat)),
-                Cell::of(player.hand().iter().copied().map(card).collect()).classed("hand"),
-                points(player.hand()),
-                Cell::number(player.stake()),
-                Cell::number(player.chips()),
-                Cell::of(state(game, seat, player)),
+impl MatchView for Match {
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        let table = self.table();
+        let player = |(seat, player): (Seat, &Player)| {
+            let is_turn = table.turn() == Some(seat) && self.is_in_hand();
+            Row {
+                class: Some(if is_turn { "turn" } else { "" }),
+                cells: vec![
+                    Cell::seat(seat),
+                    Cell::text(name(names, seat)),
+                    Cell::of(player.hand().iter().copied().map(card).collect()).classed("hand"),
+                    points(player.hand()),
+                    Cell::number(player.stake()),
+                    Cell::number(player.chips()),
+                    Cell::of(state(self, seat, player)),
+                ],
+            }
+        };
+        let players = Seat::all(table.players().len()).zip(table.players()).map(player);
+        let picture = TablePicture {
+            class: "cards blackjack",
+            head: vec![
+                Cell::text("Seat"),
+                Cell::text("Bot"),
+                Cell::text("Cards"),
+                Cell::number("Score"),
+                Cell::number("Stake"),
+                Cell::number("Chips"),
+                Cell::text("State"),
             ],
-        }
-    };
-    let players = Seat::all(table.players().len()).zip(table.players()).map(player);
-    let picture = TablePicture {
-        class: "cards blackjack",
-        head: vec![
-            Cell::text("Seat"),
-            Cell::text("Bot"),
-            Cell::text("Cards"),
-            Cell::number("Score"),
-            Cell::number("Stake"),
-            Cell::number("Chips"),
-            Cell::text("State"),
-        ],
-        rows: [dealer(game)].into_iter().chain(players).collect(),
-        foot: Vec::new(),
-    };
-    Picture { caption: caption(game, names), parts: vec![Part::Table(picture)] }
+            rows: [dealer(self)].into_iter().chain(players).collect(),
+            foot: Vec::new(),
+        };
+        Picture { caption: caption(self, names), parts: vec![Part::Table(picture)] }
+    }
+
+    fn picture_key(&self) -> Key {
+        let table = self.table();
+        let players = table.players();
+        let acting = bits(players.len(), |seat| players[seat.index()].is_acting());
+        let cards: usize = players.iter().map(|player| player.hand().len()).sum();
+        let turn = table.turn().map_or(0, |seat| u64::from(seat.number()));
+        let stakes: i64 = players.iter().map(Player::stake).sum();
+        let hand = 2 * u64::from(self.dealt()) + u64::from(self.is_in_hand());
+        [hand, number(cards + table.dealer().len()), acting, turn, stakes.unsigned_abs(), 0]
+    }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Hand {}", self.dealt().max(1)))
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
+    }
+
+    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
+        moves::warn(self, seat, answer)
+    }
 }
 
 /// The dealer's row: the second card lies face down until all players have acted.

@@ -3,12 +3,8 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
-use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
 use thiserror::Error;
-
-use crate::parameter::{self, Accepts};
 
 /// The length of the board's side, in squares.
 pub const SIDE: u8 = 15;
@@ -51,49 +47,23 @@ impl fmt::Display for Colour {
     }
 }
 
-/// What a row of more than five stones of one colour is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Overline {
-    /// It wins as a row of five does.
-    #[default]
-    Wins,
-    /// Nothing: only a row of exactly five wins.
-    Ignored,
-}
-
-impl Overline {
-    /// The value of the parameter.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Wins => "wins",
-            Self::Ignored => "ignored",
-        }
+crate::string_enum! {
+    /// What a row of more than five stones of one colour is worth.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Overline {
+        /// It wins as a row of five does.
+        #[default]
+        Wins = "wins",
+        /// Nothing: only a row of exactly five wins.
+        Ignored = "ignored",
     }
+    FromStr, Err = OverlineError
 }
 
 /// A text that is no rule for overlines.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`, as in wins")]
 pub struct OverlineError(String);
-
-impl FromStr for Overline {
-    type Err = OverlineError;
-
-    fn from_str(text: &str) -> Result<Self, OverlineError> {
-        match text {
-            "wins" => Ok(Self::Wins),
-            "ignored" => Ok(Self::Ignored),
-            _ => Err(OverlineError(text.to_string())),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Overline {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "`wins` or `ignored` for rows of more than five, as in wins";
-        parameter::text(deserializer, Accepts { key: "overline", values })
-    }
-}
 
 /// A square of the board; in order of (X,Y), as the protocol sorts stones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,9 +146,6 @@ impl Board {
     }
 
     /// Puts a stone on an empty square.
-    ///
-    /// # Errors
-    /// If there is one already.
     pub fn place(&mut self, square: Square, colour: Colour) -> Result<(), Occupied> {
         let stone = &mut self.stones[square.index()];
         if stone.is_some() {

@@ -2,77 +2,78 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use super::{Match, Params, SEATS, SIDE, bounds};
-use crate::RULES_VERSION;
+use super::{FirstNumber, Match, Params, SEATS, SIDE, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, ParamKind, Phrase, Playground,
-    Ranking, Reader, param, phrase, texts,
+    Estimate, Family, Game, GameInfo, Official, PairSeats, Phrase, Playground, Ranking, phrase,
+    texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::moves::Grid;
 use crate::name::BotName;
-use crate::protocol::{Framing, Protocol};
+use crate::parameter::Written;
+use crate::parameter::{ParamKind, param};
 use crate::rules::Rules;
 use crate::seed::Seed;
-use crate::value::{Value, Values};
+use crate::value::{ParamsError, Value, Values};
 
 /// The game.
 pub fn game() -> Game {
-    let official = Params::default();
+    let params = vec![
+        param(
+            "overline",
+            ParamKind::Choice(texts(["wins", "ignored"])),
+            "what a row of more than five is worth, wins or ignored; default wins",
+        ),
+        param(
+            "first_number",
+            ParamKind::Integer(0..=1),
+            "the number of the first prompt of the game phase, 0 or 1; default 0",
+        ),
+        param("move_limit", ParamKind::Duration, "the time for an answer; default 500ms"),
+    ];
     Game::new(GameInfo {
-        name: "gomoku".into(),
-        title: "Gomoku".into(),
-        rules_version: RULES_VERSION.into(),
-        seats: SEATS..=SEATS,
-        columns: texts(["points"]),
         ranking: Ranking { by_mean: false, earlier_wins: true },
-        params: vec![
-            param(
-                "overline",
-                ParamKind::Choice(texts(["wins", "ignored"])),
-                Some(official.overline.as_str().into()),
-                "what a row of more than five is worth, wins or ignored; default wins",
-            ),
-            param(
-                "first_number",
-                ParamKind::Integer(0..=1),
-                Some(u32::from(official.first_number).into()),
-                "the number of the first prompt of the game phase, 0 or 1; default 0",
-            ),
-            param(
-                "move_limit",
-                ParamKind::Duration,
-                Some(Value::text(official.move_limit)),
-                "the time for an answer; default 500ms",
-            ),
-        ],
-        seats_param: None,
-        boards: None,
-        episodes: None,
-        bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: false },
         official: Official {
-            schedule: Family::RoundRobin(PairSeats::Both),
-            memory_mb: None,
             keeps_files: true,
-            shared_deals: false,
+            ..Official::of(Family::RoundRobin(PairSeats::Both))
         },
-        trial: Vec::new(),
         playground: Playground { phrases: PHRASES.into(), ..Playground::default() },
         time: Estimate::fixed(1500),
         record: Estimate::fixed(3000),
-        reader: Reader::of::<Params>(),
+        ..GameInfo::new::<Params>("gomoku", "Gomoku", params)
     })
 }
 
 impl Rules for Params {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "overline" => {
+                let accepts = "`wins` or `ignored` for rows of more than five, as in wins";
+                self.overline = written.text(accepts)?;
+            }
+            "first_number" => {
+                self.first_number = match written.whole_number("0 or 1, as in 0")? {
+                    0 => FirstNumber::Zero,
+                    1 => FirstNumber::One,
+                    _ => {
+                        let why = "prompts are counted from 0 or from 1, as in 0";
+                        return Err(written.impossible(why));
+                    }
+                };
+            }
+            "move_limit" => self.move_limit = written.some_time("500ms")?,
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
     fn values(&self) -> Values {
         Values::new()
             .with("overline", self.overline.as_str())
-            .with("first_number", u32::from(self.first_number))
+            .with("first_number", self.first_number as u32)
             .with("move_limit", Value::text(self.move_limit))
     }
 

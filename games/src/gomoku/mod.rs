@@ -14,28 +14,18 @@ mod moves;
 mod picture;
 mod syntax;
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use thiserror::Error;
 
 pub use board::{Board, Colour, Occupied, Overline, OverlineError, ROW, SIDE, SQUARES, Square};
 pub use info::game;
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
-};
-use crate::moves::{FormFields, Offer};
+use crate::match_state::{Forfeit, Illegal, MatchState, MatchView, Say, Seat, Standing, Step};
 use crate::name::BotName;
-use crate::parameter::{Accepts, some_time, whole_number};
-use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 use syntax::Swap;
 
@@ -70,15 +60,13 @@ pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
 }
 
 /// What is played, and with how much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// What a row of more than five is worth.
     pub overline: Overline,
     /// The number of the first prompt of the game phase.
     pub first_number: FirstNumber,
     /// The time for an answer.
-    #[serde(deserialize_with = "move_limit")]
     pub move_limit: Micros,
 }
 
@@ -92,53 +80,14 @@ impl Default for Params {
     }
 }
 
-/// Reads a limit that leaves some time.
-fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    some_time(deserializer, "move_limit", "500ms")
-}
-
 /// The number of the first prompt of the game phase; the source's example fits both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstNumber {
     /// Prompts are counted from 0.
     #[default]
-    Zero,
+    Zero = 0,
     /// Prompts are counted from 1.
-    One,
-}
-
-/// A number that prompts are not counted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("first_number cannot be {0}: prompts are counted from 0 or from 1, as in 0")]
-pub struct FirstNumberError(i64);
-
-impl TryFrom<i64> for FirstNumber {
-    type Error = FirstNumberError;
-
-    fn try_from(number: i64) -> Result<Self, FirstNumberError> {
-        match number {
-            0 => Ok(Self::Zero),
-            1 => Ok(Self::One),
-            _ => Err(FirstNumberError(number)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for FirstNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "0 or 1, as in 0";
-        let number = whole_number(deserializer, Accepts { key: "first_number", values })?;
-        number.try_into().map_err(D::Error::custom)
-    }
-}
-
-impl From<FirstNumber> for u32 {
-    fn from(number: FirstNumber) -> Self {
-        match number {
-            FirstNumber::Zero => 0,
-            FirstNumber::One => 1,
-        }
-    }
+    One = 1,
 }
 
 /// What is played next.
@@ -260,15 +209,10 @@ impl Match {
             Phase::Open => "A".to_string(),
             Phase::Swap => "B".to_string(),
             Phase::Choose => "C".to_string(),
-            Phase::Play { ply, .. } => (u32::from(self.params.first_number) + ply).to_string(),
+            Phase::Play { ply, .. } => (self.params.first_number as u32 + ply).to_string(),
         };
-        Say {
-            seat: self.to_answer(),
-            text: [word.as_str(), self.board.text()].join(" "),
-            owes: Owes::Move,
-            allowance: Allowance::Move(self.params.move_limit),
-            tells_time: false,
-        }
+        let text = [word.as_str(), self.board.text()].join(" ");
+        Say::ask(self.to_answer(), text, self.params.move_limit)
     }
 
     /// Whether a seat's program is gone: it is not told how the match has ended.
@@ -284,17 +228,6 @@ impl Match {
     fn exit_line(&self, winner: Option<Seat>) -> String {
         let name = winner.map_or("TIE", |winner| self.names[winner.index()].as_str());
         format!("{EXIT} {name}")
-    }
-
-    /// Tells a seat how the match has ended.
-    fn farewell(&self, seat: Seat, winner: Option<Seat>) -> Say {
-        Say {
-            seat,
-            text: self.exit_line(winner),
-            owes: Owes::Nothing,
-            allowance: Allowance::Move(Micros::ZERO),
-            tells_time: false,
-        }
     }
 
     /// Plays an answer of `seat`, or changes nothing.
@@ -370,7 +303,7 @@ impl Match {
             Some(_) => DEFEAT,
         };
         let forfeit = self.forfeit.filter(|(loser, _)| *loser == seat).map(|(_, forfeit)| forfeit);
-        Standing { score: Score(vec![points]), forfeit, bad_answers: 0 }
+        Standing::new(vec![points], forfeit)
     }
 }
 
@@ -387,7 +320,7 @@ impl MatchState for Match {
         let mut untold = Seat::all(SEATS).skip(told).filter(|seat| !self.is_gone(*seat));
         if let Some(seat) = untold.next() {
             self.ending = Some(Ending { winner, told: seat.index() + 1 });
-            return Step::Say(self.farewell(seat, winner));
+            return Step::Say(Say::tell(seat, self.exit_line(winner)));
         }
         Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
     }
@@ -405,46 +338,16 @@ impl MatchState for Match {
             return Ok(());
         }
         let seat = self.to_answer();
-        match answer {
-            Ok(answer) => {
-                self.play(seat, answer).inspect_err(|_| self.lose(seat, Forfeit::Illegal))
-            }
-            Err(forfeit) => {
-                self.lose(seat, forfeit);
-                Ok(())
-            }
+        let taken = answer.map(|answer| self.play(seat, answer));
+        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+            self.lose(seat, forfeit);
         }
+        taken.unwrap_or(Ok(()))
     }
 
     /// The opponent's name and the bots' seed ("Arguments").
     fn launch_arguments(&self, seat: Seat) -> Vec<String> {
         let opponent = &self.names[Self::opponent(seat).index()];
         vec![opponent.to_string(), self.bot_seed.to_string()]
-    }
-}
-
-impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
-        picture::draw(self, names)
-    }
-
-    fn picture_key(&self) -> Key {
-        picture::key(self)
-    }
-
-    fn is_farewell(&self, unit: &str) -> bool {
-        unit.split_whitespace().next() == Some(EXIT)
-    }
-
-    fn offer(&self, _seat: Seat, chosen: &FormFields) -> Offer {
-        moves::offer(self, chosen)
-    }
-
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
     }
 }

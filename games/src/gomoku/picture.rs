@@ -7,46 +7,59 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-use super::{Board, Colour, Match, Phase, SIDE, Square};
-use crate::match_state::Seat;
+use super::{Board, Colour, EXIT, Match, Phase, SIDE, Square, moves};
+use crate::match_state::{MatchView, Seat};
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{BoardPicture, Item, Key, Part, Picture, Shape, ShapeKind, name, number};
 
 /// The squares that are marked with a dot, as on a board of wood.
 const DOTS: [u8; 3] = [3, 7, 11];
 
-/// What a picture of this state shows.
-pub(super) fn key(game: &Match) -> Key {
-    let (phase, black) = match game.phase() {
-        Phase::Open => (0, 0),
-        Phase::Swap => (1, 0),
-        Phase::Choose => (2, 0),
-        Phase::Play { black, .. } => (3, u64::from(black.number())),
-    };
-    [number(game.placed().len()), phase, black, u64::from(game.is_over()), 0, 0]
-}
+impl MatchView for Match {
+    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+        let last = self.placed().last().copied();
+        let mut shapes = marks();
+        for (number, square) in (1..).zip(self.placed()) {
+            let colour = self.board().get(*square).unwrap_or(Colour::Black);
+            shapes.push(stone(*square, colour, number, last == Some(*square)));
+        }
+        if let Some((from, to)) = last.and_then(|last| winning(self, last)) {
+            let ends: [(_, &dyn core::fmt::Display); 4] =
+                [("x1", &from.x()), ("y1", &from.y()), ("x2", &to.x()), ("y2", &to.y())];
+            shapes.push(Shape::new(ShapeKind::Line, "row").at(ends));
+        }
+        let board = BoardPicture {
+            class: "board gomoku",
+            view: "-1.2 -1.2 15.9 15.9".to_owned(),
+            description: description(self),
+            shapes,
+        };
+        let sides = Part::Line { class: "sides", items: colours(self, names) };
+        Picture { caption: caption(self, names), parts: vec![Part::Board(board), sides] }
+    }
 
-/// Draws the board.
-pub(super) fn draw(game: &Match, names: &[BotName]) -> Picture {
-    let last = game.placed().last().copied();
-    let mut shapes = marks();
-    for (number, square) in (1..).zip(game.placed()) {
-        let colour = game.board().get(*square).unwrap_or(Colour::Black);
-        shapes.push(stone(*square, colour, number, last == Some(*square)));
+    fn picture_key(&self) -> Key {
+        let (phase, black) = match self.phase() {
+            Phase::Open => (0, 0),
+            Phase::Swap => (1, 0),
+            Phase::Choose => (2, 0),
+            Phase::Play { black, .. } => (3, u64::from(black.number())),
+        };
+        [number(self.placed().len()), phase, black, u64::from(self.is_over()), 0, 0]
     }
-    if let Some((from, to)) = last.and_then(|last| winning(game, last)) {
-        let ends: [(_, &dyn core::fmt::Display); 4] =
-            [("x1", &from.x()), ("y1", &from.y()), ("x2", &to.x()), ("y2", &to.y())];
-        shapes.push(Shape::new(ShapeKind::Line, "row").at(ends));
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.split_whitespace().next() == Some(EXIT)
     }
-    let board = BoardPicture {
-        class: "board gomoku",
-        view: "-1.2 -1.2 15.9 15.9".to_owned(),
-        description: description(game),
-        shapes,
-    };
-    let sides = Part::Line { class: "sides", items: colours(game, names) };
-    Picture { caption: caption(game, names), parts: vec![Part::Board(board), sides] }
+
+    fn offer(&self, _seat: Seat, chosen: &FormFields) -> Offer {
+        moves::offer(self, chosen)
+    }
+
+    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(fields)
+    }
 }
 
 /// The empty board: its lines, dots and numbers.

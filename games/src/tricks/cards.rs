@@ -124,9 +124,6 @@ pub struct DealError(pub Card);
 impl Deal {
     /// A deal of these cards: nine for the first player, nine for the second, and the pack, whose
     /// next card comes first.
-    ///
-    /// # Errors
-    /// If a card is there twice.
     pub fn new(
         order: [Card; DECK],
         trump: Option<Suit>,

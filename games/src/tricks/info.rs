@@ -4,57 +4,39 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::RangeInclusive;
 
-use super::{MOST_TABLES, Match, Params, Player, agrees, bounds};
+use super::{MOST_TABLES, Match, Params, Player, TableCount, agrees, bounds};
+use crate::MIXED_TURNS_RULES_VERSION;
 use crate::bounds::Bounds;
-use crate::info::{
-    BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, ParamKind, Phrase, Playground,
-    Ranking, Reader, param, phrase, texts,
-};
+use crate::info::{BotInfo, Estimate, Game, GameInfo, Phrase, Playground, phrase, texts};
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::name::BotName;
+use crate::parameter::Written;
+use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
-use crate::value::{Value, Values};
-use crate::{MIXED_TURNS_RULES_VERSION, RULES_VERSION};
+use crate::value::{ParamsError, Value, Values};
 
 /// How many bots play.
 const SEATS: RangeInclusive<usize> = Player::ALL.len()..=Player::ALL.len();
 
 /// The game.
 pub fn game() -> Game {
-    let official = Params::default();
+    let params = vec![
+        param(
+            "tables",
+            ParamKind::Integer(2..=MOST_TABLES.into()),
+            "how many tables are played at once, an even number from 2 to 200; default 100",
+        ),
+        param(
+            "move_limit",
+            ParamKind::Duration,
+            "the time for an answer for all tables; default 2s",
+        ),
+    ];
     Game::new(GameInfo {
-        name: "tricks".into(),
-        title: "Tricks".into(),
-        rules_version: RULES_VERSION.into(),
-        seats: SEATS,
         columns: texts(["points", "tricks"]),
-        ranking: Ranking::default(),
-        params: vec![
-            param(
-                "tables",
-                ParamKind::Integer(2..=MOST_TABLES.into()),
-                Some(u32::from(official.tables).into()),
-                "how many tables are played at once, an even number from 2 to 200; default 100",
-            ),
-            param(
-                "move_limit",
-                ParamKind::Duration,
-                Some(Value::text(official.move_limit)),
-                "the time for an answer for all tables; default 2s",
-            ),
-        ],
-        seats_param: None,
-        boards: None,
-        episodes: None,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: true },
-        official: Official {
-            schedule: Family::RoundRobin(PairSeats::Balanced),
-            memory_mb: None,
-            keeps_files: false,
-            shared_deals: false,
-        },
         trial: vec![("tables".into(), 2)],
         playground: Playground {
             params: Values::new().with("tables", 2_u32),
@@ -63,15 +45,31 @@ pub fn game() -> Game {
         },
         time: Estimate::growing(0, "tables", 25),
         record: Estimate::growing(0, "tables", 230),
-        reader: Reader::of::<Params>(),
+        ..GameInfo::new::<Params>("tricks", "Tricks", params)
     })
 }
 
 impl Rules for Params {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "tables" => {
+                let accepts = "an even number from 2 to 200, as in 100";
+                let why = "each deal is played at two tables, with the hands exchanged, so it \
+                           takes an even number from 2 to 200, as in 100";
+                let tables = written.number_in(2..=MOST_TABLES, accepts, why)?;
+                if !tables.is_multiple_of(2) {
+                    return Err(written.impossible(why));
+                }
+                self.tables = TableCount(tables);
+            }
+            "move_limit" => self.move_limit = written.some_time("2s")?,
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
     fn values(&self) -> Values {
-        Values::new()
-            .with("tables", u32::from(self.tables))
-            .with("move_limit", Value::text(self.move_limit))
+        Values::new().with("tables", self.tables.0).with("move_limit", Value::text(self.move_limit))
     }
 
     fn seats(&self) -> RangeInclusive<usize> {

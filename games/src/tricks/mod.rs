@@ -22,14 +22,9 @@ mod moves;
 mod picture;
 mod table;
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use thiserror::Error;
 
 pub use cards::{Card, CardError, DECK, Deal, DealError, Dealer, HAND, Suit};
 pub use info::game;
@@ -38,13 +33,8 @@ pub use table::{Player, TRICKS, Table, Trick};
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
-    TurnPolicy,
+    Forfeit, Illegal, MatchState, MatchView, Say, Seat, Standing, Step, TurnPolicy,
 };
-use crate::moves::{FormFields, Offer};
-use crate::name::BotName;
-use crate::parameter::{Accepts, some_time, whole_number};
-use crate::picture::{Key, Picture};
 use crate::quote::quote;
 use crate::seed::Seed;
 
@@ -61,15 +51,17 @@ const KEY: &str = "move=";
 const RESULT: &str = "result:";
 
 /// At how many tables is played, and with how much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// How many tables are played at once.
-    pub tables: TableCount,
+    tables: TableCount,
     /// The time for an answer for all tables.
-    #[serde(deserialize_with = "move_limit")]
-    pub move_limit: Micros,
+    move_limit: Micros,
 }
+
+/// A number of tables: even, for they come in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TableCount(u32);
 
 /// What the scores of a match can be when these players forfeited; nothing if both did, for a match
 /// is over when one does. What one player wins the other loses.
@@ -100,47 +92,6 @@ pub(crate) fn agrees(params: &Params, points: i64, tricks: i64) -> bool {
 impl Default for Params {
     fn default() -> Self {
         Self { tables: TABLES, move_limit: MOVE_LIMIT }
-    }
-}
-
-/// Reads a limit that leaves some time.
-fn move_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Micros, D::Error> {
-    some_time(deserializer, "move_limit", "2s")
-}
-
-/// A number of tables: even, for they come in pairs, from 2 to 200.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableCount(u32);
-
-/// A number that is no [`TableCount`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "tables cannot be {0}: each deal is played at two tables, with the hands exchanged, so it \
-    takes an even number from 2 to {MOST_TABLES}, as in 100"
-)]
-pub struct TableCountError(i64);
-
-impl TryFrom<i64> for TableCount {
-    type Error = TableCountError;
-
-    fn try_from(number: i64) -> Result<Self, TableCountError> {
-        let fits = |count: &u32| (2..=MOST_TABLES).contains(count) && count.is_multiple_of(2);
-        let count = u32::try_from(number).ok().filter(fits);
-        count.map(Self).ok_or(TableCountError(number))
-    }
-}
-
-impl<'de> Deserialize<'de> for TableCount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "an even number from 2 to 200, as in 100";
-        let number = whole_number(deserializer, Accepts { key: "tables", values })?;
-        number.try_into().map_err(D::Error::custom)
-    }
-}
-
-impl From<TableCount> for u32 {
-    fn from(count: TableCount) -> Self {
-        count.0
     }
 }
 
@@ -224,26 +175,10 @@ impl Match {
         format!("states: {}\nscores: {}", states.join(" "), scores.join(" "))
     }
 
-    fn ask(&mut self, player: Player) -> Say {
-        Say {
-            seat: seat(player),
-            text: self.news(player),
-            owes: Owes::Move,
-            allowance: Allowance::Move(self.move_limit),
-            tells_time: false,
-        }
-    }
-
     /// Tells a player how everything has ended.
     fn farewell(&mut self, player: Player) -> Say {
         let (result, _) = self.result(player);
-        Say {
-            seat: seat(player),
-            text: format!("{}\n{RESULT} {result}", self.news(player)),
-            owes: Owes::Nothing,
-            allowance: Allowance::Move(Micros::ZERO),
-            tells_time: false,
-        }
+        Say::tell(seat(player), format!("{}\n{RESULT} {result}", self.news(player)))
     }
 
     /// A player's tables won minus lost, and its tricks won minus lost.
@@ -276,11 +211,7 @@ impl Match {
     fn standing(&self, player: Player) -> Standing {
         let (points, tricks) = self.result(player);
         let forfeit = self.forfeit.filter(|(loser, _)| *loser == player);
-        Standing {
-            score: Score([points, tricks].to_vec()),
-            forfeit: forfeit.map(|(_, forfeit)| forfeit),
-            bad_answers: 0,
-        }
+        Standing::new([points, tricks].to_vec(), forfeit.map(|(_, forfeit)| forfeit))
     }
 }
 
@@ -312,7 +243,8 @@ fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         if !self.is_over() {
-            return Step::Say(self.ask(self.turn));
+            let news = self.news(self.turn);
+            return Step::Say(Say::ask(seat(self.turn), news, self.move_limit));
         }
         if let Some(&player) = Player::ALL.get(self.told) {
             self.told += 1;
@@ -330,44 +262,10 @@ impl MatchState for Match {
             return Ok(());
         }
         let player = self.turn;
-        match answer {
-            Ok(answer) => {
-                self.play(player, answer).inspect_err(|_| self.lose(player, Forfeit::Illegal))
-            }
-            Err(forfeit) => {
-                self.lose(player, forfeit);
-                Ok(())
-            }
+        let taken = answer.map(|answer| self.play(player, answer));
+        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+            self.lose(player, forfeit);
         }
-    }
-}
-
-impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
-    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
-        picture::draw(self, names, eyes)
-    }
-
-    fn picture_key(&self) -> Key {
-        picture::key(self)
-    }
-
-    fn is_farewell(&self, unit: &str) -> bool {
-        unit.lines().any(|line| line.starts_with(RESULT))
-    }
-
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
-    }
-
-    fn form_answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(self, seat, fields)
-    }
-
-    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
-        moves::warn(self, seat, answer)
+        taken.unwrap_or(Ok(()))
     }
 }

@@ -6,54 +6,74 @@ use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Card, Match, Player, TRICKS, Table};
-use crate::match_state::Seat;
+use super::{Card, Match, Player, RESULT, TRICKS, Table, moves};
+use crate::match_state::{MatchView, Seat};
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, name, number, sees};
 
-/// What a picture of this state shows.
-pub(super) fn key(game: &Match) -> Key {
-    let tables = game.tables();
-    let held = |table: &Table| Player::ALL.map(|player| table.hand(player).len() + table.pack());
-    let held: usize = tables.iter().flat_map(held).sum();
-    let over = tables.iter().filter(|table| table.turn().is_none()).count();
-    let won: u64 = tables.iter().map(|table| u64::from(table.tricks(Player::First))).sum();
-    let turn = number(game.turn().index());
-    [number(held), number(over), won, turn, 0, 0]
-}
+impl MatchView for Match {
+    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+        let [one, two] = Player::ALL.map(|player| bot(names, player));
+        let row = |(number, table): (usize, &Table)| Row {
+            class: Some(if table.turn().is_none() { "over" } else { "" }),
+            cells: vec![
+                Cell::number(number),
+                Cell::text(
+                    table.trump().map_or("none".to_owned(), |suit| suit.letter().to_string()),
+                ),
+                Cell::of(hand(table, Player::First, eyes)).classed("hand"),
+                Cell::number(table.tricks(Player::First)),
+                Cell::of(middle(table, names)).classed("middle"),
+                Cell::number(table.tricks(Player::Second)),
+                Cell::of(hand(table, Player::Second, eyes)).classed("hand"),
+                Cell::number(table.pack()),
+            ],
+        };
+        let table = TablePicture {
+            class: "cards tricks",
+            head: vec![
+                Cell::number("Table"),
+                Cell::text("Trump"),
+                Cell::text(one),
+                Cell::number("Tricks"),
+                Cell::text("On the table"),
+                Cell::number("Tricks"),
+                Cell::text(two),
+                Cell::number("Pack"),
+            ],
+            rows: (1..).zip(self.tables()).map(row).collect(),
+            foot: Vec::new(),
+        };
+        Picture { caption: caption(self, names), parts: vec![Part::Table(table)] }
+    }
 
-/// Draws the tables, as the player of `eyes` sees them.
-pub(super) fn draw(game: &Match, names: &[BotName], eyes: Option<Seat>) -> Picture {
-    let [one, two] = Player::ALL.map(|player| bot(names, player));
-    let row = |(number, table): (usize, &Table)| Row {
-        class: Some(if table.turn().is_none() { "over" } else { "" }),
-        cells: vec![
-            Cell::number(number),
-            Cell::text(table.trump().map_or("none".to_owned(), |suit| suit.letter().to_string())),
-            Cell::of(hand(table, Player::First, eyes)).classed("hand"),
-            Cell::number(table.tricks(Player::First)),
-            Cell::of(middle(table, names)).classed("middle"),
-            Cell::number(table.tricks(Player::Second)),
-            Cell::of(hand(table, Player::Second, eyes)).classed("hand"),
-            Cell::number(table.pack()),
-        ],
-    };
-    let table = TablePicture {
-        class: "cards tricks",
-        head: vec![
-            Cell::number("Table"),
-            Cell::text("Trump"),
-            Cell::text(one),
-            Cell::number("Tricks"),
-            Cell::text("On the table"),
-            Cell::number("Tricks"),
-            Cell::text(two),
-            Cell::number("Pack"),
-        ],
-        rows: (1..).zip(game.tables()).map(row).collect(),
-        foot: Vec::new(),
-    };
-    Picture { caption: caption(game, names), parts: vec![Part::Table(table)] }
+    fn picture_key(&self) -> Key {
+        let tables = self.tables();
+        let held =
+            |table: &Table| Player::ALL.map(|player| table.hand(player).len() + table.pack());
+        let held: usize = tables.iter().flat_map(held).sum();
+        let over = tables.iter().filter(|table| table.turn().is_none()).count();
+        let won: u64 = tables.iter().map(|table| u64::from(table.tricks(Player::First))).sum();
+        let turn = number(self.turn().index());
+        [number(held), number(over), won, turn, 0, 0]
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.lines().any(|line| line.starts_with(RESULT))
+    }
+
+    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self, seat)
+    }
+
+    fn form_answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::answer(self, seat, fields)
+    }
+
+    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
+        moves::warn(self, seat, answer)
+    }
 }
 
 fn bot(names: &[BotName], player: Player) -> &str {

@@ -1,16 +1,13 @@
 //! The clock of GTP: so much time for the first moves, more with every so many further ones.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
-
-use serde::{Deserialize, Deserializer};
-use thiserror::Error;
 
 use crate::bank::Bank;
 use crate::clock::Micros;
 use crate::match_state::Allowance;
-use crate::parameter::{self, Accepts};
+use crate::value::ParamsError;
 
 /// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
 /// first `M` moves, and `t` more for each further `m` moves.
@@ -34,20 +31,18 @@ impl Default for TimeSettings {
     }
 }
 
-/// A text that is no clock.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "clock cannot be `{0}`: write T/M/t/m, T ms for the first M moves and t ms for each m moves \
-    more, as in 30000/1000/3000/100; T, M and m are at least 1, and none is more than {max}",
-    max = u32::MAX
-)]
-pub struct TimeSettingsError(String);
-
 impl FromStr for TimeSettings {
-    type Err = TimeSettingsError;
+    type Err = ParamsError;
 
-    fn from_str(text: &str) -> Result<Self, TimeSettingsError> {
-        let error = || TimeSettingsError(text.to_string());
+    fn from_str(text: &str) -> Result<Self, ParamsError> {
+        let error = || {
+            ParamsError::new(format_args!(
+                "clock cannot be `{text}`: write T/M/t/m, T ms for the first M moves and t ms for \
+                 each m moves more, as in 30000/1000/3000/100; T, M and m are at least 1, and none \
+                 is more than {}",
+                u32::MAX
+            ))
+        };
         let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         let mut parts = text.split('/').map(str::trim);
         let mut number = || parts.next().filter(digits)?.parse::<u32>().ok();
@@ -67,14 +62,6 @@ impl fmt::Display for TimeSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_millis, first_moves, more_millis, more_moves } = self;
         write!(f, "{first_millis}/{first_moves}/{more_millis}/{more_moves}")
-    }
-}
-
-impl<'de> Deserialize<'de> for TimeSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "a text T/M/t/m, T ms for the first M moves and t ms for each m moves more, \
-                      as in 30000/1000/3000/100";
-        parameter::text(deserializer, Accepts { key: "clock", values })
     }
 }
 

@@ -1,15 +1,11 @@
 //! Decks: which cards there are.
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
-use thiserror::Error;
-
-use crate::parameter::{self, Accepts};
+use crate::value::ParamsError;
 
 /// A card; the higher number wins.
 pub type Card = u16;
@@ -57,20 +53,6 @@ impl Default for Deck {
     }
 }
 
-/// A text that is not a deck.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DeckError {
-    /// A part of the list means nothing.
-    #[error(
-        "deck cannot contain `{0}`: write cards v or ranges a-b, with *n for n of each, separated \
-        by commas, as in 1-13*8; cards are 0 to 65535"
-    )]
-    Part(String),
-    /// It is too large.
-    #[error("deck `{0}` has too many cards: {MOST_CARDS} are the most")]
-    TooLarge(String),
-}
-
 /// Reads a part of the list: a range, and how many there are of each card.
 fn part(text: &str) -> Option<(RangeInclusive<Card>, usize)> {
     let (range, copies) = text.split_once('*').unwrap_or((text, "1"));
@@ -87,15 +69,22 @@ fn number(text: &str) -> Option<u16> {
 }
 
 impl FromStr for Deck {
-    type Err = DeckError;
+    type Err = ParamsError;
 
-    fn from_str(text: &str) -> Result<Self, DeckError> {
+    fn from_str(text: &str) -> Result<Self, ParamsError> {
         let mut cards = Vec::new();
         for text_of_part in text.split(',') {
-            let error = || DeckError::Part(text_of_part.trim().to_string());
-            let (range, copies) = part(text_of_part).ok_or_else(error)?;
+            let (range, copies) = part(text_of_part).ok_or_else(|| {
+                let text = text_of_part.trim();
+                ParamsError::new(format_args!(
+                    "deck cannot contain `{text}`: write cards v or ranges a-b, with *n for n of \
+                     each, separated by commas, as in 1-13*8; cards are 0 to 65535"
+                ))
+            })?;
             if cards.len() + range.len() * copies > MOST_CARDS {
-                return Err(DeckError::TooLarge(text.to_string()));
+                return Err(ParamsError::new(format_args!(
+                    "deck `{text}` has too many cards: {MOST_CARDS} are the most"
+                )));
             }
             cards.extend(range.flat_map(|card| core::iter::repeat_n(card, copies)));
         }
@@ -116,13 +105,5 @@ impl fmt::Display for Deck {
             }
         }
         Ok(())
-    }
-}
-
-impl<'de> Deserialize<'de> for Deck {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = "a text of cards v or ranges a-b, with *n for n of each, separated by commas, \
-                      as in 1-13*8";
-        parameter::text(deserializer, Accepts { key: "deck", values })
     }
 }

@@ -1,46 +1,62 @@
 //! Wojna as data, and its parameters as rules.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 use super::auction::MOST_SEATS;
-use super::params::{LEAST_SEATS, MOST_DEALS};
 use super::{Match, Params, bounds};
-use crate::RULES_VERSION;
 use crate::bounds::Bounds;
 use crate::info::{
-    BotInfo, Estimate, Family, Game, GameInfo, Official, ParamInfo, ParamKind, Phrase, Playground,
-    Ranking, Reader, param, phrase, texts,
+    BotInfo, Estimate, Family, Game, GameInfo, Official, Phrase, Playground, Ranking, phrase,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
+use crate::parameter::Written;
+use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
-use crate::value::{Value, Values};
+use crate::value::{ParamsError, Value, Values};
+
+/// The most deals a match may have.
+const MOST_DEALS: u32 = 10_000;
+/// The fewest seats of a table.
+const LEAST_SEATS: usize = 2;
 
 /// The game.
 pub fn game() -> Game {
+    let params = vec![
+        param(
+            "deals",
+            ParamKind::Integer(1..=MOST_DEALS.into()),
+            "how many deals a match has, 1 to 10000; default 40",
+        ),
+        param(
+            "deck",
+            ParamKind::Text,
+            "the cards: a list of cards v or ranges a-b, with *n for n of each, as in 1-10*4,20; \
+             default 1-13*8",
+        ),
+        param(
+            "clock",
+            ParamKind::Text,
+            "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; \
+             default 30000/1000/3000/100",
+        ),
+        param(
+            "seats",
+            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MOST_SEATS)),
+            "how many bots play, 2 to 4; default 4, the only official number",
+        ),
+    ];
     Game::new(GameInfo {
-        name: "wojna".into(),
-        title: "Wojna".into(),
-        rules_version: RULES_VERSION.into(),
-        columns: texts(["points"]),
         ranking: Ranking { by_mean: true, earlier_wins: false },
-        params: params(),
         seats_param: Some("seats".into()),
         seats: LEAST_SEATS..=MOST_SEATS,
-        boards: None,
-        episodes: None,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
-        official: Official {
-            schedule: Family::Foursomes,
-            memory_mb: None,
-            keeps_files: false,
-            shared_deals: true,
-        },
+        official: Official { shared_deals: true, ..Official::of(Family::Foursomes) },
         trial: vec![("deals".into(), 2)],
         playground: Playground {
             params: Values::new().with("deals", 1_u32),
@@ -49,40 +65,8 @@ pub fn game() -> Game {
         },
         time: Estimate::growing(0, "deals", 1000),
         record: Estimate::growing(0, "deals", 110_000),
-        reader: Reader::of::<Params>(),
+        ..GameInfo::new::<Params>("wojna", "Wojna", params)
     })
-}
-
-fn params() -> Vec<ParamInfo> {
-    let official = Params::default();
-    vec![
-        param(
-            "deals",
-            ParamKind::Integer(1..=MOST_DEALS.into()),
-            Some(official.deals().into()),
-            "how many deals a match has, 1 to 10000; default 40",
-        ),
-        param(
-            "deck",
-            ParamKind::Text,
-            Some(Value::text(official.deck())),
-            "the cards: a list of cards v or ranges a-b, with *n for n of each, as in \
-                 1-10*4,20; default 1-13*8",
-        ),
-        param(
-            "clock",
-            ParamKind::Text,
-            Some(Value::text(official.clock())),
-            "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; \
-                 default 30000/1000/3000/100",
-        ),
-        param(
-            "seats",
-            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MOST_SEATS)),
-            Some(integer(*official.seats().start()).into()),
-            "how many bots play, 2 to 4; default 4, the only official number",
-        ),
-    ]
 }
 
 /// A number of seats as a value.
@@ -91,16 +75,55 @@ fn integer(seats: usize) -> i64 {
 }
 
 impl Rules for Params {
+    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
+        match written.key {
+            "deals" => {
+                let accepts = "a whole number from 1 to 10000, as in 40";
+                let why = "a match has 1 to 10000 deals, as in 40";
+                self.deals = written.number_in(1..=MOST_DEALS, accepts, why)?;
+            }
+            "deck" => {
+                let accepts = "a text of cards v or ranges a-b, with *n for n of each, separated \
+                               by commas, as in 1-13*8";
+                self.deck = written.text(accepts)?;
+            }
+            "clock" => {
+                let accepts = "a text T/M/t/m, T ms for the first M moves and t ms for each m \
+                               moves more, as in 30000/1000/3000/100";
+                self.clock = written.text(accepts)?;
+            }
+            "seats" => {
+                let accepts = "a whole number from 2 to 4, as in 4";
+                let why = "a table has 2 to 4 seats, as in 4";
+                self.seats = written.number_in(LEAST_SEATS..=MOST_SEATS, accepts, why)?;
+            }
+            _ => return Err(written.unknown()),
+        }
+        Ok(())
+    }
+
+    /// Every seat must be dealt a card.
+    fn check(&self) -> Result<(), ParamsError> {
+        let cards = self.deck.cards().len();
+        let seats = self.seats;
+        if cards >= seats {
+            return Ok(());
+        }
+        Err(ParamsError::new(format!(
+            "deck cannot have {cards} cards: {seats} seats need at least one each, as in 1-13*8"
+        )))
+    }
+
     fn values(&self) -> Values {
         Values::new()
-            .with("deals", self.deals())
-            .with("deck", Value::text(self.deck()))
-            .with("clock", Value::text(self.clock()))
-            .with("seats", integer(*self.seats().start()))
+            .with("deals", self.deals)
+            .with("deck", Value::text(&self.deck))
+            .with("clock", Value::text(self.clock))
+            .with("seats", integer(self.seats))
     }
 
     fn seats(&self) -> RangeInclusive<usize> {
-        Self::seats(self)
+        self.seats..=self.seats
     }
 
     fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {

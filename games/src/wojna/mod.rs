@@ -16,11 +16,9 @@ mod deal;
 mod deck;
 mod info;
 mod moves;
-mod params;
 mod picture;
 mod points;
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,25 +27,41 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 pub use auction::{CannotPay, MOST_SEATS, Move, Raise};
-pub use clock::{TimeSettings, TimeSettingsError};
+pub use clock::TimeSettings;
 pub use deal::{Deal, Outcome};
-pub use deck::{Card, Deck, DeckError};
+pub use deck::{Card, Deck};
 pub use info::game;
-pub use params::{Params, ParamsError};
 pub(crate) use points::bounds;
 pub use points::{Fate, points};
 
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Score, Seat, Standing, Step,
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, Standing, Step,
 };
-use crate::moves::{FormFields, Offer};
-use crate::name::BotName;
-use crate::picture::{Key, Picture};
 use crate::seed::Seed;
 use clock::SeatClock;
 use points::FIRST_PLACE;
+
+/// What is played, and with how much time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// How many deals a match has.
+    pub deals: u32,
+    /// The cards that are dealt.
+    pub deck: Deck,
+    /// The clock, set anew for each deal.
+    pub clock: TimeSettings,
+    /// How many bots play: exactly so many.
+    pub seats: usize,
+}
+
+impl Default for Params {
+    /// The official parameters.
+    fn default() -> Self {
+        Self { deals: 40, deck: Deck::default(), clock: TimeSettings::default(), seats: 4 }
+    }
+}
 
 /// A bot at the table.
 #[derive(Clone, Debug)]
@@ -113,7 +127,7 @@ impl Match {
     /// # Panics
     /// If there are not 2 to 4 seats.
     pub fn start(params: &Params, seats: usize, seed: Seed) -> Self {
-        Self::with_deal(params, params.deck().clone(), Deal::new(params.deck(), seats, seed))
+        Self::with_deal(params, params.deck.clone(), Deal::new(&params.deck, seats, seed))
     }
 
     /// Starts a match whose first deal has these piles, as [`Deal::stacked`]. They make up the
@@ -126,7 +140,7 @@ impl Match {
     }
 
     fn with_deal(params: &Params, deck: Deck, deal: Deal) -> Self {
-        let clock = SeatClock::set(params.clock());
+        let clock = SeatClock::set(params.clock);
         let player = Player { clock, forfeit: None, points: 0 };
         let mut this = Self {
             params: params.clone(),
@@ -157,7 +171,7 @@ impl Match {
 
     /// How many deals there are to be.
     pub fn deals(&self) -> u32 {
-        self.params.deals()
+        self.params.deals
     }
 
     /// The points of a seat in the deals that were counted.
@@ -198,7 +212,7 @@ impl Match {
     fn advance(&mut self) {
         let hopeless = !self.seats().any(|seat| self.is_alive(seat) && self.deal.is_in(seat));
         match self.phase {
-            Phase::Deal if self.number == self.params.deals() => self.say_goodbye(),
+            Phase::Deal if self.number == self.params.deals => self.say_goodbye(),
             Phase::Deal => self.begin_deal(),
             Phase::Auction | Phase::Bidding | Phase::Showdown if hopeless => self.count_deal(),
             Phase::Auction if self.deal.open() => self.begin_auction(),
@@ -221,13 +235,13 @@ impl Match {
     fn begin_deal(&mut self) {
         if self.number > 0 {
             self.deal.again();
-            let clock = SeatClock::set(self.params.clock());
+            let clock = SeatClock::set(self.params.clock);
             self.players.iter_mut().for_each(|player| player.clock = clock);
         }
         self.number += 1;
         let cards = self.deck.cards();
         self.announce(&with_numbers(format!("setdeck {}", cards.len()), cards));
-        self.announce(&self.params.clock().command());
+        self.announce(&self.params.clock.command());
         self.phase = Phase::Auction;
     }
 
@@ -298,7 +312,7 @@ impl Match {
         self.condemned = Some(seat);
         let mut alive = self.players.iter_mut().filter(|player| player.forfeit.is_none());
         if let (Some(last), None) = (alive.next(), alive.next()) {
-            let deals = self.params.deals() - self.number.saturating_sub(1);
+            let deals = self.params.deals - self.number.saturating_sub(1);
             last.points += FIRST_PLACE * i64::from(deals);
             self.queue.clear();
             self.say_goodbye();
@@ -331,11 +345,7 @@ impl MatchState for Match {
                 }
             }
             if self.phase == Phase::Over {
-                let standing = |player: &Player| Standing {
-                    score: Score(vec![player.points]),
-                    forfeit: player.forfeit,
-                    bad_answers: 0,
-                };
+                let standing = |player: &Player| Standing::new(vec![player.points], player.forfeit);
                 return Step::Over(self.players.iter().map(standing).collect());
             }
             self.advance();
@@ -349,41 +359,11 @@ impl MatchState for Match {
     fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
         let Some((seat, purpose)) = self.awaited.take() else { return Ok(()) };
         self.players[seat.index()].clock.spend(charged);
-        match answer {
-            Ok(answer) => self
-                .accept(seat, purpose, answer)
-                .inspect_err(|_| self.forfeit(seat, Forfeit::Illegal)),
-            Err(forfeit) => {
-                self.forfeit(seat, forfeit);
-                Ok(())
-            }
+        let taken = answer.map(|answer| self.accept(seat, purpose, answer));
+        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+            self.forfeit(seat, forfeit);
         }
-    }
-}
-
-impl MatchView for Match {
-    fn fork(&self) -> Box<dyn MatchState> {
-        Box::new(self.clone())
-    }
-
-    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
-        picture::draw(self, names, eyes)
-    }
-
-    fn picture_key(&self) -> Key {
-        picture::key(self)
-    }
-
-    fn chapter(&self) -> Option<String> {
-        Some(format!("Deal {}", self.number.max(1)))
-    }
-
-    fn is_farewell(&self, unit: &str) -> bool {
-        unit.trim() == FAREWELL
-    }
-
-    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self)
+        taken.unwrap_or(Ok(()))
     }
 }
 

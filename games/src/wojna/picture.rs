@@ -7,59 +7,73 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::points::Fate;
-use super::{Match, Outcome};
-use crate::match_state::Seat;
+use super::{Match, Outcome, moves};
+use crate::gtp::FAREWELL;
+use crate::match_state::{MatchView, Seat};
+use crate::moves::{FormFields, Offer};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number, sees};
 
-/// What a picture of this state shows.
-pub(super) fn key(game: &Match) -> Key {
-    let deal = game.deal();
-    let seats = deal.seats();
-    let turn = deal.turn().map_or(0, |seat| u64::from(seat.number()));
-    let bidding = bits(seats, |seat| deal.peeked(seat).is_some());
-    let alive = bits(seats, |seat| game.forfeited(seat).is_none());
-    let shown = u64::from(game.is_showdown());
-    let auction = u64::from(deal.auction());
-    let pot = number(deal.pot());
-    [u64::from(game.number()), auction, pot, turn, bidding, 2 * alive + shown]
-}
+impl MatchView for Match {
+    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+        let deal = self.deal();
+        let cards = cards(self);
+        let row = |seat| Row {
+            class: Some(if deal.turn() == Some(seat) { "turn" } else { "" }),
+            cells: vec![
+                Cell::seat(seat),
+                Cell::text(name(names, seat)),
+                Cell::of(shown(self, seat, eyes)),
+                Cell::number(deal.paid(seat)),
+                pile(deal.pile(seat), cards, seat),
+                Cell::number(self.points(seat)),
+                Cell::text(state(self, seat)),
+            ],
+        };
+        let table = TablePicture {
+            class: "cards wojna",
+            head: vec![
+                Cell::text("Seat"),
+                Cell::text("Bot"),
+                Cell::text("Card"),
+                Cell::number("Bid"),
+                Cell::number("Pile"),
+                Cell::number("Points"),
+                Cell::text("State"),
+            ],
+            rows: Seat::all(deal.seats()).map(row).collect(),
+            foot: vec![
+                Cell::text("Pot").over(4).head(),
+                Cell::number(deal.pot()),
+                Cell::of(Vec::new()).over(2),
+            ],
+        };
+        Picture { caption: caption(self, names), parts: vec![Part::Table(table)] }
+    }
 
-/// Draws the table, as the player of `eyes` sees it.
-pub(super) fn draw(game: &Match, names: &[BotName], eyes: Option<Seat>) -> Picture {
-    let deal = game.deal();
-    let cards = cards(game);
-    let row = |seat| Row {
-        class: Some(if deal.turn() == Some(seat) { "turn" } else { "" }),
-        cells: vec![
-            Cell::seat(seat),
-            Cell::text(name(names, seat)),
-            Cell::of(shown(game, seat, eyes)),
-            Cell::number(deal.paid(seat)),
-            pile(deal.pile(seat), cards, seat),
-            Cell::number(game.points(seat)),
-            Cell::text(state(game, seat)),
-        ],
-    };
-    let table = TablePicture {
-        class: "cards wojna",
-        head: vec![
-            Cell::text("Seat"),
-            Cell::text("Bot"),
-            Cell::text("Card"),
-            Cell::number("Bid"),
-            Cell::number("Pile"),
-            Cell::number("Points"),
-            Cell::text("State"),
-        ],
-        rows: Seat::all(deal.seats()).map(row).collect(),
-        foot: vec![
-            Cell::text("Pot").over(4).head(),
-            Cell::number(deal.pot()),
-            Cell::of(Vec::new()).over(2),
-        ],
-    };
-    Picture { caption: caption(game, names), parts: vec![Part::Table(table)] }
+    fn picture_key(&self) -> Key {
+        let deal = self.deal();
+        let seats = deal.seats();
+        let turn = deal.turn().map_or(0, |seat| u64::from(seat.number()));
+        let bidding = bits(seats, |seat| deal.peeked(seat).is_some());
+        let alive = bits(seats, |seat| self.forfeited(seat).is_none());
+        let shown = u64::from(self.is_showdown());
+        let auction = u64::from(deal.auction());
+        let pot = number(deal.pot());
+        [u64::from(self.number()), auction, pot, turn, bidding, 2 * alive + shown]
+    }
+
+    fn chapter(&self) -> Option<String> {
+        Some(format!("Deal {}", self.number().max(1)))
+    }
+
+    fn is_farewell(&self, unit: &str) -> bool {
+        unit.trim() == FAREWELL
+    }
+
+    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
+        moves::offer(self)
+    }
 }
 
 /// How many cards there are in all.

@@ -5,8 +5,8 @@ use alloc::vec;
 use crate::bounds::Bounds;
 use crate::match_state::Seat;
 
+use super::Params;
 use super::auction::MOST_SEATS;
-use super::params::Params;
 
 /// The points of the places, the last place first ("Szczegóły"). Smaller tables have the upper
 /// places alone.
@@ -57,7 +57,7 @@ fn shared(living: usize) -> i64 {
 /// A seat that forfeits earns nothing in the deal in which it does, nor in any later one. Those that
 /// do not forfeit rank above it in each of these, and so share the upper places.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
-    let deals = i64::from(params.deals());
+    let deals = i64::from(params.deals);
     let seats = forfeited.len();
     let forfeits = forfeited.iter().filter(|forfeited| **forfeited).count();
     let living = seats.checked_sub(forfeits).filter(|living| *living > 0)?;

@@ -5,7 +5,6 @@ use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
 use serde::Deserialize as _;
-use serde::de::Error as _;
 use serde_json::{Map, Value, json};
 
 use super::{Audit, Rerun, Submissions, TournamentFile, object};
@@ -28,7 +27,7 @@ pub(super) fn board(
     boards: &BoardInfo,
     written: &Value,
 ) -> Result<String, ParamsError> {
-    let value = arbiter_games::Value::deserialize(written).map_err(ParamsError::custom)?;
+    let value = arbiter_games::Value::deserialize(written).map_err(ParamsError::new)?;
     let read = object(&params.with(&boards.key, value)?).shift_remove(boards.key.as_ref());
     let text = read.as_ref().and_then(Value::as_str);
     Ok(text.expect("a game that reads a board writes it").to_owned())
