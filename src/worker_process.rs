@@ -98,9 +98,6 @@ pub(crate) struct ParentLine {
 impl ParentLine {
     /// Takes the socket from standard input, which then is empty. From now on a thread does what
     /// is asked there, and exits the process when the other end is gone.
-    ///
-    /// # Errors
-    /// If standard input is no socket.
     pub(crate) fn take(ending: watch::Sender<Ending>) -> Result<Self, Failure> {
         let take = || {
             let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -154,20 +151,9 @@ impl ParentLine {
 
     /// A line that cannot be written has no reader any more: the thread notices that.
     fn say(&self, reply: &Reply) {
-        let mut line = serde_json::to_vec(reply).expect("a reply is plain data");
-        line.push(b'\n');
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(socket.write_all(&line));
+        drop(socket.write_all(&line(reply)));
     }
-}
-
-/// What a worker process is to be.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkerPlan {
-    /// What it is told.
-    pub(crate) config: WorkerConfig,
-    /// Where its traces go.
-    pub(crate) otlp: Option<String>,
 }
 
 /// Asks the worker process for its figures.
@@ -197,14 +183,11 @@ pub(crate) struct WorkerProcess {
 
 impl WorkerProcess {
     /// Starts it, and waits until it is prepared.
-    ///
-    /// # Errors
-    /// If the first one cannot work here.
-    pub(crate) async fn start(plan: WorkerPlan) -> Result<Self, Failure> {
+    pub(crate) async fn start(config: WorkerConfig, otlp: Option<String>) -> Result<Self, Failure> {
         let (ending, ends) = watch::channel(Ending::NotYet);
         let (ask, asks) = mpsc::channel(1);
         let (tell, prepared) = oneshot::channel();
-        let supervisor = Supervisor { plan, ends, asks, prepared: Some(tell) };
+        let supervisor = Supervisor { config, otlp, ends, asks, prepared: Some(tell) };
         let supervisor = tokio::spawn(supervisor.run());
         let lost = || Failure::Negative("cannot start a worker: its start failed".to_owned());
         prepared.await.map_err(|_| lost())??;
@@ -229,7 +212,10 @@ impl WorkerProcess {
 /// Starts workers, one after the other.
 #[derive(Debug)]
 struct Supervisor {
-    plan: WorkerPlan,
+    /// What the worker is told.
+    config: WorkerConfig,
+    /// Where its traces go.
+    otlp: Option<String>,
     ends: watch::Receiver<Ending>,
     asks: mpsc::Receiver<oneshot::Sender<Figures>>,
     /// Who waits for the first one to be prepared.
@@ -241,7 +227,7 @@ impl Supervisor {
         let (mut pause, longest) = PAUSES;
         loop {
             let began = Instant::now();
-            let ended = match Child::start(&self.plan) {
+            let ended = match Child::start(&self.config, self.otlp.as_deref()) {
                 Ok(child) => self.attend(child).await,
                 Err(error) => End { failure: None, how: format!("cannot be started: {error}") },
             };
@@ -318,7 +304,7 @@ impl Supervisor {
                 }
             };
             // A worker that takes no requests is told by its end.
-            drop(timeout(PATIENCE, ask(&mut requests, request)).await);
+            drop(timeout(PATIENCE, requests.write_all(&line(&request))).await);
         }
     }
 
@@ -374,10 +360,11 @@ fn describe(ended: Option<io::Result<ExitStatus>>) -> String {
     }
 }
 
-async fn ask(requests: &mut OwnedWriteHalf, request: Request) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&request).expect("a request is plain data");
+/// A message as a line.
+fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("a message is plain data");
     line.push(b'\n');
-    requests.write_all(&line).await
+    line
 }
 
 /// A running worker.
@@ -390,11 +377,11 @@ struct Child {
 }
 
 impl Child {
-    fn start(plan: &WorkerPlan) -> io::Result<Self> {
+    fn start(config: &WorkerConfig, otlp: Option<&str>) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, requests) = tokio::net::UnixStream::from_std(ours)?.into_split();
-        let mut child = command(plan, theirs).spawn()?;
+        let mut child = command(config, otlp, theirs).spawn()?;
         info!(process = child.id(), "the worker is started");
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let (tell, ended) = oneshot::channel();
@@ -404,9 +391,8 @@ impl Child {
 }
 
 /// The call of this program as a worker.
-fn command(plan: &WorkerPlan, socket: UnixStream) -> Command {
-    let WorkerConfig { games: _, access, name: _, slots, spool, cache, policy, drain } =
-        &plan.config;
+fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Command {
+    let WorkerConfig { access, slots, spool, cache, policy, drain, .. } = config;
     #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
     let mut command = Command::new("/proc/self/exe");
     command.arg0("arbiter").args(["worker", "--supervised", "--coordinator", &access.server]);
@@ -417,7 +403,7 @@ fn command(plan: &WorkerPlan, socket: UnixStream) -> Command {
         command.env_remove(name);
     }
     command.env("ARBITER_TOKEN", access.token.as_deref().unwrap_or_default());
-    match &plan.otlp {
+    match otlp {
         Some(url) => command.env(TRACES, url),
         None => command.env_remove(TRACES),
     };

@@ -54,9 +54,10 @@ impl Forfeit {
 }
 
 /// What a bot owes after hearing something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owes {
     /// No answer: one that comes all the same is ignored.
+    #[default]
     Nothing,
     /// An answer whose content does not matter, as long as its form is right.
     Ack,

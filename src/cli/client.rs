@@ -157,10 +157,7 @@ impl Client {
         &self,
         work: impl AsyncFnOnce(Server) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let failed = |error| Failure::Negative(format!("cannot wait: {error}"));
-        let work = async { work(Server::reach(&self.access()).await?).await };
-        runtime.map_err(failed)?.block_on(work)
+        super::runtime()?.block_on(async { work(Server::reach(&self.access()).await?).await })
     }
 
     /// Connects to the coordinator and asks it what one message answers.

@@ -47,12 +47,8 @@ pub(super) struct Play {
     /// Write a record of each match into this directory.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// How bots are isolated: auto, strict, namespaces, landlock or off.
-    #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: Policy,
-    /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
-    #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
-    clock: ClockKind,
+    #[command(flatten)]
+    ways: WayArgs,
     /// Print one JSON object a match and one with the table.
     #[arg(long)]
     json: bool,
@@ -68,6 +64,23 @@ pub(super) struct Play {
     /// Let the files that bots leave be there again in their next match (one match at a time).
     #[arg(long)]
     keep_files: bool,
+}
+
+/// How matches are played here.
+#[derive(Clone, Debug, Args)]
+pub(super) struct WayArgs {
+    /// How bots are isolated: auto, strict, namespaces, landlock or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
+    pub(super) sandbox: Policy,
+    /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
+    #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
+    clock: ClockKind,
+}
+
+impl WayArgs {
+    pub(super) fn clock(&self) -> ClockRules {
+        ClockRules { kind: self.clock, ..ClockRules::OFFICIAL }
+    }
 }
 
 /// The most games in one run.
@@ -101,11 +114,10 @@ impl Play {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
-        let clock = ClockRules { kind: self.clock, ..ClockRules::OFFICIAL };
         let params = settings::params(&game, &self.set, None, Some(self.bots.len()))?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
-        let host = Host::prepare(self.sandbox)?;
+        let host = Host::prepare(self.ways.sandbox)?;
         let scratch = scratch()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -119,7 +131,7 @@ impl Play {
             plan: &plan,
             host: &host,
             stop: interruptible()?,
-            clock,
+            clock: self.ways.clock(),
             jobs: self.jobs,
             records: self.record_names(&plan, seed)?,
             state: state.as_deref(),
@@ -244,7 +256,7 @@ impl Play {
     }
 }
 
-pub(super) fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
+fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
     match word {
         "wall" => Ok(ClockKind::Wall),
         "cpu" => Ok(ClockKind::Cpu),

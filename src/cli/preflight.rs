@@ -16,8 +16,7 @@ use super::play::{interruptible, scratch};
 use super::tournament::seed;
 use super::trial;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::output::tell;
+use crate::output::{print, tell};
 use crate::play::{entries, settings};
 
 /// Try a bot on this machine as it is tried before it enters: built, and played from every seat.
@@ -107,9 +106,8 @@ impl Preflight {
         let name = &trial.name;
         let Tried { failing, figures, warnings, log, .. } = tried;
         let Failing { verdict, evidence } = failing.clone().unwrap_or_default();
-        let mut out = Output::new();
-        if self.json {
-            out.json(&json!({
+        let object = || {
+            json!({
                 "bot": name,
                 "game": trial.params.game(),
                 "digest": digest,
@@ -119,24 +117,18 @@ impl Preflight {
                 "warnings": warnings,
                 "figures": figures,
                 "build_log": log,
-            }))?;
-        } else {
-            evidence.lines().try_for_each(|line| out.line(line))?;
-            if failing.is_some() && evidence.is_empty() && !log.trim().is_empty() {
-                out.line("its build wrote:")?;
-                trial::log_lines(log, false).iter().try_for_each(|line| out.line(line))?;
+            })
+        };
+        print(|out| {
+            if self.json {
+                return out.json(&object());
             }
-            for warning in warnings {
-                out.line(&format!("warning: {warning}"))?;
-            }
-            if let Some(line) = trial::figures_line(figures) {
-                out.line(&line)?;
-            }
-            if failing.is_none() {
-                out.line(&format!("{name} passes"))?;
-            }
-        }
-        out.flush()?;
+            let log_is_shown = failing.is_some() && evidence.is_empty();
+            let found =
+                trial::findings(&evidence, log, log_is_shown, false, warnings, Some(figures));
+            found.iter().try_for_each(|line| out.line(line))?;
+            if failing.is_none() { out.line(&format!("{name} passes")) } else { Ok(()) }
+        })?;
         match failing {
             None => Ok(()),
             Some(_) => Err(Failure::Negative(format!("{name} fails: {verdict}"))),

@@ -125,9 +125,9 @@ impl Sync {
         loop {
             let work = async {
                 let look = folders.look()?;
-                if look.is_news() {
+                if look.news {
                     let left_out = self.bring(server, &look).await?;
-                    folders.settle(left_out == 0);
+                    folders.settled = left_out == 0;
                 }
                 Ok(())
             };

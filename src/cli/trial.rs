@@ -80,13 +80,6 @@ pub(super) async fn get(
     server.ask(GetTrialRequest { tournament, bot, number }).await
 }
 
-/// The end of what a build wrote, or all of it.
-pub(super) fn log_lines(log: &str, whole: bool) -> Vec<String> {
-    let lines: Vec<_> = log.lines().collect();
-    let shown = if whole { 0 } else { lines.len().saturating_sub(LOG) };
-    lines[shown..].iter().map(|line| format!("  {}", printable(line))).collect()
-}
-
 /// Tells what is known about a trial besides its verdict: on standard error, beside a result.
 pub(super) fn tell_details(status: &TrialStatus) {
     for line in details(status, false) {
@@ -104,21 +97,43 @@ pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Resul
 
 /// What is known about a trial besides its verdict.
 fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
-    let mut lines: Vec<String> = status.evidence.lines().map(printable).collect();
+    let TrialStatus { evidence, log, warnings, .. } = status;
     let failed = status.version.as_ref().is_some_and(|version| version.state == "failed");
-    if !status.log.trim().is_empty() && (whole || (failed && status.evidence.is_empty())) {
+    let figures = serde_json::from_str::<Figures>(&status.figures).ok();
+    findings(
+        evidence,
+        log,
+        whole || failed && evidence.is_empty(),
+        whole,
+        warnings,
+        figures.as_ref(),
+    )
+}
+
+/// What a trial found: the evidence, what the build wrote if that is `shown`, or its end if not the
+/// `whole` of it, warnings, and what was measured.
+pub(super) fn findings(
+    evidence: &str,
+    log: &str,
+    shown: bool,
+    whole: bool,
+    warnings: &[String],
+    figures: Option<&Figures>,
+) -> Vec<String> {
+    let mut lines: Vec<String> = evidence.lines().map(printable).collect();
+    if shown && !log.trim().is_empty() {
         lines.push("its build wrote:".to_owned());
-        lines.extend(log_lines(&status.log, whole));
+        let written: Vec<_> = log.lines().collect();
+        let from = if whole { 0 } else { written.len().saturating_sub(LOG) };
+        lines.extend(written[from..].iter().map(|line| format!("  {}", printable(line))));
     }
-    lines.extend(status.warnings.iter().map(|line| format!("warning: {}", printable(line))));
-    if let Ok(figures) = serde_json::from_str::<Figures>(&status.figures) {
-        lines.extend(figures_line(&figures));
-    }
+    lines.extend(warnings.iter().map(|line| format!("warning: {}", printable(line))));
+    lines.extend(figures.and_then(figures_line));
     lines
 }
 
 /// What was measured, in one line; nothing if nothing was.
-pub(super) fn figures_line(figures: &Figures) -> Option<String> {
+fn figures_line(figures: &Figures) -> Option<String> {
     let Figures { build_ms, matches, start_us, replies, memory } = figures;
     let time = |micros: &u64| Micros(i64::try_from(*micros).unwrap_or(i64::MAX));
     let mut parts = Vec::new();

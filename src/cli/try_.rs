@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{ClockKind, ClockRules, Games, Micros, MicrosError};
+use arbiter_games::{Games, Micros, MicrosError};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::record::Recorder;
-use arbiter_worker::sandbox::{Host, Policy};
+use arbiter_worker::sandbox::Host;
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
-use super::play::{clock_kind, scratch};
+use super::play::{WayArgs, scratch};
 use super::signals;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
@@ -64,12 +64,8 @@ pub(super) struct Try {
     /// Keep a record of each match in this directory.
     #[arg(long, value_name = "DIR", conflicts_with = "console")]
     record: Option<PathBuf>,
-    /// How bots are isolated: auto, strict, namespaces, landlock or off.
-    #[arg(long, value_name = "POLICY", default_value = "auto")]
-    sandbox: Policy,
-    /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
-    #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
-    clock: ClockKind,
+    #[command(flatten)]
+    ways: WayArgs,
     /// Let people have the clock that bots have.
     #[arg(long, conflicts_with = "console")]
     human_clock: bool,
@@ -90,12 +86,11 @@ impl Try {
         if self.console && self.bots.len() > 1 {
             return Err(Failure::Usage("--console talks to one bot; name one".to_owned()));
         }
-        let clock = ClockRules { kind: self.clock, ..ClockRules::OFFICIAL };
         let wish = Wish {
             game,
             set: self.set.clone(),
             bots: self.bots.clone(),
-            clock,
+            clock: self.ways.clock(),
             person_clock: self.human_clock,
             limit: self.limit,
             records: self.record.as_deref().map(records).transpose()?,
@@ -105,7 +100,7 @@ impl Try {
                 tell(&format!("{}: building it with {command}", path.display()));
             }
         }
-        let host = Host::prepare(self.sandbox)?;
+        let host = Host::prepare(self.ways.sandbox)?;
         if !self.json {
             tell(&host.announcement());
         }

@@ -19,9 +19,6 @@ pub(crate) struct Entry {
 /// Reads the bots at `paths`, building them where need be, and keeps copies of their files in
 /// `snapshots`: a bot that is edited meanwhile plays on as it was. Namesakes are told apart by `-2`,
 /// `-3` and so on behind the name.
-///
-/// # Errors
-/// The first path that is no bot for `game`.
 pub(crate) fn load(
     game: &Game,
     paths: &[PathBuf],
@@ -46,9 +43,6 @@ pub(crate) fn load(
 }
 
 /// `name`, or the first numbered variant of it that is not taken.
-///
-/// # Errors
-/// If that would be too long.
 pub(crate) fn distinct(
     name: &BotName,
     is_taken: impl Fn(&BotName) -> bool,

@@ -41,9 +41,6 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans `games` games of every pairing: of the one table there is, or, in games for two, of
     /// all against all. Seats rotate from game to game if `rotate`.
-    ///
-    /// # Errors
-    /// If so many bots cannot be seated.
     pub(crate) fn new(
         params: Params,
         entries: Vec<Entry>,

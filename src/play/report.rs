@@ -42,12 +42,12 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
         json!({
             "rank": rank,
             "bot": plan.entries[entry].name,
-            "games": row.games,
-            "score": row.score.iter().map(|sum| output::sum_json(*sum)).collect::<Vec<_>>(),
+            "games": row.sums.matches,
+            "score": row.sums.score.iter().map(|sum| output::sum_json(*sum)).collect::<Vec<_>>(),
             "mean": mean,
             "interval95": interval,
-            "forfeits": output::forfeits_json(&row.forfeits),
-            "bad_answers": row.bad_answers,
+            "forfeits": output::forfeits_json(&row.sums.forfeits),
+            "bad_answers": row.sums.bad_answers,
             "reply_us": times.map(|times| json!({
                 "mean": times.mean.0, "p99": times.p99.0, "max": times.max.0
             })),
@@ -58,7 +58,7 @@ pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
 
 /// The table for people.
 pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
-    let bad = tally.0.iter().any(|row| row.bad_answers > 0);
+    let bad = tally.0.iter().any(|row| row.sums.bad_answers > 0);
     let mut header = vec!["#", "bot", "games"];
     header.extend(plan.columns.iter().map(String::as_str));
     header.extend(["mean ± 95 %", "forfeits"]);
@@ -69,14 +69,14 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
         let row = &tally.0[entry];
         let (mean, interval) = row.mean();
         let mut cells = vec![rank.to_string(), plan.entries[entry].name.to_string()];
-        cells.push(row.games.to_string());
+        cells.push(row.sums.matches.to_string());
         cells.extend(
             (0..plan.columns.len())
-                .map(|part| row.score.get(part).copied().unwrap_or(0).to_string()),
+                .map(|part| row.sums.score.get(part).copied().unwrap_or(0).to_string()),
         );
         cells.push(output::mean(mean, interval));
-        cells.push(output::forfeits(&row.forfeits));
-        cells.extend(bad.then(|| row.bad_answers.to_string()));
+        cells.push(output::forfeits(&row.sums.forfeits));
+        cells.extend(bad.then(|| row.sums.bad_answers.to_string()));
         cells.push(times(row));
         table.push(cells);
     }

@@ -1,7 +1,7 @@
 //! Adds up what the bots of a local run earn.
 
 use arbiter_games::{Forfeit, Micros};
-use arbiter_ranking::{Mean, U256};
+use arbiter_ranking::{Tally as Sums, U256};
 use hdrhistogram::Histogram;
 
 use crate::play::run::Done;
@@ -9,16 +9,8 @@ use crate::play::run::Done;
 /// What one bot has so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// How many games, or episodes, count.
-    pub(crate) games: u32,
-    /// The sums of the components of its scores.
-    pub(crate) score: Vec<i128>,
-    /// The sum of the squares of its scores' first components.
-    squares: U256,
-    /// Its forfeits, by the positions of [`Forfeit::ALL`].
-    pub(crate) forfeits: [i64; 4],
-    /// Answers that were bad without being forfeits.
-    pub(crate) bad_answers: u64,
+    /// The sums over its games, or episodes.
+    pub(crate) sums: Sums,
     /// Reply times in microseconds, to three digits.
     replies: Histogram<u64>,
 }
@@ -37,29 +29,20 @@ pub(crate) struct ReplyTimes {
 impl Row {
     fn new() -> Self {
         let replies = Histogram::new_with_max(LONGEST, 3).expect("three digits up to an hour fit");
-        let squares = U256::default();
-        Self { games: 0, score: Vec::new(), squares, forfeits: [0; 4], bad_answers: 0, replies }
+        Self { sums: Sums::default(), replies }
     }
 
     /// The mean of the first component of the scores, and half the width of its 95 % interval,
     /// which takes two games.
     pub(crate) fn mean(&self) -> (f64, Option<f64>) {
-        let first = self.score.first().copied().unwrap_or(0);
-        let mean = Mean::of(i64::from(self.games), first, self.squares);
-        mean.map_or((0.0, None), |mean| (mean.mean, mean.margin))
+        self.sums.mean().map_or((0.0, None), |mean| (mean.mean, mean.margin))
     }
 
     /// Adds the score of a game.
     fn add(&mut self, score: &[i64]) {
-        let first = score.first().copied().unwrap_or(0);
-        self.games += 1;
-        self.squares = self.squares.saturating_add(U256::square(first.into()));
-        if self.score.len() < score.len() {
-            self.score.resize(score.len(), 0);
-        }
-        for (sum, part) in self.score.iter_mut().zip(score) {
-            *sum += i128::from(*part);
-        }
+        let score: Vec<_> = score.iter().copied().map(i128::from).collect();
+        let squares = U256::square(score.first().copied().unwrap_or(0));
+        self.sums.merge(&Sums { matches: 1, score, squares, ..Sums::default() });
     }
 
     /// Reply times, if there was a reply.
@@ -92,10 +75,10 @@ impl Tally {
             let seats = outcome.standings.iter().zip(&outcome.seats);
             for (entry, (standing, report)) in played.seats.iter().zip(seats) {
                 let row = &mut self.0[*entry];
-                row.bad_answers += u64::from(standing.bad_answers);
+                row.sums.bad_answers += i64::from(standing.bad_answers);
                 let kind = Forfeit::ALL.iter().position(|kind| Some(*kind) == standing.forfeit);
                 if let Some(kind) = kind {
-                    row.forfeits[kind] += 1;
+                    row.sums.forfeits[kind] += 1;
                 }
                 for reply in &report.replies {
                     row.replies.saturating_record(u64::try_from(reply.0).unwrap_or(0));
@@ -107,11 +90,13 @@ impl Tally {
     /// The bots from the best to the last, each with its rank; equal scores share a rank.
     pub(crate) fn ranking(&self) -> Vec<(usize, usize)> {
         let mut order: Vec<_> = (0..self.0.len()).collect();
-        order.sort_by(|one, two| self.0[*two].score.cmp(&self.0[*one].score));
+        order.sort_by(|one, two| self.0[*two].sums.score.cmp(&self.0[*one].sums.score));
         let mut ranked: Vec<(usize, usize)> = Vec::new();
         for (index, entry) in order.into_iter().enumerate() {
             let rank = match ranked.last() {
-                Some((rank, before)) if self.0[*before].score == self.0[entry].score => *rank,
+                Some((rank, before)) if self.0[*before].sums.score == self.0[entry].sums.score => {
+                    *rank
+                }
                 _ => index + 1,
             };
             ranked.push((rank, entry));
@@ -149,7 +134,7 @@ mod tests {
         let games: Vec<_> = games.iter().map(<[i64; 2]>::as_slice).collect();
         let tally = tally(&games);
         assert_eq!(tally.ranking(), [(1, 0), (2, 1)]);
-        assert_eq!(tally.0[1].score, [50 * i128::from(CHIPS) - 50]);
+        assert_eq!(tally.0[1].sums.score, [50 * i128::from(CHIPS) - 50]);
         assert_eq!(tally.0[1].mean().1, Some(0.0));
     }
 

@@ -96,20 +96,17 @@ impl Console {
         };
         let (orders, received) = mpsc::channel();
         let (console, house) = (Arc::clone(self), Arc::clone(house));
-        let serve = move || console.serve(&house, &Arc::new(stop), &received);
+        let serve = move || {
+            if let Err(why) = console.talk(&house, &Arc::new(stop), &received) {
+                console.add(Entry::Remark(why));
+            }
+        };
         let thread = thread::Builder::new().name("console".to_owned()).spawn(serve);
         let told = |error| self.add(Entry::Remark(format!("cannot start a thread: {error}")));
         thread.map_err(told).ok().map(|thread| Talk { orders, cord, thread })
     }
 
     /// Starts the bot, and lets it answer until nobody asks any more.
-    fn serve(&self, house: &House, stop: &Arc<Stop>, orders: &mpsc::Receiver<Order>) {
-        let served = self.talk(house, stop, orders);
-        if let Err(why) = served {
-            self.add(Entry::Remark(why));
-        }
-    }
-
     fn talk(
         &self,
         house: &House,

@@ -73,9 +73,6 @@ impl Dialogue {
     }
 
     /// Tells the bot a protocol unit, and waits for its answer if one is due.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed, or it was given up.
     pub(crate) fn say(&mut self, told: &str) -> Result<Exchange, Fault> {
         let (reply, spent) = if self.game.view().is_farewell(told) {
             self.seat.tell(told);
@@ -102,9 +99,6 @@ impl Dialogue {
     }
 
     /// Ends the bot, and tells what it left.
-    ///
-    /// # Errors
-    /// A fault if anything survives.
     pub(crate) fn close(mut self) -> Result<Farewell, Fault> {
         self.seat.hang_up();
         let parted = self.seat.farewell(Instant::now() + GRACE);
@@ -119,9 +113,6 @@ impl Dialogue {
     }
 
     /// Ends the bot at once.
-    ///
-    /// # Errors
-    /// A fault if anything survives.
     pub(crate) fn kill(mut self) -> Result<(), Fault> {
         self.seat.dismiss();
         self.seat.close().map(drop)

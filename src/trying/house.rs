@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::company::Onlookers;
 use super::console::Console;
-use super::sitting::{Chair, Pace, Setting, Sitting};
+use super::sitting::{Chair, Ending, Pace, Setting, Sitting};
 use crate::failure::Failure;
 use crate::play::entries::{self, Entry, distinct};
 use crate::play::settings;
@@ -93,9 +93,6 @@ struct Seated {
 
 impl House {
     /// Opens a house for these bots, which are built where need be.
-    ///
-    /// # Errors
-    /// If one of them is none, or there is no room for copies of them.
     pub(crate) fn open(
         wish: Wish,
         host: Host,
@@ -142,9 +139,6 @@ impl House {
     }
 
     /// The parameters of a match of so many, with or without people among them.
-    ///
-    /// # Errors
-    /// If they mean nothing.
     pub(crate) fn params(&self, seats: usize, with_people: bool) -> Result<Params, Failure> {
         let Wish { game, set, .. } = &self.wish;
         let short = with_people.then_some(&game.playground.params);
@@ -153,9 +147,6 @@ impl House {
 
     /// Begins a match between these, with the bots as they are now; the match before is given up.
     /// It takes as long as building a bot may.
-    ///
-    /// # Errors
-    /// If these cannot play a match, or a bot is none any more.
     pub(crate) fn begin(
         self: &Arc<Self>,
         chairs: Vec<Chair>,
@@ -177,7 +168,7 @@ impl House {
         table.begun += 1;
         let setting = self.setting(table.begun, chairs, names, seed);
         let is_shown = !with_people || self.wish.game.playground.slow;
-        let pace = Pace::new(false, is_shown.then_some(SPEED));
+        let pace = Pace { speed: is_shown.then_some(SPEED), ..Pace::default() };
         let (stop, cord) = Stop::with_cord().map_err(|error| unusable(self, &error))?;
         let sitting = Arc::new(Sitting::new(setting, pace, cord));
         let planned = Match {
@@ -226,9 +217,11 @@ impl House {
         thread::Builder::new().name("match".to_owned()).spawn(move || {
             let mut company = Onlookers(Arc::clone(&sitting));
             let playing = || planned.play_in(&mut company, &house.host, &Arc::new(stop));
-            match catch_unwind(AssertUnwindSafe(playing)) {
-                Ok(played) => sitting.end(played),
-                Err(_) => sitting.break_off("the program failed; see its standard error"),
+            if let Ok(played) = catch_unwind(AssertUnwindSafe(playing)) {
+                sitting.end(played);
+            } else {
+                let why = "the program failed; see its standard error";
+                sitting.finish(Ending::Broken(why.to_owned()));
             }
             drop(roster);
         })

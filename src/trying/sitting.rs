@@ -73,6 +73,7 @@ pub(crate) struct Setting {
 }
 
 /// Where a match stands.
+#[derive(Default)]
 pub(crate) struct State {
     /// A copy of the match, at the last picture or the last question to a person; none before it
     /// begins.
@@ -144,19 +145,13 @@ pub(crate) enum Ending {
 }
 
 /// How fast pictures follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) paused: bool,
     /// How many pictures may still be shown while it is paused.
-    steps: u32,
+    pub(super) steps: u32,
     /// Pictures a second; as fast as the bots play if none.
     pub(crate) speed: Option<u32>,
-}
-
-impl Pace {
-    pub(crate) fn new(paused: bool, speed: Option<u32>) -> Self {
-        Self { paused, steps: 0, speed }
-    }
 }
 
 /// Why an answer of a person's was not taken.
@@ -173,22 +168,10 @@ impl Sitting {
     pub(crate) fn new(setting: Setting, pace: Pace, cord: Cord) -> Self {
         let seats = setting.names.len();
         let state = State {
-            position: None,
-            key: None,
-            pictures: 0,
-            captions: VecDeque::new(),
-            time: Micros::ZERO,
-            deed: Deed::default(),
             clocks: vec![Clock::default(); seats],
-            lines: VecDeque::new(),
             stderr: vec![String::new(); seats],
-            owes: Owes::Nothing,
-            asked: 0,
-            turn: None,
-            answer: None,
             pace,
-            abandoned: false,
-            ending: None,
+            ..State::default()
         };
         Self {
             setting,
@@ -368,12 +351,8 @@ impl Sitting {
         self.finish(ending);
     }
 
-    /// The match's thread has failed.
-    pub(super) fn break_off(&self, why: &str) {
-        self.finish(Ending::Broken(why.to_owned()));
-    }
-
-    fn finish(&self, ending: Ending) {
+    /// The match is over, or its thread has failed.
+    pub(super) fn finish(&self, ending: Ending) {
         let mut state = self.state();
         state.turn = None;
         state.ending = Some(ending);

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::listen::listen;
 use crate::observe::{Sources, WorkerSource};
 use crate::up::data::DataDirectory;
-use crate::worker_process::{WorkerPlan, WorkerProcess};
+use crate::worker_process::WorkerProcess;
 
 /// The database that ours is kept in.
 const DATABASE: &str = "postgres";
@@ -109,7 +109,17 @@ impl Services {
             let served = coordinator.run(listener, stop).await;
             served.map_err(|error| Failure::Negative(error.to_string()))
         });
-        let worker = WorkerProcess::start(worker_plan(data, &plan, access(pass))).await?;
+        let config = WorkerConfig {
+            games: plan.games,
+            access: access(pass),
+            name: None,
+            slots: plan.slots,
+            spool: data.part("spool"),
+            cache: data.part("cache"),
+            policy: plan.policy,
+            drain: plan.drain,
+        };
+        let worker = WorkerProcess::start(config, plan.otlp).await?;
         let metrics = WorkerSource::Process(worker.figures.clone());
         let sources = Sources { coordinator: Some(observer), worker: Some(metrics) };
         let keeper = postgres.map(Keeper::new);
@@ -165,21 +175,6 @@ async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
         Ok(Err(error)) => Err(Failure::Refused(error.to_string())),
         Err(panicked) => Err(Failure::Negative(format!("cannot start Postgres: {panicked}"))),
     }
-}
-
-/// What the worker is told.
-fn worker_plan(data: &DataDirectory, plan: &Plan, access: Access) -> WorkerPlan {
-    let config = WorkerConfig {
-        games: plan.games.clone(),
-        access,
-        name: None,
-        slots: plan.slots,
-        spool: data.part("spool"),
-        cache: data.part("cache"),
-        policy: plan.policy,
-        drain: plan.drain,
-    };
-    WorkerPlan { config, otlp: plan.otlp.clone() }
 }
 
 /// Keeps a private Postgres running until it is told to stop it.

@@ -24,7 +24,7 @@ pub(super) struct Folders {
     /// What is known of each folder, by its name.
     known: BTreeMap<String, Known>,
     /// Whether everything that was seen has been dealt with.
-    settled: bool,
+    pub(super) settled: bool,
 }
 
 /// What is known of a folder.
@@ -43,15 +43,8 @@ pub(super) struct Look {
     pub(super) bots: BTreeMap<String, Rc<Packed>>,
     /// Folders that hold no bot that could be sent, and why; for those told of before without it.
     pub(super) unfit: Vec<(String, String)>,
-    /// Whether there may be something to do.
-    news: bool,
-}
-
-impl Look {
     /// Whether something differs from what was dealt with last.
-    pub(super) fn is_news(&self) -> bool {
-        self.news
-    }
+    pub(super) news: bool,
 }
 
 impl Folders {
@@ -59,11 +52,6 @@ impl Folders {
     /// `built` here.
     pub(super) fn new(directory: &Path, built: bool) -> Self {
         Self { directory: directory.to_owned(), built, known: BTreeMap::new(), settled: false }
-    }
-
-    /// Takes note whether everything that was seen last has been dealt with.
-    pub(super) fn settle(&mut self, settled: bool) {
-        self.settled = settled;
     }
 
     /// Looks what there is, and packs what has changed.

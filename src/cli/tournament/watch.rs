@@ -96,45 +96,28 @@ impl Watch {
 
 /// How changes are shown.
 struct View {
-    form: Form,
-    /// Hidden where the changes are lines.
+    json: bool,
+    /// Hidden where each change is a line.
     bar: ProgressBar,
-}
-
-/// What there is to see.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// A bar, and a line at the end.
-    Bar,
-    /// A line a change.
-    Lines,
-    Json,
 }
 
 impl View {
     fn new(json: bool) -> Self {
-        if json {
-            Self { form: Form::Json, bar: ProgressBar::hidden() }
-        } else if io::stdout().is_terminal() && io::stderr().is_terminal() {
-            Self { form: Form::Bar, bar: progress::bar(0, "waiting") }
-        } else {
-            Self { form: Form::Lines, bar: ProgressBar::hidden() }
-        }
+        let drawn = !json && io::stdout().is_terminal() && io::stderr().is_terminal();
+        let bar = if drawn { progress::bar(0, "waiting") } else { ProgressBar::hidden() };
+        Self { json, bar }
     }
 
     fn show(&self, edition: &Edition, over: bool) -> Result<(), Failure> {
-        match self.form {
-            Form::Json => print(|out| out.json(&edition_json(edition))),
-            Form::Lines => say(&line(edition, over)),
-            Form::Bar if over => {
-                self.bar.finish_and_clear();
-                say(&line(edition, over))
-            }
-            Form::Bar => {
-                self.advance(edition);
-                Ok(())
-            }
+        if self.json {
+            return print(|out| out.json(&edition_json(edition)));
         }
+        if !self.bar.is_hidden() && !over {
+            self.advance(edition);
+            return Ok(());
+        }
+        self.bar.finish_and_clear();
+        say(&line(edition, over))
     }
 
     fn advance(&self, edition: &Edition) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arbiter_games::{ClockRules, Games, Params, Seed};
 use arbiter_worker::record::{Header, Verified};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::export::{MATCHES, RECORDS, record_path};
@@ -42,11 +43,14 @@ pub(super) struct Planned {
 }
 
 /// The result of a match as it is exported. What is absent is not compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct MatchOutcome {
     pub(super) scores: Vec<Vec<i64>>,
+    #[serde(default)]
     pub(super) forfeits: Option<Vec<Option<String>>>,
+    #[serde(default)]
     pub(super) bad_answers: Vec<i64>,
+    #[serde(default)]
     pub(super) transcript: Option<String>,
 }
 

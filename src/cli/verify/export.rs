@@ -142,13 +142,8 @@ struct Line {
     #[serde(rename = "match")]
     number: i64,
     seats: Vec<Seat>,
-    scores: Vec<Vec<i64>>,
-    #[serde(default)]
-    forfeits: Option<Vec<Option<String>>>,
-    #[serde(default)]
-    bad_answers: Vec<i64>,
-    #[serde(default)]
-    transcript: Option<String>,
+    #[serde(flatten)]
+    outcome: MatchOutcome,
     deal: Option<i64>,
     seed: Option<Seed>,
 }
@@ -261,13 +256,8 @@ impl Line {
 
     /// What the match came to; nothing where that was not shown to who exported it.
     fn result(&self) -> Option<MatchOutcome> {
-        let shown = self.scores.iter().any(|score| !score.is_empty());
-        shown.then(|| MatchOutcome {
-            scores: self.scores.clone(),
-            forfeits: self.forfeits.clone(),
-            bad_answers: self.bad_answers.clone(),
-            transcript: self.transcript.clone(),
-        })
+        let shown = self.outcome.scores.iter().any(|score| !score.is_empty());
+        shown.then(|| self.outcome.clone())
     }
 }
 
@@ -376,12 +366,12 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
 
 fn played(number: MatchNumber, seats: &Seats, line: &Line) -> Played {
     let small = |count: &i64| i32::try_from(*count).unwrap_or(i32::MAX);
-    let bad_answers: Vec<_> = line.bad_answers.iter().map(small).collect();
+    let bad_answers: Vec<_> = line.outcome.bad_answers.iter().map(small).collect();
     Played {
         number,
         seats: seats.clone(),
         carried: None,
-        scores: line.scores.concat(),
+        scores: line.outcome.scores.concat(),
         forfeits: Forfeits::default(),
         bad_answers: Some(bad_answers).filter(|bad| !bad.is_empty()),
     }
