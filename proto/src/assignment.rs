@@ -24,9 +24,6 @@ pub struct SeatAssignment {
 
 impl SeatAssignment {
     /// A seat of a bot, without files; the bundle itself is run if `program` is empty.
-    ///
-    /// # Errors
-    /// If the name is no bot's, or a digest has not 32 bytes.
     pub fn new(bot: &str, digest: &[u8], program: &[u8]) -> Result<Self, Meaningless> {
         let hash = |field, bytes: &[u8]| bytes32(field, bytes).map(Hash::from);
         let digest = hash("digest", digest)?;
@@ -51,9 +48,6 @@ pub struct MatchAssignment<P = Map<String, Value>> {
 
 impl MatchAssignment {
     /// The same with all parameters: its own, and those of `settings` that they do not replace.
-    ///
-    /// # Errors
-    /// If they are none of `game`.
     pub fn complete(
         self,
         game: &Game,

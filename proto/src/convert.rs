@@ -51,34 +51,22 @@ pub enum Meaningless {
 }
 
 /// A field that must be given.
-///
-/// # Errors
-/// If it is not.
 pub fn given<T>(field: &'static str, value: Option<T>) -> Result<T, Meaningless> {
     value.ok_or(Meaningless::Missing(field))
 }
 
 /// One of a few words.
-///
-/// # Errors
-/// If it is none of them.
 pub fn word<T: FromStr>(field: &'static str, value: &str) -> Result<T, Meaningless> {
     value.parse().map_err(|_| Meaningless::Word { field, value: value.to_owned() })
 }
 
 /// A hash, a digest or a seed.
-///
-/// # Errors
-/// If it does not have 32 bytes.
 pub fn bytes32(field: &'static str, bytes: &[u8]) -> Result<[u8; 32], Meaningless> {
     let length = bytes.len();
     bytes.try_into().map_err(|_| Meaningless::Length { field, length, due: 32 })
 }
 
 /// A seed.
-///
-/// # Errors
-/// If it does not have 32 bytes.
 pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, Meaningless> {
     bytes32(field, bytes).map(Seed)
 }
@@ -116,9 +104,6 @@ impl From<Option<Forfeit>> for v1::Forfeit {
 }
 
 /// A forfeit, or that there was none.
-///
-/// # Errors
-/// If it is none of those known.
 pub fn forfeit(value: i32) -> Result<Option<Forfeit>, Meaningless> {
     let range = |_| Meaningless::Range { field: "forfeit", value: value.into() };
     Ok(match v1::Forfeit::try_from(value).map_err(range)? {

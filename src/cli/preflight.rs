@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arbiter_games::{ClockRules, Games, Seed};
 use arbiter_worker::bundle::Submission;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Host, Limits, Policy, Ponder};
+use arbiter_worker::sandbox::{Host, Policy, Terms};
 use arbiter_worker::trial::{Failing, Player, Stage, Trial, Tried};
 use clap::{ArgAction, Args};
 use serde_json::json;
@@ -72,9 +72,7 @@ impl Preflight {
             params,
             seed: self.seed,
             clock: ClockRules::OFFICIAL,
-            limits: Limits::OFFICIAL,
-            ponder: Ponder::default(),
-            cores: Vec::new(),
+            terms: Terms::default(),
             name: name.clone(),
             opponents: opponents.collect(),
         };

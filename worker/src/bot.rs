@@ -129,9 +129,6 @@ impl BotError {
 impl Bot {
     /// Reads the bot at `path`, building it first if its manifest says how and its program is
     /// missing or older than its sources.
-    ///
-    /// # Errors
-    /// [`BotError`] if there is no bot, its manifest is malformed, or its program cannot be run.
     pub fn load(path: &Path) -> Result<Self, BotError> {
         let found = fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
         if !found.is_dir() {

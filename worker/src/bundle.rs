@@ -89,7 +89,7 @@ impl Bundle {
     /// [`BundleError::Unfit`] if it has too many or too large files, or links that lead out.
     pub fn of(bot: &Bot) -> Result<Self, BundleError> {
         let mut items = match &bot.source {
-            Source::Directory(path) => archive::gather(path, &CAPS)?,
+            Source::Directory(path) => archive::gather(path, &CAPS, &[])?,
             Source::File(path) => single(bot, path)?,
         };
         for Item { path, content } in &mut items {
@@ -110,7 +110,7 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Unfit`] if they are too many or too large, or have links that lead out.
     pub(crate) fn of_source(path: &Path) -> Result<Self, BundleError> {
-        Self::pack(&archive::gather_but(path, &CAPS, &LEFT_OUT)?)
+        Self::pack(&archive::gather(path, &CAPS, &LEFT_OUT)?)
     }
 
     fn pack(items: &[Item]) -> Result<Self, BundleError> {

@@ -150,9 +150,6 @@ pub struct Worker {
 impl Worker {
     /// Finds out what this machine isolates and opens the worker's directories. That takes some
     /// seconds, and blocks the thread.
-    ///
-    /// # Errors
-    /// [`WorkerError`], before the coordinator has heard anything.
     pub fn prepare(config: WorkerConfig) -> Result<Self, WorkerError> {
         config.access.check()?;
         let spool = Arc::new(Spool::open(&config.spool)?);

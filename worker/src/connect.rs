@@ -184,9 +184,6 @@ impl Access {
     }
 
     /// What puts the token into every call.
-    ///
-    /// # Errors
-    /// [`ConnectError::Malformed`] if the token is none.
     pub fn bearer(&self) -> Result<Bearer, ConnectError> {
         let header = |token: &String| {
             let mut value: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;

@@ -75,9 +75,6 @@ struct Kept {
 
 impl Library {
     /// An empty library in `directory`, of which the folder `bots` is its own.
-    ///
-    /// # Errors
-    /// If another worker uses the directory, or it cannot be written.
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
         let lock = spool::own(directory)?;
         let directory = directory.join("bots");
@@ -87,9 +84,7 @@ impl Library {
     }
 
     /// The contestant whose bundle has this digest, fetched if it is not here.
-    ///
-    /// # Errors
-    /// Why it cannot be had, for the organiser.
+    /// The error says why it cannot be had, for the organiser.
     pub(crate) async fn take(
         &self,
         callers: &Callers,
@@ -115,9 +110,7 @@ impl Library {
     }
 
     /// What a job takes: the contestants with these bundles, and the bundle of `subject` as it is.
-    ///
-    /// # Errors
-    /// Why something of it cannot be had, for the organiser.
+    /// The error says why something of it cannot be had, for the organiser.
     pub(crate) async fn supply(
         &self,
         callers: &Callers,

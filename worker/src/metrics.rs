@@ -232,9 +232,6 @@ impl Metrics {
     }
 
     /// Adds all figures to a text.
-    ///
-    /// # Errors
-    /// Never, as long as there is memory.
     pub fn figures(&self, text: &mut String) -> fmt::Result {
         let Condition { reports, bytes, refused, .. } = &self.condition;
         let (count, size) = self.spool.size();

@@ -16,6 +16,7 @@ use std::time::Duration;
 use arbiter_games::Params;
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::ids::Lease;
+use arbiter_proto::settings::Settings;
 use arbiter_proto::trace::Span;
 use arbiter_proto::v1;
 use tempfile::TempDir;
@@ -25,7 +26,7 @@ use tracing::{debug, error, info, info_span, warn};
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
 use crate::library::Supplies;
-use crate::lot::{Job, Lot, Tryout};
+use crate::lot::{Job, Task, Tryout};
 use crate::metrics::{End, Metrics};
 use crate::sandbox::{Host, Terms, cores_of, dying};
 use crate::seat::Stop;
@@ -153,11 +154,11 @@ struct Slot {
 impl Slot {
     fn run(&self, orders: &mpsc::Receiver<Order>, said: &UnboundedSender<Said>) {
         for order in orders {
-            let lease = order.job.lease();
+            let lease = order.job.lease;
             let Lease { lot, attempt } = lease;
             let (slot, edition) = (self.number, lot.edition);
             let what = if order.job.is_trial() { "trial played" } else { "lot played" };
-            let mut trace = Span::follow(what, order.job.trace());
+            let mut trace = Span::follow(what, order.job.trace.as_ref());
             trace.set("lease", lease.to_string());
             let trace_id = trace.trace_id();
             let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
@@ -183,7 +184,7 @@ impl Slot {
     /// lease holds and the worker goes on, it is tried again.
     fn keep(&self, order: &Order, report: &v1::Report) -> Result<(), Fault> {
         let mut is_told = false;
-        while let Err(error) = self.workshop.spool.keep(order.job.lease(), report) {
+        while let Err(error) = self.workshop.spool.keep(order.job.lease, report) {
             if !is_told {
                 error!(%error, "cannot write a report into the spool; it is tried again until it is there");
                 is_told = true;
@@ -197,11 +198,17 @@ impl Slot {
     /// Does a job, whatever comes of it.
     fn end_of(&self, order: &Order, trace: &Span) -> Ended {
         let played = catch_unwind(AssertUnwindSafe(|| {
-            let report = match &order.job {
-                Job::Lot(lot) => self.lot(order, lot)?,
-                Job::Trial(tryout) => self.trial(order, tryout, trace)?,
+            let (results, trial) = match &order.job.task {
+                Task::Lot(matches) => (self.lot(order, matches)?, None),
+                Task::Trial(tryout) => (Vec::new(), Some(self.trial(order, tryout, trace)?)),
             };
-            let report = v1::Report { trace: trace.carried(), ..report };
+            let report = v1::Report {
+                lease: Some(order.job.lease.into()),
+                results,
+                level: self.workshop.host.level().as_str().to_owned(),
+                trial,
+                trace: trace.carried(),
+            };
             self.keep(order, &report).map(|()| report)
         }));
         match played {
@@ -245,23 +252,31 @@ impl Slot {
         tempfile::tempdir_in(scratch)
     }
 
-    fn lot(&self, order: &Order, lot: &Lot) -> Result<v1::Report, Fault> {
+    /// On which terms bots play here.
+    fn terms(&self, settings: &Settings) -> Terms {
+        Terms { limits: settings.limits, ponder: settings.ponder, cores: self.cores.clone() }
+    }
+
+    fn lot(
+        &self,
+        order: &Order,
+        matches: &[MatchAssignment<Params>],
+    ) -> Result<Vec<v1::MatchResult>, Fault> {
         let mut room = MOST_RECORDS;
-        let results = lot.matches.iter().map(|planned| {
+        let results = matches.iter().map(|planned| {
             let span = info_span!("match", number = %planned.number);
-            span.in_scope(|| self.one(order, lot, planned, &mut room))
+            span.in_scope(|| self.one(order, planned, &mut room))
         });
-        Ok(v1::Report {
-            lease: Some(lot.lease.into()),
-            results: results.collect::<Result<_, _>>()?,
-            level: self.workshop.host.level().as_str().to_owned(),
-            trial: None,
-            trace: String::new(),
-        })
+        results.collect()
     }
 
     /// Builds and tries a version.
-    fn trial(&self, order: &Order, tryout: &Tryout, trace: &Span) -> Result<v1::Report, Fault> {
+    fn trial(
+        &self,
+        order: &Order,
+        tryout: &Tryout,
+        trace: &Span,
+    ) -> Result<v1::TrialReport, Fault> {
         let scratch = self.directory().fault("cannot make a directory for a trial")?;
         let opponents = tryout.opponents.iter().map(|assigned| {
             let bot = order.supplies.contestant(assigned)?;
@@ -270,10 +285,8 @@ impl Slot {
         let trial = Trial {
             params: tryout.params.clone(),
             seed: tryout.seed,
-            clock: tryout.settings.clock,
-            limits: tryout.settings.limits,
-            ponder: tryout.settings.ponder,
-            cores: self.cores.clone(),
+            clock: order.job.settings.clock,
+            terms: self.terms(&order.job.settings),
             name: tryout.subject.bot.clone(),
             opponents: opponents.collect::<Result<_, Fault>>()?,
         };
@@ -284,26 +297,19 @@ impl Slot {
         let tried = trial.examine(host, &order.stop, bytes, scratch.path(), tell)?;
         drop(stages);
         dispose(scratch);
-        Ok(v1::Report {
-            lease: Some(tryout.lease.into()),
-            results: Vec::new(),
-            level: host.level().as_str().to_owned(),
-            trial: Some(told(tried)),
-            trace: String::new(),
-        })
+        Ok(told(tried))
     }
 
     /// Plays one match; its record is left out if it takes more than `room`.
     fn one(
         &self,
         order: &Order,
-        lot: &Lot,
         planned: &MatchAssignment<Params>,
         room: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
         order.stop.check()?;
         let scratch = self.directory().fault("cannot make a directory for a match")?;
-        let settings = &lot.settings;
+        let settings = &order.job.settings;
         let keeps = settings.state.keeps();
         let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
         let entrants = planned.seats.iter().enumerate().map(|(index, assigned)| {
@@ -321,11 +327,7 @@ impl Slot {
             params: planned.params.clone(),
             seed: planned.seed,
             clock: settings.clock,
-            terms: Terms {
-                limits: settings.limits,
-                ponder: settings.ponder,
-                cores: self.cores.clone(),
-            },
+            terms: self.terms(settings),
             entrants: entrants.collect::<Result<_, Fault>>()?,
             record: Some(record.clone()),
         };

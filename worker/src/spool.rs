@@ -64,9 +64,6 @@ pub struct Spool {
 
 impl Spool {
     /// Opens the spool in `directory`, which is made if it is not there.
-    ///
-    /// # Errors
-    /// [`SpoolError`] if another worker has it, or it cannot be used.
     pub fn open(directory: &Path) -> Result<Self, SpoolError> {
         let lock = own(directory)?;
         let spool =

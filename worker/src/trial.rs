@@ -20,7 +20,7 @@ use crate::bot::{Bot, Contestant};
 use crate::build::{self, Rules};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
-use crate::sandbox::{Host, Limits, Ponder, Source, Terms};
+use crate::sandbox::{Host, Limits, Source, Terms};
 use crate::seat::Stop;
 use crate::table::{Entrant, Match, Outcome, State};
 
@@ -48,12 +48,8 @@ pub struct Trial {
     pub seed: Seed,
     /// How time is charged.
     pub clock: ClockRules,
-    /// What a bot may use.
-    pub limits: Limits,
-    /// What it may do while it owes nothing.
-    pub ponder: Ponder,
-    /// The processors it runs on, by number; any if there are none.
-    pub cores: Vec<usize>,
+    /// On which terms the bots play.
+    pub terms: Terms,
     /// The name that the version enters by.
     pub name: BotName,
     /// Whom it is tried against; itself if there is nobody.
@@ -103,9 +99,7 @@ impl Tried {
 impl Trial {
     /// Tries the version that was submitted as this bundle. `scratch` is an empty directory, which
     /// is not empty afterwards; `tell` hears how far it is.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed: then nothing is known about the version.
+    /// After a fault nothing is known about the version.
     pub fn examine(
         &self,
         host: &Host,
@@ -141,7 +135,7 @@ impl Trial {
         tell: &mut dyn FnMut(Stage),
     ) -> Result<Tried, Fault> {
         tell(Stage::Building);
-        let rules = Rules { cores: self.cores.clone(), ..Rules::default() };
+        let rules = Rules { cores: self.terms.cores.clone(), ..Rules::default() };
         let built = match build::build(host, stop, tree, &rules)? {
             Ok(built) => built,
             Err(error) => return Ok(Tried::failed(error.within(tree))),
@@ -193,22 +187,18 @@ impl Trial {
                 params: shortened(&self.params),
                 seed: self.seed.derive(&format!("match {number}")),
                 clock: self.clock,
-                terms: Terms {
-                    limits: self.limits,
-                    ponder: self.ponder,
-                    cores: self.cores.clone(),
-                },
+                terms: self.terms.clone(),
                 entrants: table.iter().map(Sitting::entrant).collect(),
                 record: Some(record.clone()),
             };
             let outcome = played.play(host, stop)?;
             if let Some(failing) = self.look(bot, number, table, &outcome, &record, &mut seen) {
                 let failing = Some(failing);
-                return Ok(Tried { failing, ..seen.into_tried(&self.limits) });
+                return Ok(Tried { failing, ..seen.into_tried(&self.terms.limits) });
             }
         }
         tell(Stage::Played(tables.len(), tables.len()));
-        Ok(seen.into_tried(&self.limits))
+        Ok(seen.into_tried(&self.terms.limits))
     }
 
     /// Takes in what a match showed: why the bot failed, if it did.
@@ -401,9 +391,7 @@ mod tests {
             params: Params::official(&game),
             seed: Seed([1; 32]),
             clock: ClockRules::OFFICIAL,
-            limits: Limits::OFFICIAL,
-            ponder: Ponder::Freeze,
-            cores: Vec::new(),
+            terms: Terms::default(),
             name: name("a"),
             opponents: opponents
                 .iter()

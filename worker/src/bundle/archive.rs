@@ -127,18 +127,10 @@ impl Data {
     }
 }
 
-/// Everything below `root` in the order of names, a directory before what is in it. Sockets,
-/// devices and FIFOs are no part of a program and are left out.
-pub(super) fn gather(root: &Path, caps: &Caps) -> Result<Vec<Item>, BundleError> {
-    gather_but(root, caps, &[])
-}
-
-/// The same without what has one of these names, wherever it is.
-pub(super) fn gather_but(
-    root: &Path,
-    caps: &Caps,
-    without: &[&str],
-) -> Result<Vec<Item>, BundleError> {
+/// Everything below `root` in the order of names, a directory before what is in it, but for what has
+/// one of the names in `without`, wherever it is. Sockets, devices and FIFOs are no part of a program
+/// and are left out.
+pub(super) fn gather(root: &Path, caps: &Caps, without: &[&str]) -> Result<Vec<Item>, BundleError> {
     let root = fs::canonicalize(root).map_err(BundleError::system(root))?;
     let mut gatherer = Gatherer { root: &root, caps, without, items: Vec::new(), bytes: 0 };
     gatherer.enter(&root)?;

@@ -21,7 +21,7 @@ use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
 
 /// The logarithm of the most memory that reading may take, in bytes: we ourselves never ask for
 /// more.
-pub(super) const WINDOW: u32 = 25;
+const WINDOW: u32 = 25;
 
 /// The largest PAX header of an entry, in bytes: a path, a link and some attributes.
 const LONGEST_PAX: u64 = 64 << 10;
@@ -34,17 +34,32 @@ pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), Bundle
     if bytes.len() > caps.packed {
         return Err(caps.too_large_packed());
     }
-    let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
-    decoder.window_log_max(WINDOW).map_err(no_archive)?;
-    let room = Cell::new(Some(caps.room(bytes.len())));
-    let mut archive = Archive::new(Capped { inner: decoder, room: &room });
-    let mut unpacking = Unpacking::new(to, caps, bytes.len(), &room);
-    let done = unpacking.tar(&mut archive, false);
+    unpack(bytes.len(), to, caps, |unpacking| unpacking.tar(decoder(bytes)?, false))
+}
+
+/// Unpacks an archive of `packed` bytes, which `read` reads, into the directory `to`, which is empty.
+pub(super) fn unpack(
+    packed: usize,
+    to: &Path,
+    caps: &Caps,
+    read: impl FnOnce(&mut Unpacking<'_>) -> Result<(), BundleError>,
+) -> Result<(), BundleError> {
+    let room = Cell::new(Some(caps.room(packed)));
+    let (made, links) = (BTreeMap::new(), Vec::new());
+    let mut unpacking = Unpacking { to, caps, packed, room: &room, made, links };
+    let done = read(&mut unpacking);
     if room.get().is_none() {
-        return Err(caps.too_large_for(bytes.len()));
+        return Err(caps.too_large_for(packed));
     }
     done?;
     unpacking.link()
+}
+
+/// What was compressed by Zstandard.
+pub(super) fn decoder(bytes: &[u8]) -> Result<impl Read, BundleError> {
+    let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
+    decoder.window_log_max(WINDOW).map_err(no_archive)?;
+    Ok(decoder)
 }
 
 /// What is said of bytes that cannot be read.
@@ -133,22 +148,12 @@ pub(super) struct Unpacking<'a> {
     caps: &'a Caps,
     /// How large the archive itself is, in bytes.
     packed: usize,
-    room: &'a Cell<Option<u64>>,
+    pub(super) room: &'a Cell<Option<u64>>,
     made: BTreeMap<PathBuf, Made>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl<'a> Unpacking<'a> {
-    /// Nothing unpacked yet of an archive of so many bytes.
-    pub(super) fn new(
-        to: &'a Path,
-        caps: &'a Caps,
-        packed: usize,
-        room: &'a Cell<Option<u64>>,
-    ) -> Self {
-        Self { to, caps, packed, room, made: BTreeMap::new(), links: Vec::new() }
-    }
-
+impl Unpacking<'_> {
     /// Sees to it that there is room for so many bytes more.
     fn check_room(&self, size: u64) -> Result<(), BundleError> {
         match self.room.get() {
@@ -163,11 +168,8 @@ impl<'a> Unpacking<'a> {
     ///
     /// The headers that extend an entry are read here and not by the library, which reads them
     /// whole however long they are.
-    pub(super) fn tar<R: Read>(
-        &mut self,
-        archive: &mut Archive<R>,
-        pax: bool,
-    ) -> Result<(), BundleError> {
+    pub(super) fn tar(&mut self, inner: impl Read, pax: bool) -> Result<(), BundleError> {
+        let mut archive = Archive::new(Capped { inner, room: self.room });
         let mut extended = Extended::default();
         for entry in archive.entries().map_err(no_archive)?.raw(true) {
             let mut entry = entry.map_err(no_archive)?;
@@ -318,7 +320,7 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Makes the links, and follows each.
-    pub(super) fn link(&self) -> Result<(), BundleError> {
+    fn link(&self) -> Result<(), BundleError> {
         for (path, target) in &self.links {
             let place = self.to.join(path);
             symlink(target, &place).map_err(unless_unfit(&place, path))?;

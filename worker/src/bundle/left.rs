@@ -27,7 +27,7 @@ const EFFORT: i32 = 3;
 /// # Errors
 /// [`BundleError::Unfit`] if it does not fit: then none of it is kept.
 pub fn pack_left(directory: &Path) -> Result<Vec<u8>, BundleError> {
-    let items = archive::gather(directory, &CAPS)?;
+    let items = archive::gather(directory, &CAPS, &[])?;
     if items.is_empty() { Ok(Vec::new()) } else { archive::write(&items, EFFORT, &CAPS) }
 }
 

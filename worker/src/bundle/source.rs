@@ -4,7 +4,6 @@
 //! same files give the same bundle. Archives are unpacked into a directory of our own, under the
 //! same rules as the bundles of strangers, and packed anew from there.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Cursor, Read as _};
@@ -12,12 +11,11 @@ use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
 use flate2::read::MultiGzDecoder;
-use tar::Archive;
 use thiserror::Error;
 use zip::ZipArchive;
 
 use super::archive::LONGEST_PATH;
-use super::extract::{Capped, Kind, Unpacking, WINDOW, no_archive};
+use super::extract::{self, Capped, Kind, Unpacking, no_archive};
 use super::{Bundle, BundleError, CAPS, MOST_UNPACKED};
 use crate::bot::{Bot, BotError, manifest};
 use crate::bounded_read::read_at_most;
@@ -124,9 +122,6 @@ pub(super) fn pack_anew(bytes: &[u8], form: Form, scratch: &Path) -> Result<Bund
 impl Submission {
     /// Packs what is at `path`: a directory, an archive of one, or an executable file. Nothing is
     /// built.
-    ///
-    /// # Errors
-    /// `SubmissionError` if it is no bot, or none that may be submitted.
     pub fn read(path: &Path) -> Result<Self, SubmissionError> {
         let told = |cause: String| SubmissionError { path: Some(path.to_owned()), cause };
         if path.is_dir() {
@@ -138,7 +133,9 @@ impl Submission {
             return Ok(Self { name: bot.name, bundle });
         };
         let to = tempfile::tempdir().map_err(|error| told(format!("no room: {error}")))?;
-        unpack_file(path, form, to.path()).map_err(|error| told(error.to_string()))?;
+        let bytes = read_at_most(path, MOST_ARCHIVE).map_err(BundleError::system(path));
+        let unpacked = bytes.and_then(|bytes| unpack(&bytes, form, to.path()));
+        unpacked.map_err(|error| told(error.to_string()))?;
         let top = top(to.path()).map_err(|error| told(error.to_string()))?;
         Self::directory(&top, |error| error.within(&top), told)
     }
@@ -167,43 +164,18 @@ pub(super) fn top(to: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Unpacks the archive at `path` into the empty directory `to`.
-fn unpack_file(path: &Path, form: Form, to: &Path) -> Result<(), BundleError> {
-    let bytes = read_at_most(path, MOST_ARCHIVE).map_err(BundleError::system(path))?;
-    unpack(&bytes, form, to)
-}
-
 /// Unpacks an archive into the empty directory `to`.
 fn unpack(bytes: &[u8], form: Form, to: &Path) -> Result<(), BundleError> {
-    let packed = bytes.len();
-    let room = Cell::new(Some(CAPS.room(packed)));
-    let mut unpacking = Unpacking::new(to, &CAPS, packed, &room);
-    let done = match form {
-        Form::Tar => unpacking.tar(&mut Archive::new(Capped { inner: bytes, room: &room }), true),
-        Form::TarGz => {
-            let inner = MultiGzDecoder::new(bytes);
-            unpacking.tar(&mut Archive::new(Capped { inner, room: &room }), true)
-        }
-        Form::TarZst => {
-            let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
-            decoder.window_log_max(WINDOW).map_err(no_archive)?;
-            unpacking.tar(&mut Archive::new(Capped { inner: decoder, room: &room }), true)
-        }
-        Form::Zip => zip(bytes, &room, &mut unpacking),
-    };
-    if room.get().is_none() {
-        return Err(CAPS.too_large_for(packed));
-    }
-    done?;
-    unpacking.link()
+    extract::unpack(bytes.len(), to, &CAPS, |unpacking| match form {
+        Form::Tar => unpacking.tar(bytes, true),
+        Form::TarGz => unpacking.tar(MultiGzDecoder::new(bytes), true),
+        Form::TarZst => unpacking.tar(extract::decoder(bytes)?, true),
+        Form::Zip => zip(bytes, unpacking),
+    })
 }
 
 /// Unpacks a zip archive.
-fn zip(
-    bytes: &[u8],
-    room: &Cell<Option<u64>>,
-    unpacking: &mut Unpacking<'_>,
-) -> Result<(), BundleError> {
+fn zip(bytes: &[u8], unpacking: &mut Unpacking<'_>) -> Result<(), BundleError> {
     check_directory(bytes)?;
     let promised = entries_of_zip(bytes);
     let broken = |error: zip::result::ZipError| no_archive(error.into());
@@ -216,7 +188,7 @@ fn zip(
         let (path, size) = (entry.name_raw().to_vec(), entry.size());
         let mode = entry.unix_mode().unwrap_or(0);
         let directory = entry.is_dir();
-        let mut contents = Capped { inner: entry, room };
+        let mut contents = Capped { inner: entry, room: unpacking.room };
         let kind = if directory {
             Kind::Directory
         } else if mode & TYPE == LINK {

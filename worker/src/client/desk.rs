@@ -19,7 +19,7 @@ use super::{Ending, WorkerConfig, WorkerError};
 use crate::backoff::Backoff;
 use crate::callers::Callers;
 use crate::library::{Library, Supplies};
-use crate::lot::{Job, Lot, Tryout};
+use crate::lot::{Job, Unreadable};
 use crate::metrics::{Doing, Metrics};
 use crate::seat::{Cord, Stop};
 use crate::slot::{Ended, Order, Said, Slots, Workshop};
@@ -69,7 +69,7 @@ impl Place {
 
     fn lease(&self) -> Option<Lease> {
         match self {
-            Self::Fetching { job, .. } => Some(job.lease()),
+            Self::Fetching { job, .. } => Some(job.lease),
             Self::Playing { lease, lost: false, .. } => Some(*lease),
             Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Recovering(_) => None,
         }
@@ -286,14 +286,12 @@ impl Desk {
             Heard::Lot(mut lot) => {
                 let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
                 let games = self.games.clone();
-                let read = |lease| Lot::read(&games, lease, lot).map(Box::new).map(Job::Lot);
-                self.take(lease, lease_ms, read);
+                self.take(lease, lease_ms, |lease| Job::lot(&games, lease, lot));
             }
             Heard::Trial(mut trial) => {
                 let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
                 let games = self.games.clone();
-                let read = |lease| Tryout::read(&games, lease, trial).map(Box::new).map(Job::Trial);
-                self.take(lease, lease_ms, read);
+                self.take(lease, lease_ms, |lease| Job::trial(&games, lease, trial));
             }
             Heard::Verdict(verdict) => self.verdicts.hear(verdict),
             Heard::Lost(v1::Lost { leases }) => {
@@ -376,7 +374,7 @@ impl Desk {
         &mut self,
         lease: Option<v1::Lease>,
         lease_ms: i64,
-        job: impl FnOnce(Lease) -> Result<Job, String>,
+        job: impl FnOnce(Lease) -> Result<Job, Unreadable>,
     ) {
         let Some(lease) = lease.and_then(read) else {
             warn!("something came without a lease that means anything");
@@ -400,6 +398,7 @@ impl Desk {
                 self.places[slot] = Place::Fetching { job: Box::new(job), task };
             }
             Err(why) => {
+                let why = why.to_string();
                 warn!(%lease, why, "a lot or a trial that means nothing");
                 self.failed(slot, lease, v1::FaultKind::Supplies, why);
             }
@@ -412,7 +411,7 @@ impl Desk {
             Ok(fetched) => fetched,
             Err(error) => {
                 let its = |place: &Place| match place {
-                    Place::Fetching { job, task } if task.id() == error.id() => Some(job.lease()),
+                    Place::Fetching { job, task } if task.id() == error.id() => Some(job.lease),
                     _ => None,
                 };
                 let its = self.places.iter().enumerate().find_map(|(slot, place)| {
@@ -424,7 +423,7 @@ impl Desk {
         };
         // One that was ended by us, perhaps just as it was done, has no slot any more.
         let job = match std::mem::replace(&mut self.places[slot], Place::Idle) {
-            Place::Fetching { job, .. } if job.lease() == lease => job,
+            Place::Fetching { job, .. } if job.lease == lease => job,
             other => {
                 self.places[slot] = other;
                 return;
@@ -554,7 +553,7 @@ impl Desk {
     fn give_back_fetching(&mut self) {
         for slot in 0..self.places.len() {
             if let Place::Fetching { job, task } = &self.places[slot] {
-                let lease = job.lease();
+                let lease = job.lease;
                 task.abort();
                 self.places[slot] = Place::Idle;
                 self.give_back(lease);

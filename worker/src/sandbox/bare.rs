@@ -38,7 +38,7 @@ impl Restraint {
             (Resource::As, ADDRESSES),
             (Resource::Data, limits.memory.0),
         ];
-        if fence.has_a_user() {
+        if fence.user.is_some() {
             most.push((Resource::Nproc, limits.processes.into()));
         }
         Self { fence: Arc::new(fence), limits: most, cores: sys::processors(cores) }
@@ -62,7 +62,7 @@ impl Restraint {
 #[derive(Debug, Default)]
 pub(super) struct Children {
     /// Started here and not yet known to have ended.
-    live: Vec<libc::pid_t>,
+    pub(super) live: Vec<libc::pid_t>,
     /// What ended ones used.
     ended: Micros,
 }
@@ -106,11 +106,6 @@ impl Children {
     /// Sends a signal to the group of each.
     pub(super) fn signal(&self, signal: libc::c_int) {
         self.live.iter().for_each(|pid| sys::signal_group(*pid, signal));
-    }
-
-    /// Those that were started here and are not known to have ended.
-    pub(super) fn live(&self) -> &[libc::pid_t] {
-        &self.live
     }
 
     /// Whether all have ended. Their numbers stay theirs.

@@ -55,7 +55,7 @@ pub(super) fn version() -> Option<i64> {
 #[derive(Debug)]
 pub(super) struct Fence {
     /// The user that the bot is to be, if not the worker's own.
-    user: Option<u32>,
+    pub(super) user: Option<u32>,
     rules: OwnedFd,
     filter: Vec<libc::sock_filter>,
 }
@@ -79,11 +79,6 @@ impl Fence {
         };
         let filter = filter::program(lacks);
         Ok(Self { user, rules, filter })
-    }
-
-    /// Whether the bot is a user of its own.
-    pub(super) fn has_a_user(&self) -> bool {
-        self.user.is_some()
     }
 
     /// Closes the fence around the calling process, which is about to run a program. Allocates

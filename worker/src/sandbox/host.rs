@@ -103,17 +103,11 @@ pub struct Host {
 
 impl Host {
     /// Finds out what the machine gives, by running a jail and attacking it from within.
-    ///
-    /// # Errors
-    /// [`Refused`] if `policy` asks for more.
     pub fn prepare(policy: Policy) -> Result<Self, Refused> {
         Self::prepare_with(policy, Hierarchies::All)
     }
 
     /// The same as if the machine had these control groups alone.
-    ///
-    /// # Errors
-    /// [`Refused`] if `policy` asks for more.
     pub fn prepare_with(policy: Policy, hierarchies: Hierarchies) -> Result<Self, Refused> {
         // This kills what is left in groups of workers that are gone, which could still write into
         // the directories that are removed next.
@@ -139,9 +133,6 @@ impl Host {
     }
 
     /// The best that can be had without namespaces: what [`Self::prepare`] falls back on.
-    ///
-    /// # Errors
-    /// [`Refused`] if that does not hold either.
     pub fn prepare_fence() -> Result<Self, Refused> {
         let mut warnings = Vec::new();
         Self::fenced(&Groups::find(Hierarchies::All), &mut warnings)

@@ -282,9 +282,7 @@ impl Jail {
     /// Whether a process was killed for want of memory since this was last asked, in words for the
     /// bot's author. It costs one look at a control group, and misses what is seen from within
     /// alone: that kills the whole tree, and is told by [`Jail::cause_of_death`].
-    ///
-    /// # Errors
-    /// A fault if it was the machine that ran out of memory, and not the bot.
+    /// It is a fault if it was the machine that ran out of memory.
     pub fn lost_a_process(&mut self) -> Result<Option<String>, Fault> {
         match self.cgroup.as_ref().and_then(Cgroup::killed_for_memory) {
             Some(kills) => self.count_kills(kills),
@@ -294,9 +292,7 @@ impl Jail {
 
     /// Why processes of the bot were killed since this was last asked, if the sandbox did so on its
     /// own: words for the bot's author.
-    ///
-    /// # Errors
-    /// A fault if it was the machine that ran out of memory, and not the bot.
+    /// It is a fault if it was the machine that ran out of memory.
     pub fn cause_of_death(&mut self) -> Result<Option<String>, Fault> {
         let counted = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory);
         match counted.or_else(|| Some(self.seen()?.0)) {

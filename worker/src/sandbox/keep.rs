@@ -5,7 +5,7 @@
 //! the bot's own files is kept, so that it means the same on every machine: with walls that lies
 //! apart from them, without walls it is told by comparing.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -190,45 +190,49 @@ impl Taking<'_> {
                 continue;
             }
             let name = OsStr::from_bytes(bytes);
-            let (path, target) = (below.join(name), to.join(name));
-            if self.files == 0 || path.as_os_str().len() > LONGEST {
+            let path = below.join(name);
+            if !self.entry(&from, entry.file_name(), &path, &to.join(name), depth)? {
                 self.leave_out(&path);
-                continue;
-            }
-            let found = rustix::fs::statat(&from, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
-            let Ok(found) = found else {
-                self.leave_out(&path);
-                continue;
-            };
-            let open = |flags: OFlags| {
-                // A FIFO, if one were there, would make us wait for who writes to it.
-                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                rustix::fs::openat(&from, entry.file_name(), flags, Mode::empty())
-            };
-            match FileType::from_raw_mode(found.st_mode) {
-                FileType::Directory if depth > 0 => {
-                    let Ok(inner) = open(OFlags::PATH | OFlags::DIRECTORY) else {
-                        self.leave_out(&path);
-                        continue;
-                    };
-                    self.directory(&inner, &path, &target, depth - 1)?;
-                }
-                FileType::RegularFile => {
-                    let file = open(OFlags::RDONLY).map(File::from).map_err(io::Error::from);
-                    // Something else may have taken its place.
-                    let is_file = |file: &File| file.metadata().is_ok_and(|it| it.is_file());
-                    let Some(file) = file.ok().filter(is_file) else {
-                        self.leave_out(&path);
-                        continue;
-                    };
-                    self.file(file, &path, &target, found.st_mode & 0o111 != 0)?;
-                }
-                // It stands for something that was removed from under it.
-                FileType::CharacterDevice if found.st_rdev == 0 => {}
-                _ => self.leave_out(&path),
             }
         }
         Ok(())
+    }
+
+    /// Copies what is called `name` in the directory `from`; whether it could be.
+    fn entry(
+        &mut self,
+        from: &OwnedFd,
+        name: &CStr,
+        path: &Path,
+        target: &Path,
+        depth: usize,
+    ) -> io::Result<bool> {
+        if self.files == 0 || path.as_os_str().len() > LONGEST {
+            return Ok(false);
+        }
+        let found = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(found) = found else { return Ok(false) };
+        let open = |flags: OFlags| {
+            // A FIFO, if one were there, would make us wait for who writes to it.
+            let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            rustix::fs::openat(from, name, flags, Mode::empty())
+        };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory if depth > 0 => match open(OFlags::PATH | OFlags::DIRECTORY) {
+                Ok(inner) => self.directory(&inner, path, target, depth - 1),
+                Err(_) => Ok(false),
+            },
+            FileType::RegularFile => match open(OFlags::RDONLY).map(File::from) {
+                // Something else may have taken its place.
+                Ok(file) if file.metadata().is_ok_and(|it| it.is_file()) => {
+                    self.file(file, path, target, found.st_mode & 0o111 != 0)
+                }
+                _ => Ok(false),
+            },
+            // It stands for something that was removed from under it.
+            FileType::CharacterDevice => Ok(found.st_rdev == 0),
+            _ => Ok(false),
+        }
     }
 
     fn leave_out(&mut self, path: &Path) {
@@ -246,10 +250,9 @@ impl Taking<'_> {
         path: &Path,
         target: &Path,
         depth: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         if made(fs::create_dir(target))?.is_none() {
-            self.leave_out(path);
-            return Ok(());
+            return Ok(false);
         }
         self.files -= 1;
         self.copy(from, path, target, depth)?;
@@ -258,34 +261,29 @@ impl Taking<'_> {
             fs::remove_dir(target)?;
             self.files += 1;
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn file(&mut self, mut file: File, path: &Path, target: &Path, runs: bool) -> io::Result<()> {
+    fn file(&mut self, mut file: File, path: &Path, target: &Path, runs: bool) -> io::Result<bool> {
         // A file with holes may be longer than all that fits.
         if file.metadata()?.len() > self.bytes {
-            self.leave_out(path);
-            return Ok(());
+            return Ok(false);
         }
         if self.original(path).is_some_and(|own| is(&own, &file, runs)) {
-            return Ok(());
+            return Ok(true);
         }
         file.rewind()?;
-        let Some(kept) = made(File::create_new(target))? else {
-            self.leave_out(path);
-            return Ok(());
-        };
+        let Some(kept) = made(File::create_new(target))? else { return Ok(false) };
         let length = copy(&mut (&file).take(self.bytes + 1), &kept)?;
         // It takes whole pages when it comes back, whatever it is full of.
         let Some(left) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
-            self.leave_out(path);
-            return fs::remove_file(target);
+            return fs::remove_file(target).map(|()| false);
         };
         (self.bytes, self.files) = (left, self.files - 1);
         // At level C linkers may not make a program what it is.
         let runs = runs || self.among.is_some() && is_program(&file)?;
         let mode = if runs { 0o755 } else { 0o644 };
-        kept.set_permissions(Permissions::from_mode(mode))
+        kept.set_permissions(Permissions::from_mode(mode)).map(|()| true)
     }
 
     /// Where the bot's own file of this path would be.

@@ -19,9 +19,6 @@ const MOST: Duration = Duration::from_millis(50);
 /// A look counts with the time that it takes, since a bot can make it slow. None counts for more than
 /// [`MOST`]: a machine that stands still, or a worker that does not get its turn, is not held against
 /// a bot.
-///
-/// # Errors
-/// Those of `is_so`.
 pub(super) fn wait_until(
     limit: Duration,
     mut is_so: impl FnMut() -> Result<bool, Fault>,

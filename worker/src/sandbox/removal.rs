@@ -42,9 +42,6 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<bool> {
 }
 
 /// Removes what is called `name` in the directory `parent`; whether there was something.
-///
-/// # Errors
-/// As for [`remove_tree`].
 pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(true),
@@ -61,9 +58,6 @@ pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool
 /// Removes everything in the directory `top`, however deep it is and whatever modes its owner gave
 /// it: directories are moved to its top before they are emptied, so that neither the stack nor
 /// descriptors nor the length of a path can run out.
-///
-/// # Errors
-/// As for [`remove_tree`].
 pub(super) fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     make_accessible(top)?;
     let mut numbers = 0_u64..;

@@ -36,9 +36,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// A new, empty directory among the system's temporary files, for this user alone.
-    ///
-    /// # Errors
-    /// If none can be made there.
     pub fn new() -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let path = tempfile::Builder::new().prefix(PREFIX).tempdir()?.keep();

@@ -39,8 +39,6 @@ impl Stop {
     }
 
     /// Goes on, unless it was pulled.
-    ///
-    /// # Errors
     /// [`Fault::Abandoned`] if it was.
     pub fn check(&self) -> Result<(), Fault> {
         let mut fd = [PollFd::new(&self.0, PollFlags::IN)];

@@ -119,7 +119,7 @@ impl Jail {
             (Some(cgroup), _) if cgroup.freezes() => Ok(cgroup.stands()),
             (_, Inside::Cell(cell)) => cell.is(&Task::Look),
             (_, Inside::Yard(children, ..)) => {
-                let stand = descendants::groups_stand(children.live());
+                let stand = descendants::groups_stand(&children.live);
                 if !stand {
                     // One that was on its way out may have woken others.
                     children.signal(libc::SIGSTOP);
@@ -155,7 +155,7 @@ impl Jail {
         }
         match &self.inside {
             Inside::Cell(cell) => descendants::step_back(&[cell.pid]),
-            Inside::Yard(children, ..) => descendants::step_back(children.live()),
+            Inside::Yard(children, ..) => descendants::step_back(&children.live),
         }
     }
 

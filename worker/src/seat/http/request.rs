@@ -37,9 +37,7 @@ const MALFORMED: Refused = (400, "this is no HTTP request");
 const TOO_LONG: Refused = (413, "the request is too long");
 
 /// Reads the first request in `bytes`.
-///
-/// # Errors
-/// If there will never be one, whatever follows.
+/// It is refused if there will never be one, whatever follows.
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refused> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
