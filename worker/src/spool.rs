@@ -141,8 +141,7 @@ impl Spool {
     /// The report of a lease, if it is still here and whole; it is set aside if it is not whole.
     pub fn read(&self, lease: Lease) -> Option<v1::Report> {
         let path = self.path(lease);
-        let read = fs::read(&path).map_err(|error| error.to_string());
-        match read.and_then(|bytes| decode(lease, &bytes)) {
+        match load(lease, &path) {
             Ok(report) => Some(report),
             Err(why) => {
                 // Its verdict may have come in between: then there is nothing wrong.
@@ -207,8 +206,7 @@ impl Spool {
                 self.set_aside(&path, "no report has such a name");
                 continue;
             };
-            let read = fs::read(&path).map_err(|error| error.to_string());
-            match read.and_then(|bytes| decode(lease, &bytes)) {
+            match load(lease, &path) {
                 Ok(_) => drop(self.waiting().insert(lease)),
                 Err(why) => self.set_aside(&path, &why),
             }
@@ -285,7 +283,8 @@ fn lease_of(name: &str) -> Option<Lease> {
 }
 
 /// The report in a file, or what is wrong with it.
-fn decode(lease: Lease, bytes: &[u8]) -> Result<v1::Report, String> {
+fn load(lease: Lease, path: &Path) -> Result<v1::Report, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let whole = || {
         let (hash, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH>()?;
         (blake3::hash(rest) == *hash).then_some(rest)

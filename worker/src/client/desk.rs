@@ -238,7 +238,7 @@ impl Desk {
         let renewal = self.line.is_open().then_some(self.renew_at);
         let far = Instant::now() + LONGEST_PAUSE;
         let until = self.until.filter(|until| *until > Instant::now());
-        pauses.chain(renewal).chain(until).chain(self.verdicts.alarm()).fold(far, Instant::min)
+        pauses.chain(renewal).chain(until).chain(self.verdicts.due).fold(far, Instant::min)
     }
 
     fn wake(&mut self) {

@@ -28,7 +28,7 @@ pub(super) struct Verdicts {
     /// Reports that are to be sent again.
     postponed: BTreeSet<Lease>,
     /// When, if there are some.
-    due: Option<Instant>,
+    pub(super) due: Option<Instant>,
     backoff: Backoff,
 }
 
@@ -36,11 +36,6 @@ impl Verdicts {
     pub(super) fn new(spool: Arc<Spool>, metrics: Arc<Metrics>) -> Self {
         let backoff = Backoff::new("postponed reports", SHORTEST, LONGEST);
         Self { spool, metrics, postponed: BTreeSet::new(), due: None, backoff }
-    }
-
-    /// When reports are to be sent again, if any are.
-    pub(super) fn alarm(&self) -> Option<Instant> {
-        self.due
     }
 
     /// The reports that are to be sent again now.

@@ -6,10 +6,10 @@ use std::path::Path;
 use rustix::time::ClockId;
 use serde::Serialize;
 
-use super::host::{self, Host, Refused};
+use super::host::{Host, Refused};
 use super::placement::Precedence;
 use super::places::{self, Place};
-use super::report::{Level, SandboxReport, State};
+use super::report::{self, Level, SandboxReport, State};
 use super::{Policy, fence};
 
 /// One line of the table.
@@ -106,7 +106,7 @@ fn guarantees(report: &SandboxReport) -> impl Iterator<Item = Row> {
 /// What the guarantees rest on.
 fn machine() -> Vec<Row> {
     let mut rows = vec![
-        fact("kernel", host::kernel()),
+        fact("kernel", report::kernel()),
         fact("processors", std::thread::available_parallelism().map_or(1, Into::into).to_string()),
         clock(),
         namespaces(),

@@ -187,12 +187,7 @@ impl Host {
             by: "nothing".to_owned(),
             evidence: "switched off".to_owned(),
         });
-        let report = SandboxReport {
-            level: Level::D,
-            kernel: kernel(),
-            findings: findings.to_vec(),
-            warnings: Vec::new(),
-        };
+        let report = SandboxReport::new(Level::D, findings.to_vec());
         Self { hold: Hold::Nothing, groups, report }
     }
 
@@ -228,9 +223,8 @@ impl Host {
     fn fenced(groups: &Groups, warnings: &mut Vec<String>) -> Option<Self> {
         match prove_fence(groups) {
             Ok(findings) => {
-                let (level, kernel) = (Level::C, kernel());
-                let warnings = std::mem::take(warnings);
-                let report = SandboxReport { level, kernel, findings, warnings };
+                let mut report = SandboxReport::new(Level::C, findings);
+                report.warnings.append(warnings);
                 Some(Self { hold: Hold::Fence, groups: groups.clone(), report })
             }
             Err(fault) => {
@@ -247,11 +241,6 @@ fn make_room() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
     let all = Rlimit { current: maximum, maximum };
     let _as_far_as_it_goes = rustix::process::setrlimit(Resource::Nofile, all);
-}
-
-/// The kernel's release.
-pub(super) fn kernel() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// Adds what is not there yet: one user or two, often the same does not hold.
@@ -312,7 +301,7 @@ fn prove(walls: &Arc<Walls>, groups: &Groups) -> Result<SandboxReport, Fault> {
     findings.push(bury(jail, &mut canary, State::Enforced, "process namespace"));
     walls.store.forget(&program);
     let level = level_of(&findings, groups);
-    Ok(SandboxReport { level, kernel: kernel(), findings, warnings: Vec::new() })
+    Ok(SandboxReport::new(level, findings))
 }
 
 /// The same behind a fence. What no attack of the canary can prove is best effort.

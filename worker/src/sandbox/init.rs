@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::Instant;
 
 use arbiter_games::Micros;
@@ -237,18 +237,14 @@ impl Init {
         let argv: Vec<CString> = argv;
         let stdin = rest.first().map_or(self.null.as_fd(), AsFd::as_fd);
         let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
-        match self.launch(&argv, streams) {
+        let environment = &self.environment;
+        match (sys::Launch { argv: &argv, environment, streams, user: self.user }).start() {
             Ok(pid) => {
                 self.running.push(Running { pid, notice: notice.into(), is_bots: true });
                 Answer::Started(pid)
             }
             Err(error) => Answer::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
         }
-    }
-
-    fn launch(&self, argv: &[CString], streams: [BorrowedFd<'_>; 3]) -> io::Result<libc::pid_t> {
-        let environment = &self.environment;
-        sys::Launch { argv, environment, streams, user: self.user }.start()
     }
 
     /// Attacks the walls in a child that is what a bot would be.

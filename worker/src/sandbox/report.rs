@@ -114,6 +114,11 @@ pub struct SandboxReport {
 }
 
 impl SandboxReport {
+    /// What was found, without a warning.
+    pub(super) fn new(level: Level, findings: Vec<Finding>) -> Self {
+        Self { level, kernel: kernel(), findings, warnings: Vec::new() }
+    }
+
     /// How far `guarantee` holds.
     pub fn state(&self, guarantee: Guarantee) -> State {
         let found = self.findings.iter().find(|finding| finding.guarantee == guarantee);
@@ -125,6 +130,11 @@ impl SandboxReport {
         let lost = |finding: &&Finding| finding.state != State::Enforced;
         self.findings.iter().filter(lost).map(|finding| finding.guarantee.loss()).collect()
     }
+}
+
+/// The kernel's release.
+pub(super) fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 impl fmt::Display for SandboxReport {
