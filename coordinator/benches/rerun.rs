@@ -14,7 +14,7 @@ use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Dispatcher, Leased, Queue, Report, Reporter, Task, Terms};
-use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::level::Level;
@@ -64,11 +64,16 @@ fn main() {
 async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
     let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
     let file = TournamentFile::parse(&Games::built_in(), case.file).expect("a tournament file");
-    let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
+    let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+        .await
+        .expect("a tournament")
+        .id;
     for bot in 0..BOTS {
         submit(pool, tournament, bot, 1).await;
     }
-    let first = edition::open(&queue, tournament, Running::Refuse, NOW).await.expect("it opens");
+    let first = edition::open(&queue, Opening::new(tournament, Running::Refuse), NOW)
+        .await
+        .expect("it opens");
     serve(&queue, worker, tournament, &first, Duration::ZERO).await;
 
     submit(pool, tournament, BOTS / 2, 2).await;
@@ -114,10 +119,10 @@ async fn serve(
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let (reporter, collector) = Reporter::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(allocator.run(|error| panic!("{error}")));
-    tasks.spawn(collector.run());
+    tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
+    tasks.spawn(collector.run(std::future::pending()));
     let (upkeep, news) = (Upkeep::new(queue.clone(), Clock::given(|| NOW)), dispatcher.clone());
-    tasks.spawn(async move { upkeep.run(|_| news.news()).await });
+    tasks.spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| news.news()).await });
     for _ in 0..SLOTS {
         let (dispatcher, reporter) = (dispatcher.clone(), reporter.clone());
         tasks.spawn(async move {

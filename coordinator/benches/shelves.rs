@@ -55,7 +55,9 @@ fn main() {
             }
             for _ in 0..tournaments {
                 let file = TournamentFile::official(&name(), &gomoku::game());
-                create::create(&pool, &file, NOW).await.expect("a tournament");
+                create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+                    .await
+                    .expect("a tournament");
             }
             databases.push((kind, pool));
         }

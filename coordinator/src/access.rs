@@ -92,9 +92,6 @@ pub(crate) fn typed(text: &str) -> Secret {
 pub struct BadName;
 
 /// Whether a token may be called so.
-///
-/// # Errors
-/// If it may not.
 pub fn check_name(name: &str) -> Result<(), BadName> {
     let fits = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(BadName) }
@@ -114,9 +111,6 @@ impl Role {
 }
 
 /// Makes a token.
-///
-/// # Errors
-/// If the system gives no randomness, or the database fails.
 pub async fn create(
     db: impl PgExecutor<'_>,
     role: Role,
@@ -129,9 +123,7 @@ pub async fn create(
 }
 
 /// Makes a token that ends by itself, if `expires_at` says when.
-///
-/// # Errors
-/// If that is in the past, or the system gives no randomness, or the database fails.
+/// It fails if that is in the past, or the system gives no randomness.
 pub async fn create_until(
     db: &mut PgConnection,
     role: Role,
@@ -147,9 +139,6 @@ pub async fn create_until(
 }
 
 /// Makes a token for somebody who has the database itself, and notes that.
-///
-/// # Errors
-/// If the system gives no randomness, or the database fails.
 pub async fn create_noted(
     pool: &PgPool,
     role: Role,
@@ -173,9 +162,6 @@ pub(crate) fn made(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -
 
 /// Gives a token another secret; the present one lets in until `until` as well. Nothing if it was
 /// revoked.
-///
-/// # Errors
-/// If the system gives no randomness, or the database fails.
 pub async fn rotate(
     db: impl PgExecutor<'_>,
     id: TokenId,

@@ -221,7 +221,7 @@ impl Coordinator {
             metrics.failed(Background::Allocator);
             tracing::warn!(%error, "cannot lease; trying again");
         };
-        let allocating = tokio::spawn(allocator.run_until(async { drop(left.await) }, failed));
+        let allocating = tokio::spawn(allocator.run(async { drop(left.await) }, failed));
         let election = Election::new(service.queue.pool().clone(), leadership);
         let led = workers.clone();
         background.spawn(election.run(move |awake| lead(led.clone(), awake)));
@@ -230,7 +230,7 @@ impl Coordinator {
         let (looking, pool) = (open_tokens.clone(), service.queue.pool().clone());
         background.spawn(async move { looking.run(&pool).await });
         let (stops, stopped) = oneshot::channel::<()>();
-        let collecting = tokio::spawn(collector.run_until(async { drop(stopped.await) }));
+        let collecting = tokio::spawn(collector.run(async { drop(stopped.await) }));
         let changes = service.changes.clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
@@ -272,7 +272,7 @@ async fn lead(workers: WorkerService, awake: Instant) {
     let upkeep = Upkeep::new(service.queue.clone(), service.clock.clone());
     let opener = Opener::new(service.queue.clone(), service.clock.clone());
     tokio::join!(
-        upkeep.run_since(awake, |round| tell(round, service)),
+        upkeep.run(awake, |round| tell(round, service)),
         opener.run(|outcome| tell_opened(outcome, service)),
         service.keep_pace(),
         auditor.run(|round| tell_audited(round, service)),

@@ -262,9 +262,7 @@ pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
 
 /// Brings the tables up to date. Several coordinators may do so at once: one of them does it, however
 /// long it takes, and the others wait.
-///
-/// # Errors
-/// If the database was made by a newer version, or a migration fails.
+/// It fails if the database was made by a newer version, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let options = PgConnectOptions::clone(&pool.connect_options());
     let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);

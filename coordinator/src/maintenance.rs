@@ -117,16 +117,12 @@ impl Upkeep {
         Self { queue, clock, faults_seen: Arc::default() }
     }
 
-    /// Works without end and hands over what was done. It may be dropped at any moment.
-    pub async fn run(&self, done: impl FnMut(Result<Round, UpkeepError>)) {
-        self.run_since(Instant::now(), done).await;
-    }
-
-    /// The same, where workers could renew their leases without a break since `away`.
+    /// Works without end and hands over what was done, where workers could renew their leases without
+    /// a break since `away`. It may be dropped at any moment.
     ///
     /// Nothing expires in a lease's time after that, nor in that after the database was away or its
     /// clock was set forward: workers could not renew their leases then.
-    pub async fn run_since(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
+    pub async fn run(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
         let lease = self.queue.terms().lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: away, reading: None };
         let free = Arc::new(Semaphore::new(PARTS));

@@ -53,13 +53,10 @@ pub enum Durability {
 pub enum PostgresError {
     /// There are no binaries.
     #[error(
-        "no PostgreSQL server on this machine: looked for initdb and postgres in {looked}; \
+        "no PostgreSQL server on this machine: looked for initdb and postgres in {0}; \
         install one (apt-get install postgresql), or name the directory of its programs in PG_BIN"
     )]
-    Missing {
-        /// Where they might have been.
-        looked: String,
-    },
+    Missing(String),
     /// The data were written by another version than the ones installed.
     #[error(
         "the data in {data} were written by PostgreSQL {written}, and this machine has {installed}: \
@@ -145,9 +142,7 @@ pub struct Postgres {
 
 impl Postgres {
     /// Starts the cluster in `directory`, making it if there is none.
-    ///
-    /// # Errors
-    /// If there are no binaries of the right version, or they fail.
+    /// It fails if there are no binaries of the right version, or they fail.
     pub fn start(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
         let place = Place::prepare(directory)?;
         let binaries = Binaries::find(&place.cluster)?;
@@ -171,9 +166,7 @@ impl Postgres {
 
     /// Starts the server again, on the same socket, if it has ended though nobody stopped it;
     /// whether it had.
-    ///
-    /// # Errors
-    /// If it cannot be started; it may be tried again.
+    /// It fails if it cannot be started; it may be tried again.
     pub fn revive(&mut self) -> Result<bool, PostgresError> {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {

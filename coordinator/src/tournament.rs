@@ -29,7 +29,7 @@ pub mod trial;
 
 pub use beacon::BeaconError;
 pub use create::{CreateError, FindError, StateError};
-pub use edition::{OpenError, Running};
+pub use edition::{OpenError, Opening, Running};
 pub use episodes::GrowError;
 pub use file::{FileError, Rerun, TournamentFile};
 pub use handout::{Handout, HandoutError};

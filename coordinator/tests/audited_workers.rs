@@ -16,7 +16,7 @@ use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
+use arbiter_coordinator::queue::{Dispatcher, Kept, Queue, Report, Task, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
@@ -82,7 +82,7 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
     let queue = database.queue();
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let turns = ["liar", "ann", "ben", "ben", "liar", "ann", "ann", "ben", "liar"];
     for name in turns.into_iter().cycle().take(usize::try_from(MATCHES / 2).unwrap()) {
         let worker = known[name];
@@ -99,7 +99,7 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
 }
 
 async fn store(queue: &Queue, report: Report) {
-    assert_eq!(queue.report(&[report]).await.unwrap(), [Verdict::Accepted]);
+    assert_eq!(queue.report(&[report], &Kept::default()).await.unwrap(), [Verdict::Accepted]);
 }
 
 /// Waits until a statement gives this number.
@@ -143,7 +143,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let (queue, worker) = (database.queue(), database.worker("late").await);
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let mut reports = Vec::new();
     for _ in 0..20 {
         let (task, _) = dispatcher.next_for(Some(worker)).await.unwrap();

@@ -15,7 +15,7 @@ use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Verdict};
+use arbiter_coordinator::queue::{Failure, Kept, Queue, Report, Terms, Verdict};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -111,14 +111,18 @@ impl Chaos {
     }
 
     async fn deliver(&mut self, reports: &[Report]) {
-        let verdicts = self.queue.report(reports).await.unwrap();
+        let verdicts = self.queue.report(reports, &Kept::default()).await.unwrap();
         for (report, verdict) in reports.iter().zip(verdicts) {
             assert_ne!(verdict, Verdict::Malformed);
             if verdict == Verdict::Accepted {
                 self.accepted += i64::try_from(report.results.len()).unwrap();
                 // The acknowledgement was lost: it is said again.
                 if self.dice.below(4) == 0 {
-                    let again = self.queue.report(std::slice::from_ref(report)).await.unwrap();
+                    let again = self
+                        .queue
+                        .report(std::slice::from_ref(report), &Kept::default())
+                        .await
+                        .unwrap();
                     assert_eq!(again, [Verdict::Repeated]);
                 }
             }
@@ -184,10 +188,16 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
     while !queue.complete(edition, now).await.unwrap() {
         queue.expire_at(now).await.unwrap();
         for lot in queue.lease_at(edition, 1024, now).await.unwrap() {
-            assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
+            assert_eq!(
+                queue.report(&[report(&lot, worker)], &Kept::default()).await.unwrap(),
+                [Verdict::Accepted]
+            );
         }
         for lot in queue.lease_at(edition, 1, now).await.unwrap() {
-            assert_eq!(queue.report(&[report(&lot, worker)]).await.unwrap(), [Verdict::Accepted]);
+            assert_eq!(
+                queue.report(&[report(&lot, worker)], &Kept::default()).await.unwrap(),
+                [Verdict::Accepted]
+            );
         }
         while queue.count(edition).await.unwrap() > 0 {}
         now += Duration::HOUR;
@@ -280,7 +290,7 @@ async fn two_coordinators_may_count_at_once() {
         leased.extend(queue.lease_at(edition, 1024, START).await.unwrap());
     }
     let reports: Vec<_> = leased.iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports).await.unwrap();
+    queue.report(&reports, &Kept::default()).await.unwrap();
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
         let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START));

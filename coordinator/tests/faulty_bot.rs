@@ -13,9 +13,9 @@ use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
+use arbiter_coordinator::queue::{Failure, Kept, Leased, Queue, Verdict};
 use arbiter_coordinator::standing_down::blame::followed;
-use arbiter_coordinator::tournament::{Opener, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -60,10 +60,12 @@ impl Cup {
              [submissions]\npreflight = false\nwindow = \"1s\"\n"
         );
         let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
-        let tournament = create::create(&database.pool, &file, START).await.unwrap();
+        let tournament = create::create(&mut database.pool.acquire().await.unwrap(), &file, START)
+            .await
+            .unwrap();
         database.versions(tournament.id, bots).await;
         let queue = database.queue();
-        edition::open(&queue, tournament.id, Running::Refuse, START).await.unwrap();
+        edition::open(&queue, Opening::new(tournament.id, Running::Refuse), START).await.unwrap();
         let mut named = Vec::new();
         for worker in 0..workers {
             named.push(database.worker(&format!("worker-{worker}")).await);
@@ -122,7 +124,7 @@ impl Cup {
             } else {
                 let mut report = report(&lot, worker);
                 report.at = now();
-                let fates = self.queue.report(&[report]).await.unwrap();
+                let fates = self.queue.report(&[report], &Kept::default()).await.unwrap();
                 assert_eq!(fates, [Verdict::Accepted]);
             }
         }

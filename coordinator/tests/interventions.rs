@@ -10,8 +10,8 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::voids::{self, Wanted};
 use arbiter_coordinator::db::{audit, bots, editions, evidence, lots, tokens, versions};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
-use arbiter_coordinator::tournament::{Running, TournamentFile, create, edition};
+use arbiter_coordinator::queue::{Kept, Leased, Queue, Report, Verdict};
+use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
 use arbiter_coordinator::voiding::{self, VoidError};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
@@ -26,13 +26,14 @@ async fn made(database: &Database, rules: &str, bots: i32) -> (Tournament, Vec<V
          [submissions]\npreflight = false\n{rules}"
     );
     let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
-    let tournament = create::create(&database.pool, &file, START).await.unwrap();
+    let tournament =
+        create::create(&mut database.pool.acquire().await.unwrap(), &file, START).await.unwrap();
     let versions = database.versions(tournament.id, bots).await;
     (tournament, versions)
 }
 
 async fn open(queue: &Queue, tournament: &Tournament) -> EditionId {
-    edition::open(queue, tournament.id, Running::Refuse, START).await.unwrap().id
+    edition::open(queue, Opening::new(tournament.id, Running::Refuse), START).await.unwrap().id
 }
 
 /// The report of a lot in which `loser` forfeits by crashing and the first seat wins otherwise.
@@ -78,7 +79,10 @@ async fn play(
             let (worker, second) = who(lot.first.0);
             let report = played(database, &lot, worker, loser).await;
             set_time(&database.pool, START + Duration::seconds(second)).await;
-            assert_eq!(queue.report(&[report]).await.unwrap(), [Verdict::Accepted]);
+            assert_eq!(
+                queue.report(&[report], &Kept::default()).await.unwrap(),
+                [Verdict::Accepted]
+            );
         }
     }
 }

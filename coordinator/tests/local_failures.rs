@@ -21,7 +21,7 @@ use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::db::{self, faults};
 use arbiter_coordinator::leader::{Election, Leadership};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
+use arbiter_coordinator::queue::{Dispatcher, Kept, Queue, Terms};
 use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
 use arbiter_games::gomoku;
@@ -195,7 +195,7 @@ async fn no_clock_of_a_host_decides_when_a_lease_ends() {
         assert_eq!(round.expired.failed, []);
     }
     let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports).await.unwrap();
+    queue.report(&reports, &Kept::default()).await.unwrap();
     let last = Upkeep::new(queue, Clock::given(clocks[2])).round().await.unwrap();
     assert_eq!(last.complete, [edition]);
 }
@@ -217,7 +217,7 @@ async fn leases_survive_a_step_of_the_database_clock() {
             seen.fetch_add(1, Ordering::Relaxed);
         };
         // For as long as anyone knows workers could renew their leases.
-        upkeep.run_since(tokio::time::Instant::now() - PATIENCE * 2, done).await;
+        upkeep.run(tokio::time::Instant::now() - PATIENCE * 2, done).await;
     });
     until("it works", async || rounds.load(Ordering::Relaxed) > 3).await;
     set_clock(&database.pool, Duration::HOUR).await;
@@ -238,7 +238,7 @@ async fn an_edition_that_cannot_be_leased_holds_up_no_other() {
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let failures = Arc::new(AtomicUsize::new(0));
     let failed = Arc::clone(&failures);
-    let allocating = tokio::spawn(allocator.run(move |_| {
+    let allocating = tokio::spawn(allocator.run(std::future::pending(), move |_| {
         failed.fetch_add(1, Ordering::Relaxed);
     }));
     for _ in 0..4 {
@@ -280,11 +280,12 @@ async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
     for edition in [bad, good] {
         let lots = queue.lease(edition, 4).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-        queue.report(&reports).await.unwrap();
+        queue.report(&reports, &Kept::default()).await.unwrap();
     }
     poison(&database, "progress", "XX000", &format!("NEW.edition = {bad}")).await;
     let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));
-    let working = tokio::spawn(async move { upkeep.run(|_| {}).await });
+    let working =
+        tokio::spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| {}).await });
     let state =
         async |edition| editions::get(&database.pool, edition).await.unwrap().unwrap().state;
     until("the other is complete", async || state(good).await == EditionState::Complete).await;

@@ -10,8 +10,8 @@ use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, records, results};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{
-    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
-    Verdict,
+    Failed, Failure, Kept, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
+    Reporter, Verdict,
 };
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
@@ -28,7 +28,7 @@ async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Le
 
 /// Reports one lot.
 async fn report_one(queue: &Queue, report: &Report) -> Verdict {
-    queue.report(std::slice::from_ref(report)).await.unwrap()[0]
+    queue.report(std::slice::from_ref(report), &Kept::default()).await.unwrap()[0]
 }
 
 async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {
@@ -77,7 +77,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let edition = database.running(4, 2).await;
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
-    let verdicts = queue.report(&[a.clone(), b, a]).await.unwrap();
+    let verdicts = queue.report(&[a.clone(), b, a], &Kept::default()).await.unwrap();
     assert_eq!(verdicts, [Verdict::Accepted, Verdict::Accepted, Verdict::Repeated]);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
@@ -91,7 +91,10 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
     let old = lease_one(&queue, edition, 0).await.unwrap();
     queue.give_back(None, &[old.lease]).await.unwrap();
     let new = lease_one(&queue, edition, 0).await.unwrap();
-    let verdicts = queue.report(&[report(&old, worker), report(&new, worker)]).await.unwrap();
+    let verdicts = queue
+        .report(&[report(&old, worker), report(&new, worker)], &Kept::default())
+        .await
+        .unwrap();
     assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
 }
 
@@ -278,7 +281,7 @@ async fn malformed_reports_are_refused_and_hold_up_nobody() {
     ];
     let mut batch = bad.to_vec();
     batch.insert(5, good);
-    let verdicts = queue.report(&batch).await.unwrap();
+    let verdicts = queue.report(&batch, &Kept::default()).await.unwrap();
     let mut expected = vec![Verdict::Malformed; bad.len()];
     expected.insert(5, Verdict::Accepted);
     assert_eq!(verdicts, expected);
@@ -469,7 +472,7 @@ async fn reports_are_gathered_and_each_gets_its_verdict() {
     }
     drop(reporter);
     let before = database.number("SELECT count(DISTINCT xmin::text) FROM results").await;
-    collector.run().await;
+    collector.run(std::future::pending()).await;
     assert!(tasks.join_all().await.iter().all(|verdict| *verdict == Verdict::Accepted));
     assert_eq!(database.number("SELECT count(*) FROM results").await, 1024);
     let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await - before;
@@ -495,7 +498,7 @@ async fn a_poisonous_report_spoils_no_other() {
         tasks.spawn(async move { (report.results[0].number, reporter.report(report).await) });
     }
     drop(reporter);
-    collector.run().await;
+    collector.run(std::future::pending()).await;
     for (number, verdict) in tasks.join_all().await {
         match verdict {
             Ok(verdict) => assert_eq!(verdict, Verdict::Accepted),
@@ -515,7 +518,7 @@ async fn upkeep_brings_an_edition_to_its_end() {
     let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports).await.unwrap();
+    queue.report(&reports, &Kept::default()).await.unwrap();
     let round = upkeep.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
     assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
@@ -558,8 +561,8 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         one_session.renew_at(None, &leases, START).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-        one_session.report(&reports).await.unwrap();
-        one_session.report(&reports).await.unwrap();
+        one_session.report(&reports, &Kept::default()).await.unwrap();
+        one_session.report(&reports, &Kept::default()).await.unwrap();
         one_session.count(edition).await.unwrap();
     }
     let lots = one_session.lease_at(edition, 16, START).await.unwrap();

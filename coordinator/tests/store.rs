@@ -44,7 +44,7 @@ async fn deliver(
     worker: WorkerId,
 ) -> Vec<Result<Verdict, ReportError>> {
     let (reporter, collector) = Reporter::new(database.queue());
-    let collecting = tokio::spawn(collector.with_store(store.cloned()).run());
+    let collecting = tokio::spawn(collector.with_store(store.cloned()).run(std::future::pending()));
     let mut reporting = Vec::new();
     for lot in lots {
         let (reporter, report) = (reporter.clone(), recorded(lot, worker));

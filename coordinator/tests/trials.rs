@@ -199,7 +199,7 @@ async fn the_oldest_comes_first_and_those_who_left_do_not() {
         (0, 1)
     );
     let (dispatcher, allocator) = Dispatcher::new(stage.queue());
-    let allocating = tokio::spawn(allocator.run(|error| panic!("{error}")));
+    let allocating = tokio::spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     for version in [one, two] {
         let task = dispatcher.next().await.unwrap();
         assert_eq!(task.lease().version(), Some(version));

@@ -123,7 +123,10 @@ pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
 
 async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> EditionId {
     let file = TournamentFile { audit, ..TournamentFile::official(name, &gomoku::game()) };
-    let tournament = create::create(pool, &file, NOW).await.expect("a tournament").id;
+    let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+        .await
+        .expect("a tournament")
+        .id;
     let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");
     let mut entered = Vec::new();

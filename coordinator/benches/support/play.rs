@@ -18,7 +18,7 @@ const REPORTERS: usize = 192;
 pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, matches: i64) {
     let (reporter, collector) = Reporter::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(collector.run());
+    tasks.spawn(collector.run(std::future::pending()));
     let hands = Arc::new(Hands {
         queue: queue.clone(),
         edition,

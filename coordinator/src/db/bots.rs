@@ -35,9 +35,7 @@ impl Bot {
 }
 
 /// Enters a bot.
-///
-/// # Errors
-/// If its name is taken or cannot be one, or the database fails.
+/// It fails if its name is taken or cannot be one.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

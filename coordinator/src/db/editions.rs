@@ -91,9 +91,7 @@ pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
 }
 
 /// Puts versions into an edition, numbered from 0 in this order.
-///
-/// # Errors
-/// If a bot takes part twice, or the database fails.
+/// It fails if a bot takes part twice.
 pub async fn enter(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -125,9 +123,6 @@ pub async fn set_lineage(
 }
 
 /// How the field of an edition came to be, where that was noted.
-///
-/// # Errors
-/// If there is no such edition, or the database fails.
 pub async fn lineage_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -307,9 +302,7 @@ pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> 
 }
 
 /// Lets the matches of a planned edition be played; whether it was being planned.
-///
-/// # Errors
-/// If another edition of the tournament runs, or the database fails.
+/// It fails if another edition of the tournament runs.
 pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     let statement = "UPDATE editions SET state = 'running' WHERE id = $1 AND state = 'planning' AND matches > 0";
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected() == 1)
@@ -383,9 +376,6 @@ pub async fn count(
 }
 
 /// How many matches are in the standings of an edition.
-///
-/// # Errors
-/// If there is no such edition, or the database fails.
 pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64> {
     let statement = "SELECT counted FROM progress WHERE edition = $1";
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await

@@ -57,9 +57,6 @@ impl Roster {
 
 impl Named {
     /// What is submitted as this version, whether it entered or not.
-    ///
-    /// # Errors
-    /// If there is no such version, or the database fails.
     pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,

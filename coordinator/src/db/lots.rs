@@ -115,9 +115,6 @@ impl Row for Entering {
 }
 
 /// Adds lots to an edition, and returns how many.
-///
-/// # Errors
-/// If one is there already or makes no sense, or the database fails.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -151,9 +148,6 @@ impl Row for Order {
 }
 
 /// Adds to the order of an edition's lots, and returns by how much.
-///
-/// # Errors
-/// If some of it is there already or makes no sense, or the database fails.
 pub async fn copy_order_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -314,9 +308,6 @@ pub struct CountedLot {
 }
 
 /// The first match of a lot.
-///
-/// # Errors
-/// If there is no such lot, or the database fails.
 pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
     let statement = "SELECT first FROM lots WHERE edition = $1 AND number = $2";
     let query = sqlx::query_scalar(statement).bind(lot.edition).bind(lot.number);

@@ -70,9 +70,6 @@ impl Row for Match {
 }
 
 /// Adds matches to the plan of an edition, and returns how many.
-///
-/// # Errors
-/// If one is there already or makes no sense, or the database fails.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,

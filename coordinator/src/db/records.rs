@@ -29,9 +29,6 @@ pub struct Slice {
 }
 
 /// Adds records of several editions, and returns how many.
-///
-/// # Errors
-/// If one is there already, or the database fails.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     records: impl Iterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)> + Send,

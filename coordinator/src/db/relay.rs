@@ -53,9 +53,7 @@ struct Target {
 
 impl Relay {
     /// A relay to a database.
-    ///
-    /// # Errors
-    /// If there is no place for a socket.
+    /// It fails if there is no place for a socket.
     pub(super) fn open(host: &str, port: u16) -> io::Result<Self> {
         let target = Target { host: host.to_owned(), port };
         // Only its owner may enter a temporary directory.

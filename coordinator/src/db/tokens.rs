@@ -62,9 +62,6 @@ impl Token {
 }
 
 /// Keeps the hash of a new token.
-///
-/// # Errors
-/// If the hash is there already, or the database fails.
 pub async fn create(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -79,9 +76,7 @@ pub async fn create(
 }
 
 /// Says when a token ends by itself.
-///
-/// # Errors
-/// If that is before it was made, or the database fails.
+/// It fails if that is before it was made.
 pub async fn expire(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -133,9 +128,6 @@ pub async fn used(
 
 /// Gives a token another secret. The present one lets in until `until`, if that is given, and the
 /// one before it no more. Whether it is a token that was not revoked.
-///
-/// # Errors
-/// If the hash is there already, or the database fails.
 pub async fn rotate(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -176,9 +168,7 @@ const SUBMITTING: i32 = 0x7375_626d;
 
 /// Waits until no other transaction takes a submission of this token, and keeps others from it until
 /// the transaction ends.
-///
-/// # Errors
-/// If the others take longer than a minute, or the database fails.
+/// It fails if the others take longer than a minute.
 pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<()> {
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";

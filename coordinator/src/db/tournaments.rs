@@ -164,9 +164,6 @@ macro_rules! there {
 }
 
 /// Makes a tournament.
-///
-/// # Errors
-/// If its name is taken, or it makes no sense, or the database fails.
 pub async fn create(
     db: impl PgExecutor<'_>,
     new: &NewTournament<'_>,
@@ -228,9 +225,6 @@ pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tour
 }
 
 /// The tournament of an edition.
-///
-/// # Errors
-/// If there is no such edition, or the database fails.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament> {
     let statement = there!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
@@ -264,9 +258,6 @@ pub async fn trouble(
 }
 
 /// Closes or cancels an open tournament; whether it was open.
-///
-/// # Errors
-/// If the state is no end, or the database fails.
 pub async fn end(
     db: impl PgExecutor<'_>,
     id: TournamentId,

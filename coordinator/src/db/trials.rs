@@ -71,9 +71,6 @@ pub struct Outcome {
 }
 
 /// Has a version wait for its trial.
-///
-/// # Errors
-/// If it has one, or the database fails.
 pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<()> {
     let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, database_clock())";
     sqlx::query(statement).bind(version).execute(db).await.map(drop)
@@ -170,9 +167,6 @@ pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
 }
 
 /// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
-///
-/// # Errors
-/// If it makes no sense, or the database fails.
 pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Verdict> {
     let Some(version) = outcome.lease.version() else { return Ok(Verdict::Malformed) };
     let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };

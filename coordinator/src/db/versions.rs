@@ -28,9 +28,6 @@ pub struct Version {
 }
 
 /// Stores a bundle, unless it is there already.
-///
-/// # Errors
-/// If it is empty, or the database fails.
 pub async fn store_bundle(db: impl PgExecutor<'_>, digest: &[u8; 32], bytes: &[u8]) -> Result<()> {
     let statement =
         "INSERT INTO bundles (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
@@ -75,9 +72,6 @@ pub async fn bundle_size(db: impl PgExecutor<'_>, digest: &[u8; 32]) -> Result<O
 }
 
 /// At most `length` bytes of a bundle, from `offset` on.
-///
-/// # Errors
-/// If there is no such bundle, or the database fails.
 pub async fn bundle_piece(
     db: impl PgExecutor<'_>,
     digest: &[u8; 32],
@@ -93,10 +87,7 @@ pub async fn bundle_piece(
 }
 
 /// Takes a bundle that is stored as the next version of a bot.
-///
-/// # Errors
-/// If the bundle is not stored, or another version was submitted at the same moment, or the
-/// database fails.
+/// It fails if the bundle is not stored, or another version was submitted at the same moment.
 pub async fn submit(
     db: impl PgExecutor<'_>,
     bot: BotId,

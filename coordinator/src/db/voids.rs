@@ -88,9 +88,6 @@ const VOIDING: i32 = 0x766f_6964;
 
 /// Keeps matches of an edition's tournament from being declared void until the transaction ends, so
 /// that what it finds not to be void is taken over before it is.
-///
-/// # Errors
-/// If a declaration takes too long, or the database fails.
 pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         SELECT pg_advisory_xact_lock_shared($1, tournament) FROM editions WHERE id = $2";
@@ -99,9 +96,6 @@ pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()>
 
 /// Waits until no transaction takes results of a tournament over, and keeps others from it until the
 /// transaction ends.
-///
-/// # Errors
-/// If they take too long, or the database fails.
 pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
     sqlx::query(statement).bind(VOIDING).bind(tournament).execute(db).await.map(drop)

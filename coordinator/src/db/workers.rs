@@ -73,9 +73,6 @@ pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId
 
 /// Takes note of a stream that a worker opened, and of how many matches it can play at the same
 /// time; the number of the stream.
-///
-/// # Errors
-/// If there is no such worker, or the database fails.
 pub async fn connect(
     db: impl PgExecutor<'_>,
     worker: WorkerId,

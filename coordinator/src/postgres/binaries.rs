@@ -27,7 +27,7 @@ impl Binaries {
         found.sort_by_key(|binaries| binaries.major.parse::<u32>().unwrap_or(0));
         let Some(newest) = found.last() else {
             let looked: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-            return Err(PostgresError::Missing { looked: looked.join(", ") });
+            return Err(PostgresError::Missing(looked.join(", ")));
         };
         let Some(written) = version_of(cluster)? else { return Ok(newest.clone()) };
         let same = found.iter().find(|binaries| binaries.major == written);

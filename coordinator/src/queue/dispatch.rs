@@ -16,7 +16,6 @@
 //! cannot be handed out is given back, until that succeeds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,19 +237,10 @@ impl Dispatcher {
 }
 
 impl Allocator {
-    /// Leases for those who ask, until every [`Dispatcher`] is gone. Failures are handed over, and
-    /// what failed is tried again.
-    pub async fn run(self, failed: impl FnMut(Error)) {
-        self.run_until(future::pending(), failed).await;
-    }
-
-    /// The same until `stop`, for which those who ask should have left: what was leased for them is
-    /// given back before the end.
-    pub async fn run_until(
-        mut self,
-        stop: impl Future<Output = ()>,
-        mut failed: impl FnMut(Error),
-    ) {
+    /// Leases for those who ask, until every [`Dispatcher`] is gone, or until `stop`, for which those
+    /// who ask should have left: what was leased for them is given back before the end. Failures are
+    /// handed over, and what failed is tried again.
+    pub async fn run(mut self, stop: impl Future<Output = ()>, mut failed: impl FnMut(Error)) {
         let mut stop = pin!(stop);
         loop {
             let goes_on = tokio::select! {

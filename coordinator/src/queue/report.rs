@@ -118,19 +118,10 @@ fn is_in_form(result: &MatchResult, width: usize) -> bool {
 }
 
 impl Queue {
-    /// Stores reports, all in one transaction, and says what became of each.
-    ///
-    /// # Errors
-    /// If the database fails: then nothing is known of any of them, and they are to be repeated.
-    pub async fn report(&self, reports: &[Report]) -> Result<Vec<Verdict>> {
-        self.report_kept(reports, &Kept::default()).await
-    }
-
-    /// The same, but that records are not stored which are kept elsewhere already.
-    ///
-    /// # Errors
-    /// As [`Queue::report`].
-    pub async fn report_kept(&self, reports: &[Report], kept: &Kept) -> Result<Vec<Verdict>> {
+    /// Stores reports, all in one transaction, and says what became of each. Records are not stored
+    /// which are kept elsewhere already. If the database fails nothing is known of any of them, and
+    /// they are to be repeated.
+    pub async fn report(&self, reports: &[Report], kept: &Kept) -> Result<Vec<Verdict>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // Of two reports of one worker under one lease the second is judged as if it came later.
         // Of two workers' reports at most one is the holder's: both are tried.

@@ -1,7 +1,6 @@
 //! Many reports, one commit: what costs time is not a report but the disk's promise to keep it.
 
 use std::collections::BTreeMap;
-use std::future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,14 +92,9 @@ impl Collector {
         Self { store, ..self }
     }
 
-    /// Stores what is reported, until every [`Reporter`] is gone.
-    pub async fn run(self) {
-        self.run_until(future::pending()).await;
-    }
-
     /// Stores what is reported, until every [`Reporter`] is gone or `stop` says so: then no more is
     /// taken, and what came before is stored.
-    pub async fn run_until(mut self, stop: impl Future<Output = ()>) {
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let free = Arc::new(Semaphore::new(FLUSHES));
         let mut flushes = JoinSet::new();
         let mut stop = pin!(stop);
@@ -205,7 +199,7 @@ async fn store_batch(
     reports: &[Report],
     kept: &Kept,
 ) -> Vec<Result<Verdict, ReportError>> {
-    match queue.report_kept(reports, kept).await {
+    match queue.report(reports, kept).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
         Err(error @ Error::Database(_))
             if reports.len() > 1 && !db::is_away(&error) && !db::is_held(&error) =>
@@ -233,7 +227,7 @@ async fn singly(
             verdicts.push(Err(ReportError::Database(Arc::clone(last))));
             continue;
         }
-        let stored = queue.report_kept(std::slice::from_ref(report), kept).await;
+        let stored = queue.report(std::slice::from_ref(report), kept).await;
         verdicts.push(stored.map(|stored| stored[0]).map_err(|error| {
             let error = Arc::new(error);
             if !db::is_refused(&error) {

@@ -12,9 +12,6 @@ use crate::metrics::Refused;
 impl Queue {
     /// Stores what a trial came to, with the bundle that it built, and says what became of the
     /// report. A version that passed has entered from now on.
-    ///
-    /// # Errors
-    /// If it makes no sense, or the database fails.
     pub async fn end_trial(
         &self,
         outcome: &Outcome,

@@ -16,7 +16,7 @@ use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
 use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::create::{self};
-use crate::tournament::edition::{self, Running};
+use crate::tournament::edition::{self, Opening, Running};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::{Design, lineage, opener};
 
@@ -38,7 +38,7 @@ impl Service {
         let who = caller.require(Role::Organiser)?;
         let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
-        let made = create::create_in(&mut transaction, &file, self.now()).await?;
+        let made = create::create(&mut transaction, &file, self.now()).await?;
         let detail = change(&Value::Null, &json!({"settings": made.settings}));
         let (action, name) = ("tournament create", &made.name);
         self.note_in(&mut *transaction, who, action, name, Some(&detail)).await?;
@@ -86,9 +86,9 @@ impl Service {
         let StartEditionRequest { tournament, fresh } = request;
         let tournament = self.tournament(&tournament).await?;
         let design = if fresh { Design::Fresh } else { Design::Grown };
-        let (queue, id) = (&self.queue, tournament.id);
-        let (running, now) = (Running::Refuse, self.now());
-        let opened = edition::open_for(queue, id, running, design, Some(who.id), now).await?;
+        let opening = Opening::new(tournament.id, Running::Refuse);
+        let opening = Opening { design, who: Some(who.id), ..opening };
+        let opened = edition::open(&self.queue, opening, self.now()).await?;
         self.dispatcher.news();
         self.changes.tell();
         let official = editions::official(&self.pool, tournament.id).await?;
@@ -125,11 +125,9 @@ impl Service {
         let (id, now) = (found.id, self.now());
         let (ended, action) = match ending {
             Ending::Cancel => {
-                (create::cancel_in(&mut transaction, id, now).await?, "tournament cancel")
+                (create::cancel(&mut transaction, id, now).await?, "tournament cancel")
             }
-            Ending::Close => {
-                (create::close_in(&mut transaction, id, now).await?, "tournament close")
-            }
+            Ending::Close => (create::close(&mut transaction, id, now).await?, "tournament close"),
         };
         let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
         self.note_in(&mut *transaction, who, action, &ended.name, Some(&detail)).await?;

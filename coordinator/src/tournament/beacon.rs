@@ -101,35 +101,22 @@ pub enum BeaconError {
     State(#[from] StateError),
     /// The tournament names no beacon.
     #[error(
-        "{name} names no beacon: a tournament names one in its file when it is created, as in \
+        "{0} names no beacon: a tournament names one in its file when it is created, as in \
          beacon = \"Bitcoin block 900000 hash\""
     )]
-    Unnamed {
-        /// The tournament's name.
-        name: String,
-    },
+    Unnamed(String),
     /// Entry has not closed, so the value may still change who enters.
     #[error(
-        "entry to {name} has not closed: the value of its beacon is taken from {closes} on, when \
+        "entry to {0} has not closed: the value of its beacon is taken from {1} on, when \
          no bot can enter any more"
     )]
-    Early {
-        /// The tournament's name.
-        name: String,
-        /// When entry closes.
-        closes: String,
-    },
+    Early(String, String),
     /// Another value was given before.
     #[error(
-        "the beacon of {name} has the value \"{value}\" already, and a value never changes; if it \
+        "the beacon of {0} has the value \"{1}\" already, and a value never changes; if it \
          is wrong, cancel the tournament and make another one"
     )]
-    Given {
-        /// The tournament's name.
-        name: String,
-        /// The value that it has.
-        value: String,
-    },
+    Given(String, String),
     /// The value cannot be one.
     #[error("the value of a beacon: {0}")]
     Value(String),
@@ -156,10 +143,8 @@ pub enum BeaconError {
 /// Gives the beacon of a tournament its value, and opens the edition that is played with it in the
 /// place of the one that runs; a tournament that has no edition yet waits to be started. The same
 /// value again changes nothing, however it is spelled. The audit log notes `who` gave it.
-///
-/// # Errors
-/// If the tournament has ended or names no beacon, if entry has not closed, if another value was
-/// given before, or if no edition can be opened.
+/// It fails if the tournament has ended or names no beacon, if entry has not closed, if another
+/// value was given before, or if no edition can be opened.
 pub async fn give(
     queue: &Queue,
     tournament: TournamentId,
@@ -204,14 +189,10 @@ async fn give_here(
 /// Whether this value is to be stored, rather than stored already.
 fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<bool, BeaconError> {
     let name = tournament.name.clone();
-    let Some(beacon) = &tournament.beacon else { return Err(BeaconError::Unnamed { name }) };
+    let Some(beacon) = &tournament.beacon else { return Err(BeaconError::Unnamed(name)) };
     if let Some(given) = &beacon.value {
         let same = given.text == value;
-        return if same {
-            Ok(false)
-        } else {
-            Err(BeaconError::Given { name, value: given.text.clone() })
-        };
+        return if same { Ok(false) } else { Err(BeaconError::Given(name, given.text.clone())) };
     }
     let rules = Submissions::stored(&tournament.settings)
         .map_err(|cause| BeaconError::Settings { name: name.clone(), cause })?;
@@ -220,7 +201,7 @@ fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<b
         closes => {
             let closes =
                 closes.map_or_else(|| "the close of entry".to_owned(), |at| at.to_string());
-            Err(BeaconError::Early { name, closes })
+            Err(BeaconError::Early(name, closes))
         }
     }
 }

@@ -11,17 +11,13 @@ use crate::access;
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
 use crate::db::{dropped, is_duplicate, lots};
-use crate::queue::Queue;
 
 /// Why a tournament cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// Another one has its name.
-    #[error("there is a tournament {name} already; choose another name")]
-    Taken {
-        /// The name.
-        name: String,
-    },
+    #[error("there is a tournament {0} already; choose another name")]
+    Taken(String),
     /// The value of its beacon may be known already.
     #[error(
         "entry to {name} closed at {closes}, so the value of its beacon may be known already; write \
@@ -45,11 +41,8 @@ pub enum CreateError {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// There is none of this name.
-    #[error("there is no tournament {name}; `arbiter tournament list` shows all of them")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    #[error("there is no tournament {0}; `arbiter tournament list` shows all of them")]
+    Unknown(String),
     /// The database failed.
     #[error("cannot look for the tournament: {0}")]
     Database(#[from] Error),
@@ -62,50 +55,27 @@ pub enum StateError {
     #[error("there is no such tournament")]
     Unknown,
     /// It has ended already.
-    #[error("tournament {name} was {}; make another one", ended(*state))]
-    Over {
-        /// Its name.
-        name: String,
-        /// How it ended.
-        state: TournamentState,
-    },
+    #[error("tournament {0} was {how}; make another one", how = ended(*.1))]
+    Over(String, TournamentState),
     /// It was never played to an end.
-    #[error(
-        "no edition of {name} is complete, so there is nothing to close; start it, or cancel it"
-    )]
-    Unplayed {
-        /// Its name.
-        name: String,
-    },
+    #[error("no edition of {0} is complete, so there is nothing to close; start it, or cancel it")]
+    Unplayed(String),
     /// The value of its beacon is awaited.
     #[error(
-        "the value of the beacon of {name} (\"{beacon}\") is not given; give it with `arbiter \
-         tournament beacon {name} VALUE` and wait for the edition that is played with it, or cancel \
+        "the value of the beacon of {0} (\"{1}\") is not given; give it with `arbiter \
+         tournament beacon {0} VALUE` and wait for the edition that is played with it, or cancel \
          the tournament"
     )]
-    BeaconAwaited {
-        /// Its name.
-        name: String,
-        /// The beacon.
-        beacon: String,
-    },
+    BeaconAwaited(String, String),
     /// No edition with the beacon's value is complete.
     #[error(
-        "no edition of {name} that is played with the value of its beacon is complete; start one \
+        "no edition of {0} that is played with the value of its beacon is complete; start one \
          and wait for it, or cancel the tournament"
     )]
-    BeaconUnplayed {
-        /// Its name.
-        name: String,
-    },
+    BeaconUnplayed(String),
     /// It goes on, so it cannot be dropped.
-    #[error(
-        "tournament {name} is open; close or cancel it first, and export it if it is to be kept"
-    )]
-    Open {
-        /// Its name.
-        name: String,
-    },
+    #[error("tournament {0} is open; close or cancel it first, and export it if it is to be kept")]
+    Open(String),
     /// It is being played.
     #[error(
         "edition {number} of {name} is still being played; wait for it, or cancel the tournament"
@@ -130,23 +100,9 @@ fn ended(state: TournamentState) -> &'static str {
     }
 }
 
-/// Makes a tournament. Its seed is drawn if the file has none.
-///
-/// # Errors
-/// If its name is taken, or no seed can be drawn, or the database fails.
+/// Makes a tournament. Its seed is drawn if the file has none. It fails if its name is taken, or no
+/// seed can be drawn.
 pub async fn create(
-    pool: &PgPool,
-    file: &TournamentFile,
-    now: OffsetDateTime,
-) -> Result<Tournament, CreateError> {
-    let mut transaction = pool.begin().await?;
-    let made = create_in(&mut transaction, file, now).await?;
-    transaction.commit().await?;
-    Ok(made)
-}
-
-/// The same in a transaction of the caller's.
-pub(crate) async fn create_in(
     db: &mut PgConnection,
     file: &TournamentFile,
     now: OffsetDateTime,
@@ -170,37 +126,20 @@ pub(crate) async fn create_in(
     };
     let id = tournaments::create(&mut *db, &new, now).await.map_err(|error| {
         let name = file.name.clone();
-        if is_duplicate(&error) { CreateError::Taken { name } } else { error.into() }
+        if is_duplicate(&error) { CreateError::Taken(name) } else { error.into() }
     })?;
     Ok(tournaments::get(db, id).await?.ok_or(Error::RowNotFound)?)
 }
 
 /// The tournament of this name.
-///
-/// # Errors
-/// If there is none, or the database fails.
 pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
     let found = tournaments::find(pool, name).await?;
-    found.ok_or_else(|| FindError::Unknown { name: name.to_owned() })
+    found.ok_or_else(|| FindError::Unknown(name.to_owned()))
 }
 
-/// Gives a tournament up, and the edition that runs.
-///
-/// # Errors
-/// If it has ended already, or the database fails.
+/// Gives a tournament up, and the edition that runs, in a transaction of the caller's. It fails if it
+/// has ended already.
 pub async fn cancel(
-    queue: &Queue,
-    id: TournamentId,
-    now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
-    let mut transaction = queue.pool().begin().await?;
-    let ended = cancel_in(&mut transaction, id, now).await?;
-    transaction.commit().await?;
-    Ok(ended)
-}
-
-/// The same in a transaction of the caller's.
-pub(crate) async fn cancel_in(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
@@ -216,23 +155,9 @@ pub(crate) async fn cancel_in(
     end(db, id, TournamentState::Cancelled, now).await
 }
 
-/// Ends a tournament that is played to its end: from now on its seed may be shown.
-///
-/// # Errors
-/// If it has ended already, or an edition runs, or none is complete, or the database fails.
+/// Ends a tournament that is played to its end, in a transaction of the caller's: from now on its
+/// seed may be shown. It fails if it has ended already, or an edition runs, or none is complete.
 pub async fn close(
-    queue: &Queue,
-    id: TournamentId,
-    now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
-    let mut transaction = queue.pool().begin().await?;
-    let ended = close_in(&mut transaction, id, now).await?;
-    transaction.commit().await?;
-    Ok(ended)
-}
-
-/// The same in a transaction of the caller's.
-pub(crate) async fn close_in(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
@@ -244,14 +169,14 @@ pub(crate) async fn close_in(
         return Err(StateError::Runs { name, number: running.number });
     }
     let mut complete = editions.iter().filter(|edition| edition.state == EditionState::Complete);
-    let Some(official) = complete.next() else { return Err(StateError::Unplayed { name }) };
+    let Some(official) = complete.next() else { return Err(StateError::Unplayed(name)) };
     if let Some(beacon) = &tournament.beacon {
         let Some(value) = &beacon.value else {
             let beacon = beacon.name.clone();
-            return Err(StateError::BeaconAwaited { name, beacon });
+            return Err(StateError::BeaconAwaited(name, beacon));
         };
         if official.number < value.first_edition {
-            return Err(StateError::BeaconUnplayed { name });
+            return Err(StateError::BeaconUnplayed(name));
         }
     }
     end(db, id, TournamentState::Closed, now).await
@@ -266,7 +191,7 @@ pub(crate) async fn drop_in(
 ) -> Result<Tournament, StateError> {
     let tournament = tournaments::lock(&mut *db, id).await?.ok_or(StateError::Unknown)?;
     if tournament.state == TournamentState::Open {
-        return Err(StateError::Open { name: tournament.name });
+        return Err(StateError::Open(tournament.name));
     }
     dropped::add(db, id, now).await?;
     Ok(tournament)
@@ -280,7 +205,7 @@ pub(crate) async fn open(
     let tournament = tournaments::lock(db, id).await?.ok_or(StateError::Unknown)?;
     match tournament.state {
         TournamentState::Open => Ok(tournament),
-        state => Err(StateError::Over { name: tournament.name, state }),
+        state => Err(StateError::Over(tournament.name, state)),
     }
 }
 

@@ -82,58 +82,42 @@ pub enum OpenError {
     Stopped,
 }
 
-/// Opens an edition over the newest version of each bot that was not withdrawn, and starts it.
-///
-/// # Errors
-/// If the tournament has ended, or another edition runs and is not to be replaced, or there are
-/// too few bots, or the database fails.
+/// An edition that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Of which tournament.
+    pub tournament: TournamentId,
+    /// What is done if an edition is being played.
+    pub running: Running,
+    /// Whether tables of four are planned from the beginning, whatever was planned before.
+    pub design: Design,
+    /// Whose token asks for it, which the audit log notes.
+    pub who: Option<TokenId>,
+}
+
+impl Opening {
+    /// One that goes on from the edition before.
+    pub fn new(tournament: TournamentId, running: Running) -> Self {
+        Self { tournament, running, design: Design::Grown, who: None }
+    }
+}
+
+/// Opens an edition over the newest version of each bot that was not withdrawn, and starts it. It
+/// fails if the tournament has ended, or another edition runs and is not to be replaced, or there
+/// are too few bots.
 pub async fn open(
     queue: &Queue,
-    tournament: TournamentId,
-    running: Running,
-    now: OffsetDateTime,
-) -> Result<Edition, OpenError> {
-    open_as(queue, tournament, running, Design::Grown, now).await
-}
-
-/// Opens an edition like [`open`]; tables of four may be planned from the beginning, whatever was
-/// planned before.
-///
-/// # Errors
-/// As for [`open`].
-pub async fn open_as(
-    queue: &Queue,
-    tournament: TournamentId,
-    running: Running,
-    design: Design,
-    now: OffsetDateTime,
-) -> Result<Edition, OpenError> {
-    open_for(queue, tournament, running, design, None, now).await
-}
-
-/// Opens an edition like [`open_as`], for somebody with a token, which the audit log notes.
-///
-/// # Errors
-/// As for [`open`].
-pub(crate) async fn open_for(
-    queue: &Queue,
-    tournament: TournamentId,
-    running: Running,
-    design: Design,
-    who: Option<TokenId>,
+    opening: Opening,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let (queue, runtime) = (queue.clone(), Handle::current());
-    let work = move || runtime.block_on(open_here(&queue, tournament, running, design, who, now));
+    let work = move || runtime.block_on(open_here(&queue, opening, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
 
 async fn open_here(
     queue: &Queue,
-    tournament: TournamentId,
-    running: Running,
-    design: Design,
-    who: Option<TokenId>,
+    Opening { tournament, running, design, who }: Opening,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;

@@ -190,9 +190,6 @@ impl Handout {
     }
 
     /// A match as workers are told of it, without files, with the game and the settings of its lot.
-    ///
-    /// # Errors
-    /// As [`Handout::lot`].
     pub async fn one(
         &self,
         edition: EditionId,
@@ -289,9 +286,6 @@ impl Constants {
 }
 
 /// A bot at a place, without files.
-///
-/// # Errors
-/// If its row is broken.
 pub(super) fn seat(named: &Named) -> Result<SeatAssignment, Meaningless> {
     SeatAssignment::new(&named.name, &named.digest, &named.program)
 }

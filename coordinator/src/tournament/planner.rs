@@ -40,9 +40,6 @@ pub(super) struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// Plans an edition for a field of bots with these names; nothing if its matches follow from one
     /// another.
-    ///
-    /// # Errors
-    /// If there is no such schedule.
     pub(super) fn new(
         file: &'a TournamentFile,
         field: &'a Field,

@@ -9,10 +9,12 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
-use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::queue::{Kept, Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
-use arbiter_coordinator::tournament::{Design, Handout, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{
+    Design, Handout, Opening, Running, TournamentFile, create, edition,
+};
 use arbiter_games::{Game, Games, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
@@ -79,7 +81,8 @@ impl Field {
     pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
         let database = Database::new().await;
         let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
-        let tournament = create::create(&database.pool, file, START).await.unwrap();
+        let tournament =
+            create::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
         let (worker, handout) =
             (database.worker("w").await, Handout::new(database.pool.clone(), Games::built_in()));
         let (now, met) = (START, BTreeMap::new());
@@ -115,13 +118,20 @@ impl Field {
     /// The organiser starts an edition.
     pub(crate) async fn start(&self) -> Edition {
         let running = Running::Replace;
-        edition::open(&self.queue, self.tournament.id, running, self.now).await.unwrap()
+        edition::open(&self.queue, Opening::new(self.tournament.id, running), self.now)
+            .await
+            .unwrap()
     }
 
     /// The organiser asks for the final run: tables of four are planned from the beginning.
     pub(crate) async fn final_run(&mut self) -> Edition {
         let (queue, id) = (&self.queue, self.tournament.id);
-        let opened = edition::open_as(queue, id, Running::Replace, Design::Fresh, self.now).await;
+        let opened = edition::open(
+            queue,
+            Opening { design: Design::Fresh, ..Opening::new(id, Running::Replace) },
+            self.now,
+        )
+        .await;
         let opened = opened.unwrap();
         self.finish(&opened).await;
         opened
@@ -165,7 +175,7 @@ impl Field {
             self.met.entry(edition).or_default().extend(lot.matches.iter().map(names));
             reports.push(report::read(self.worker, played(&lot, self.leaves), self.now).unwrap());
         }
-        self.queue.report(&reports).await.unwrap()
+        self.queue.report(&reports, &Kept::default()).await.unwrap()
     }
 
     /// Plays lots of an edition until nothing can be leased.

@@ -7,7 +7,7 @@ use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::db::voids::Wanted;
 use arbiter_coordinator::queue::Verdict;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
-use arbiter_coordinator::tournament::{Design, Running, create, edition};
+use arbiter_coordinator::tournament::{Design, Opening, Running, create, edition};
 use arbiter_coordinator::voiding;
 use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
 use time::Duration;
@@ -122,7 +122,11 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
     assert_eq!(state(&field, &first).await, EditionState::Running);
     assert_eq!(field.database.number("SELECT count(*) FROM editions").await, 1);
     // The remedy it names.
-    let fresh = edition::open_as(&field.queue, id, Running::Replace, Design::Fresh, field.now);
+    let fresh = edition::open(
+        &field.queue,
+        Opening { design: Design::Fresh, ..Opening::new(id, Running::Replace) },
+        field.now,
+    );
     assert_eq!(fresh.await.unwrap().matches, 10);
     assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
 }
@@ -225,7 +229,9 @@ async fn a_tournament_that_is_given_up_is_not_played_on() {
     let lots = field.lease(&first, 8).await;
     let second = field.reopen(&[Submit(7, 2)]).await;
     assert!(matches(&field, &first, LotState::Leased).await > 0);
-    create::cancel(&field.queue, field.tournament.id, field.now).await.unwrap();
+    let mut transaction = field.queue.pool().begin().await.unwrap();
+    create::cancel(&mut transaction, field.tournament.id, field.now).await.unwrap();
+    transaction.commit().await.unwrap();
     for edition in [&first, &second] {
         assert_eq!(matches(&field, edition, LotState::Cancelled).await, edition.matches);
     }

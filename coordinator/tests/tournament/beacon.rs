@@ -10,13 +10,15 @@ use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::beacon::{self, keyed_seed};
 use arbiter_coordinator::tournament::derivation::EditionSource;
 use arbiter_coordinator::tournament::handout::deal_seed;
-use arbiter_coordinator::tournament::{BeaconError, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{
+    BeaconError, Opening, Running, TournamentFile, create, edition,
+};
 use arbiter_games::{Games, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 use time::{Duration, OffsetDateTime};
 
 use crate::play::{Troupe, all};
-use crate::stage::{file, made, matches, open, running};
+use crate::stage::{cancel, close, file, made, matches, open, running};
 use crate::support::times::AtTime as _;
 use crate::support::{Database, START};
 
@@ -126,7 +128,7 @@ async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
         for edition in editions::of_tournament(&database.pool, tournament.id).await.unwrap() {
             derived(&database, &after, &edition).await;
         }
-        let closed = create::close(&queue, tournament.id, CLOSED).await.unwrap();
+        let closed = close(&queue, tournament.id, CLOSED).await.unwrap();
         assert_eq!((closed.state, closed.seed), (TournamentState::Closed, committed));
     }
 }
@@ -185,7 +187,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let long = give(&"x".repeat(1001), CLOSED).await.unwrap_err();
     assert!(long.contains("1 to 1000"), "{long}");
     play(&database, &first).await;
-    let refused = create::close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
+    let refused = close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
     assert!(refused.contains("arbiter tournament beacon tricks-cup VALUE"), "{refused}");
     // The database refuses it as well, whichever program asks.
     let statement = "UPDATE tournaments SET state = 'closed', ended_at = created_at";
@@ -195,7 +197,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     // All its spellings are one value, so that no organiser can choose between seeds.
     let (given, opened) = give(PUBLISHED, CLOSED).await.unwrap();
     assert_eq!(given.beacon_value().unwrap().text, VALUE);
-    let refused = create::close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
+    let refused = close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
     assert!(refused.contains("is still being played"), "{refused}");
     for again in [VALUE, PUBLISHED] {
         assert_eq!(give(again, CLOSED + Duration::HOUR).await.unwrap(), (given.clone(), None));
@@ -206,7 +208,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let noted = "SELECT count(*) FROM audit WHERE action = 'tournament beacon'";
     assert_eq!(database.number(noted).await, 1);
     play(&database, &opened.unwrap()).await;
-    create::close(&queue, tournament.id, CLOSED).await.unwrap();
+    close(&queue, tournament.id, CLOSED).await.unwrap();
     let over = give(VALUE, CLOSED).await.unwrap_err();
     assert_eq!(over, "tournament tricks-cup was closed; make another one");
 }
@@ -222,10 +224,13 @@ async fn only_a_beacon_that_was_named_has_a_value() {
     let mut other = with_beacon(tricks::game(), "");
     other.name = "other".to_owned();
     let (tournament, _) = running(&database, &other, 4).await;
-    create::cancel(&queue, tournament.id, START).await.unwrap();
+    cancel(&queue, tournament.id, START).await.unwrap();
     // A beacon whose value may be known is none.
     other.name = "late".to_owned();
-    let refused = create::create(&database.pool, &other, CLOSED).await.unwrap_err().to_string();
+    let refused = create::create(&mut database.pool.acquire().await.unwrap(), &other, CLOSED)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("may be known already"), "{refused}");
 }
 
@@ -265,7 +270,8 @@ async fn plans_that_have_grown_are_derived() {
     }
     let new = bots::create(&database.pool, tournament.id, None, "new", START).await.unwrap();
     versions::submit(&database.pool, new, &[1; 32], START).await.unwrap();
-    let second = edition::open(&queue, tournament.id, Running::Replace, START).await.unwrap();
+    let second =
+        edition::open(&queue, Opening::new(tournament.id, Running::Replace), START).await.unwrap();
     let lineage = editions::lineage_of(&database.pool, second.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 1, "{lineage}");
     derived(&database, &tournament, &second).await;

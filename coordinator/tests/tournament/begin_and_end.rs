@@ -4,11 +4,11 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::tournament::{Running, create, edition};
+use arbiter_coordinator::tournament::{Opening, Running, create, edition};
 use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
-use crate::stage::{file, made, open, running};
+use crate::stage::{cancel, close, file, made, open, running};
 use crate::support::times::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
 
@@ -17,11 +17,14 @@ async fn a_tournament_is_found_by_its_name_and_made_once() {
     let database = Database::new().await;
     let pool = &database.pool;
     let cup = file(gomoku::game(), "");
-    let made = create::create(pool, &cup, START).await.unwrap();
+    let made = create::create(&mut pool.acquire().await.unwrap(), &cup, START).await.unwrap();
     assert_eq!((made.seed, made.settings.clone()), (Seed::of_text("stage"), cup.to_json()));
     assert_eq!(made.seed_hash, blake3::hash(&made.seed.0).as_bytes());
     assert_eq!(create::find(pool, "gomoku-cup").await.unwrap(), made);
-    let taken = create::create(pool, &cup, START).await.unwrap_err().to_string();
+    let taken = create::create(&mut pool.acquire().await.unwrap(), &cup, START)
+        .await
+        .unwrap_err()
+        .to_string();
     assert_eq!(taken, "there is a tournament gomoku-cup already; choose another name");
     let unknown = create::find(pool, "chess-cup").await.unwrap_err().to_string();
     let told = "there is no tournament chess-cup; `arbiter tournament list` shows all of them";
@@ -36,7 +39,12 @@ async fn a_seed_is_drawn_if_none_is_given() {
         let mut cup = file(gomoku::game(), "");
         cup.name = name.to_owned();
         cup.seed = None;
-        seeds.push(create::create(&database.pool, &cup, START).await.unwrap().seed);
+        seeds.push(
+            create::create(&mut database.pool.acquire().await.unwrap(), &cup, START)
+                .await
+                .unwrap()
+                .seed,
+        );
     }
     assert_ne!(seeds[0], seeds[1]);
     assert!(!seeds.contains(&Seed([0; 32])));
@@ -70,7 +78,8 @@ async fn too_few_bots_are_told_how_many_it_takes() {
         let left = editions::of_tournament(&database.pool, tournament.id).await.unwrap();
         assert_eq!(left, []);
     }
-    let nobody = edition::open(&queue, TournamentId(99), Running::Refuse, START).await;
+    let nobody =
+        edition::open(&queue, Opening::new(TournamentId(99), Running::Refuse), START).await;
     assert_eq!(nobody.unwrap_err().to_string(), "there is no such tournament");
 }
 
@@ -84,7 +93,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
     let told =
         "edition 1 of tricks-cup is still being played; wait for it, or cancel the tournament";
     assert_eq!(refused, told);
-    let refused = create::close(&queue, tournament.id, START).await.unwrap_err().to_string();
+    let refused = close(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(refused, told);
 
     // A bot submits another version, one withdraws, and a new one comes.
@@ -96,7 +105,8 @@ async fn one_edition_runs_unless_it_is_replaced() {
     let new = bots::create(pool, tournament.id, None, "new", START).await.unwrap();
     let newest = versions::submit(pool, new, &[2; 32], START).await.unwrap();
     queue.lease_at(first.id, 1, START).await.unwrap();
-    let second = edition::open(&queue, tournament.id, Running::Replace, START).await.unwrap();
+    let second =
+        edition::open(&queue, Opening::new(tournament.id, Running::Replace), START).await.unwrap();
     assert_eq!((second.number, second.state, second.matches), (2, EditionState::Running, 10));
     let entrants = editions::entrants(pool, second.id).await.unwrap();
     let versions: Vec<_> = entrants.iter().map(|entrant| entrant.version).collect();
@@ -139,14 +149,14 @@ async fn a_cancelled_tournament_takes_its_edition_with_it() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, edition) = running(&database, &file(bitwa::game(), ""), 4).await;
-    let cancelled = create::cancel(&queue, tournament.id, START).await.unwrap();
+    let cancelled = cancel(&queue, tournament.id, START).await.unwrap();
     assert_eq!((cancelled.state, cancelled.ended_at), (TournamentState::Cancelled, Some(START)));
     assert_eq!(queue.lease_at(edition.id, 1, START).await.unwrap(), []);
     let over = "tournament bitwa-cup was cancelled; make another one";
-    let again = create::cancel(&queue, tournament.id, START).await.unwrap_err().to_string();
+    let again = cancel(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(again, over);
     assert_eq!(open(&queue, &tournament).await.unwrap_err().to_string(), over);
-    let unknown = create::close(&queue, TournamentId(99), START).await.unwrap_err().to_string();
+    let unknown = close(&queue, TournamentId(99), START).await.unwrap_err().to_string();
     assert_eq!(unknown, "there is no such tournament");
 }
 
@@ -155,13 +165,13 @@ async fn a_closed_tournament_is_over() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &file(wojna::game(), ""), 4).await;
-    let unplayed = create::close(&queue, tournament.id, START).await.unwrap_err().to_string();
+    let unplayed = close(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert!(unplayed.starts_with("no edition of wojna-cup is complete"), "{unplayed}");
     let edition = editions::create(&database.pool, tournament.id, 1, false, START).await.unwrap();
     let statement = "
         UPDATE editions SET state = 'complete', matches = 1, ended_at = created_at WHERE id = $1";
     sqlx::query(statement).bind(edition.0).execute(&database.pool).await.unwrap();
-    let closed = create::close(&queue, tournament.id, START).await.unwrap();
+    let closed = close(&queue, tournament.id, START).await.unwrap();
     assert_eq!((closed.state, closed.seed), (TournamentState::Closed, tournament.seed));
     let over = "tournament wojna-cup was closed; make another one";
     assert_eq!(open(&queue, &tournament).await.unwrap_err().to_string(), over);

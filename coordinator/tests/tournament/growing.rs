@@ -8,7 +8,7 @@ use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, paces, versions, workers};
 use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
-use arbiter_coordinator::tournament::{Design, OpenError, Running, edition, lineage};
+use arbiter_coordinator::tournament::{Design, OpenError, Opening, Running, edition, lineage};
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
@@ -21,7 +21,13 @@ use crate::support::{Database, START};
 /// Opens another edition in place of the one that runs.
 async fn next(database: &Database, tournament: &Tournament, design: Design) -> Edition {
     let queue = database.queue();
-    edition::open_as(&queue, tournament.id, Running::Replace, design, START).await.unwrap()
+    edition::open(
+        &queue,
+        Opening { design, ..Opening::new(tournament.id, Running::Replace) },
+        START,
+    )
+    .await
+    .unwrap()
 }
 
 /// Who sits where in an edition, as bots, and whether it is as promised.
@@ -114,7 +120,12 @@ async fn what_cannot_grow_is_planned_anew() {
     let (exact, _) = running(&database, &exact, 13).await;
     enter(&database, &exact, None, "new").await;
     let queue = database.queue();
-    let fresh = edition::open_as(&queue, exact.id, Running::Replace, Design::Fresh, START).await;
+    let fresh = edition::open(
+        &queue,
+        Opening { design: Design::Fresh, ..Opening::new(exact.id, Running::Replace) },
+        START,
+    )
+    .await;
     assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
     assert_eq!(next(&database, &exact, Design::Grown).await.matches, 18);
     // Matches of two have no lineage.

@@ -1,7 +1,7 @@
 //! What a worker is told about a lot.
 
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
+use arbiter_coordinator::queue::{Dispatcher, Kept, Leased, Queue};
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Games, bitwa, gomoku, tricks, wojna};
@@ -19,7 +19,7 @@ use crate::support::{Database, START, report};
 async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let work = dispatcher.next().await.unwrap().into_work().unwrap();
     handout.lot(work, 60_000, &handout.file_memory()).await.unwrap().lot.into()
 }
@@ -91,7 +91,7 @@ async fn seats_begin_with_what_their_bots_left() {
         Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1, holder: None };
     let mut delivered = report(&leased, worker);
     delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
-    queue.report(&[delivered]).await.unwrap();
+    queue.report(&[delivered], &Kept::default()).await.unwrap();
     let second = next(&queue, &handout).await;
     let seats = |lot: &v1::Lot| {
         let seats = lot.matches[0].seats.iter();
@@ -125,7 +125,7 @@ async fn lots_that_cannot_be_told_are_not_handed_out() {
     let memory = handout.file_memory();
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();
-    tasks.spawn(allocator.run(|error| panic!("{error}")));
+    tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let mut work = dispatcher.next().await.unwrap().into_work().unwrap();
     work.matches[0].seats.0[1].0 = 77;
     let error = handout.lot(work.clone(), 1, &memory).await.unwrap_err().to_string();

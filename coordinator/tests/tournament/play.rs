@@ -10,7 +10,7 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::queue::{Kept, Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
@@ -122,7 +122,7 @@ impl Troupe {
             }
             reports.push(report::read(self.worker, message, START).unwrap());
         }
-        let verdicts = self.queue.report(&reports).await.unwrap();
+        let verdicts = self.queue.report(&reports, &Kept::default()).await.unwrap();
         assert!(!verdicts.contains(&Verdict::Malformed));
     }
 }
@@ -271,7 +271,14 @@ async fn files_are_stored_by_what_is_in_them() {
             report
         })
         .collect();
-    assert!(queue.report(&reports).await.unwrap().iter().all(|fate| *fate == Verdict::Accepted));
+    assert!(
+        queue
+            .report(&reports, &Kept::default())
+            .await
+            .unwrap()
+            .iter()
+            .all(|fate| *fate == Verdict::Accepted)
+    );
     let kept = i64::try_from(2 * lots.len()).unwrap();
     assert_eq!(database.number("SELECT count(*) FROM files").await, kept);
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);

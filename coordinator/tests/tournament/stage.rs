@@ -8,9 +8,12 @@ use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::matches::{self, Match};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::queue::Queue;
-use arbiter_coordinator::tournament::{OpenError, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{
+    OpenError, Opening, Running, StateError, TournamentFile, create, edition,
+};
 use arbiter_games::Games;
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
+use time::OffsetDateTime;
 
 use crate::support::{Database, START};
 
@@ -33,14 +36,15 @@ pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
 
 /// Makes a tournament with so many bots.
 pub(crate) async fn made(database: &Database, file: &TournamentFile, bots: i32) -> Tournament {
-    let tournament = create::create(&database.pool, file, START).await.unwrap();
+    let tournament =
+        create::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
     database.versions(tournament.id, bots).await;
     tournament
 }
 
 /// Opens an edition.
 pub(crate) async fn open(queue: &Queue, tournament: &Tournament) -> Result<Edition, OpenError> {
-    edition::open(queue, tournament.id, Running::Refuse, START).await
+    edition::open(queue, Opening::new(tournament.id, Running::Refuse), START).await
 }
 
 /// An edition of a new tournament with so many bots, being played.
@@ -57,4 +61,28 @@ pub(crate) async fn running(
 /// The plan of an edition.
 pub(crate) async fn matches(database: &Database, edition: EditionId) -> Vec<Match> {
     matches::range(&database.pool, edition, MatchNumber(0), i32::MAX).await.unwrap()
+}
+
+/// Closes a tournament.
+pub(crate) async fn close(
+    queue: &Queue,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let mut transaction = queue.pool().begin().await?;
+    let ended = create::close(&mut transaction, id, now).await?;
+    transaction.commit().await?;
+    Ok(ended)
+}
+
+/// Cancels a tournament.
+pub(crate) async fn cancel(
+    queue: &Queue,
+    id: TournamentId,
+    now: OffsetDateTime,
+) -> Result<Tournament, StateError> {
+    let mut transaction = queue.pool().begin().await?;
+    let ended = create::cancel(&mut transaction, id, now).await?;
+    transaction.commit().await?;
+    Ok(ended)
 }
