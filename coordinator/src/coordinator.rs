@@ -320,7 +320,7 @@ fn tell(round: Result<Round, UpkeepError>, service: &Service) {
     for StoodDown { tournament_name, name, reason, .. } in &round.stood_down {
         tracing::warn!(tournament = tournament_name, bot = name, reason, "stood down");
     }
-    service.metrics().completed(round.complete.len());
+    service.metrics().editions_completed.inc_by(round.complete.len() as u64);
     for edition in &round.complete {
         tracing::info!(%edition, "complete: its leaderboard is the official one now");
     }
@@ -335,13 +335,13 @@ fn tell_opened(outcome: Result<Outcome, OpenError>, service: &Service) {
     match outcome {
         Ok(Outcome::Opened(edition)) => {
             let Edition { id, number, matches, .. } = edition;
-            service.metrics().opened();
+            service.metrics().editions_opened.inc();
             tracing::info!(edition = %id, number, matches, "opened, because something changed");
             service.changes.tell();
             service.dispatcher.news();
         }
         Ok(Outcome::Trouble(tournament, error)) => {
-            service.metrics().refused();
+            service.metrics().editions_refused.inc();
             tracing::error!(tournament, %error, "no edition can be opened");
             service.changes.tell();
         }
@@ -353,9 +353,6 @@ fn tell_opened(outcome: Result<Outcome, OpenError>, service: &Service) {
 }
 
 /// Reads the address of a database.
-///
-/// # Errors
-/// If it is none.
 pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
     if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(UrlError("it is none of PostgreSQL".to_owned()));
@@ -369,9 +366,6 @@ pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
 pub struct UrlError(String);
 
 /// Opens a database, looks whether it fits, and brings its tables up to date.
-///
-/// # Errors
-/// If it cannot be reached, is too old, or has tables of a later version.
 pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool, StartError> {
     let database = place(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };

@@ -79,29 +79,29 @@ metrics! {
     pub struct Metrics {
         leases: Family<Of, Counter> => "leases",
             "Leases that this coordinator made, whether or not they could be handed out";
-        given_back: Counter => "leases_given_back",
+        pub(crate) given_back: Counter => "leases_given_back",
             "Leases that workers gave back, or that could not be sent";
-        expired: Counter => "leases_expired", "Leases whose time ran out";
+        pub(crate) expired: Counter => "leases_expired", "Leases whose time ran out";
         handout: Histogram = moments() => "handout" in Seconds,
             "From the moment a slot asked, and something was there, until it was sent";
         reports: Family<Judged, Counter> => "reports", "Reports by what became of them";
-        postponed: Counter => "reports_postponed",
+        pub(crate) postponed: Counter => "reports_postponed",
             "Reports that could not be stored at present; their workers send them again";
         report: Histogram = moments() => "report" in Seconds,
             "From a report's arrival to its verdict";
         foreign: Family<Wanted, Counter> => "foreign_leases_refused",
             "What workers wanted with leases of other workers; it had no effect";
-        bundles_refused: Counter => "bundles_refused",
+        pub(crate) bundles_refused: Counter => "bundles_refused",
             "Bundles that workers asked for without a lease that needs them";
         reported: Counter => "reported_matches", "Matches in accepted reports";
         time_losses: Family<TimeLoss, Counter> => "time_losses",
             "Forfeits by the clock in accepted reports; the processor was idle where the bot \
             used less than half of the time: it waited, or the machine kept it waiting";
-        editions_opened: Counter => "editions_opened",
+        pub(crate) editions_opened: Counter => "editions_opened",
             "Editions that this coordinator opened because something changed";
-        editions_completed: Counter => "editions_completed",
+        pub(crate) editions_completed: Counter => "editions_completed",
             "Editions that this coordinator made complete";
-        editions_refused: Counter => "editions_refused",
+        pub(crate) editions_refused: Counter => "editions_refused",
             "Editions that could not be opened; the organiser is told why";
         failures: Family<Work, Counter> => "background_failures",
             "Rounds of work in the background that failed, and are tried again";
@@ -160,16 +160,6 @@ impl Metrics {
         self.handout.observe(took.as_secs_f64());
     }
 
-    /// Leases were given back.
-    pub(crate) fn given_back(&self, leases: usize) {
-        self.given_back.inc_by(leases as u64);
-    }
-
-    /// Leases ran out.
-    pub(crate) fn expired(&self, leases: usize) {
-        self.expired.inc_by(leases as u64);
-    }
-
     /// A report that came then was judged.
     pub(crate) fn judged(&self, lease: Lease, verdict: Verdict, came: Instant) {
         let judged = Judged { of: of(lease), verdict: verdict.as_str() };
@@ -177,19 +167,9 @@ impl Metrics {
         self.report.observe(came.elapsed().as_secs_f64());
     }
 
-    /// A report could not be stored at present.
-    pub(crate) fn postponed(&self) {
-        self.postponed.inc();
-    }
-
     /// A worker wanted something with a lease of another one.
     pub(crate) fn refused_foreign(&self, what: Refused) {
         self.foreign.get_or_create(&Wanted { what: what.as_str() }).inc();
-    }
-
-    /// A worker asked for a bundle that it has no lease for.
-    pub(crate) fn refused_bundle(&self) {
-        self.bundles_refused.inc();
     }
 
     /// Matches were stored, and so many bots had lost by the clock.
@@ -200,21 +180,6 @@ impl Metrics {
                 self.time_losses.get_or_create(&TimeLoss { processor }).inc_by(count);
             }
         }
-    }
-
-    /// An edition was opened.
-    pub(crate) fn opened(&self) {
-        self.editions_opened.inc();
-    }
-
-    /// An edition could not be opened.
-    pub(crate) fn refused(&self) {
-        self.editions_refused.inc();
-    }
-
-    /// Editions became complete.
-    pub(crate) fn completed(&self, editions: usize) {
-        self.editions_completed.inc_by(editions as u64);
     }
 
     /// A round of work in the background failed.
@@ -306,9 +271,6 @@ impl Observer {
 
     /// Adds all figures to a text. Where the database does not answer those from it are missing,
     /// and `arbiter_database_up` is 0.
-    ///
-    /// # Errors
-    /// Never, as long as there is memory.
     pub async fn figures(&self, text: &mut String) -> fmt::Result {
         let metrics = &self.0.metrics;
         metrics.leader.set(self.leads().into());

@@ -290,7 +290,7 @@ impl Queue {
         for (kind, some) in leases::by_kind(leases, |lease| *lease) {
             held.extend(again(|| leases::give_back(&self.pool, kind, by, &some)).await?);
         }
-        self.metrics.given_back(held.len());
+        self.metrics.given_back.inc_by(held.len() as u64);
         self.refuse_others(Refused::GiveBack, by, leases, held.len()).await?;
         Ok(held)
     }
@@ -355,7 +355,7 @@ impl Queue {
             Ok(failed)
         });
         let failed = failed.await?;
-        self.metrics.expired(failed.len());
+        self.metrics.expired.inc_by(failed.len() as u64);
         let woken = match part {
             Part::Edition(edition) => again(|| lots::wake(&self.pool, edition)).await?,
             Part::Trials | Part::ShadowMatches => 0,

@@ -28,9 +28,6 @@ pub enum RedactError {
 
 /// The record `packed`, as the owners of those seats may see it for which `own` says so, seat 1
 /// first; compressed, as it came.
-///
-/// # Errors
-/// If it is none.
 pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut lines = arbiter_replay::unpack(packed)?;
     let mut shown = zstd::Encoder::new(Vec::new(), EFFORT)?;

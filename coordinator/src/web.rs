@@ -84,22 +84,7 @@ impl FromRef<Pages> for Service {
     }
 }
 
-impl FromRef<Pages> for Observer {
-    fn from_ref(pages: &Pages) -> Self {
-        pages.observer.clone()
-    }
-}
-
-impl FromRef<Pages> for ranking::Rendered {
-    fn from_ref(pages: &Pages) -> Self {
-        pages.boards.clone()
-    }
-}
-
 /// Serves pages, and tricks over HTTP, until the coordinator stops; then open answers end.
-///
-/// # Errors
-/// If the port fails.
 pub async fn serve(
     service: Service,
     observer: Observer,
@@ -112,9 +97,6 @@ pub async fn serve(
 }
 
 /// Serves other pages in the same way, with the same limits, until the future is dropped.
-///
-/// # Errors
-/// If the port fails.
 pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<()> {
     serve::serve(listener, routes, Changes::default()).await
 }
@@ -209,7 +191,7 @@ async fn healthy() -> &'static str {
 }
 
 /// The program runs, and its database answers; whether it leads the coordinators of that.
-async fn ready(State(observer): State<Observer>) -> Response {
+async fn ready(State(Pages { observer, .. }): State<Pages>) -> Response {
     if !observer.is_ready().await {
         let why = "the database does not answer\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();

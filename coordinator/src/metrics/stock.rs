@@ -80,9 +80,6 @@ struct Reading {
 
 impl Stock {
     /// Adds what there is to a text.
-    ///
-    /// # Errors
-    /// Never, as long as there is memory.
     pub(super) async fn encode(&self, observed: &Observed, text: &mut String) -> fmt::Result {
         // Those who ask at the same time wait for one reading.
         let mut shelf = self.0.lock().await;

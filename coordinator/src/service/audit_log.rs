@@ -13,10 +13,9 @@ impl Service {
     pub(crate) async fn list_changes(
         &self,
         caller: &Caller,
-        request: ListChangesRequest,
+        ListChangesRequest { tournament, who, since_us, before, limit }: ListChangesRequest,
     ) -> Result<ListChangesResponse> {
         caller.require(Role::Organiser)?;
-        let ListChangesRequest { tournament, who, since_us, before, limit } = request;
         let wanted = Wanted {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
             who: Some(who).filter(|name| !name.is_empty()),

@@ -12,10 +12,9 @@ impl Service {
     pub(crate) async fn give_beacon(
         &self,
         caller: &Caller,
-        request: GiveBeaconRequest,
+        GiveBeaconRequest { tournament, value }: GiveBeaconRequest,
     ) -> Result<v1::Tournament> {
         let who = caller.require(Role::Organiser)?;
-        let GiveBeaconRequest { tournament, value } = request;
         let found = self.tournament(&tournament).await?;
         let given = beacon::give(&self.queue, found.id, &value, Some(who.id), self.now()).await;
         let (after, opened) = given?;

@@ -36,9 +36,8 @@ impl Service {
     pub(crate) async fn get_bot(
         &self,
         caller: &Caller,
-        request: GetBotRequest,
+        GetBotRequest { tournament, bot }: GetBotRequest,
     ) -> Result<GetBotResponse> {
-        let GetBotRequest { tournament, bot } = request;
         let tournament = self.tournament(&tournament).await?;
         let found = self.listed(tournament.id, &bot).await?;
         let versions = listed::versions(&self.pool, found.bot.id).await?;
@@ -64,10 +63,9 @@ impl Service {
     pub(crate) async fn get_log(
         &self,
         caller: &Caller,
-        request: GetLogRequest,
+        GetLogRequest { tournament, bot, limit, forfeits }: GetLogRequest,
     ) -> Result<GetLogResponse> {
         let who = caller.require(Role::Player)?;
-        let GetLogRequest { tournament, bot, limit, forfeits } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(who, tournament.id, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
@@ -88,10 +86,9 @@ impl Service {
     pub(crate) async fn withdraw_bot(
         &self,
         caller: &Caller,
-        request: WithdrawBotRequest,
+        WithdrawBotRequest { tournament, bot }: WithdrawBotRequest,
     ) -> Result<WithdrawBotResponse> {
         let who = caller.require(Role::Player)?;
-        let WithdrawBotRequest { tournament, bot } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(who, tournament.id, &bot).await?;
         self.entry_of_bot(who, &tournament, &bot).await?;

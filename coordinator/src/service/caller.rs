@@ -44,9 +44,6 @@ pub enum Caller {
 
 impl Caller {
     /// The holder of a token that allows what `role` is needed for.
-    ///
-    /// # Errors
-    /// If there is no token, or it is not valid, or its role is not enough.
     pub(crate) fn require(&self, role: Role) -> Result<&Principal> {
         match self {
             Self::Known(principal) if principal.role.covers(role) => Ok(principal),
@@ -86,9 +83,6 @@ impl Caller {
 
 impl Service {
     /// Who shows this secret, if one is shown.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub(crate) async fn caller(&self, secret: Option<&Secret>, origin: &Origin) -> Result<Caller> {
         let Some(secret) = secret else { return Ok(Caller::Anonymous) };
         if let Err(error) = self.admits(secret, origin) {
@@ -104,9 +98,6 @@ impl Service {
 
     /// Whether a secret is that of a valid token. The login of an organiser is noted in the audit
     /// log.
-    ///
-    /// # Errors
-    /// If this origin, or all origins together, showed too many invalid tokens.
     pub(crate) async fn log_in(&self, secret: &Secret, origin: &Origin) -> Result<bool> {
         self.admits(secret, origin)?;
         let found = self.find_token(secret, origin).await?;

@@ -141,9 +141,8 @@ impl Service {
     pub(crate) async fn watch_edition(
         &self,
         caller: &Caller,
-        request: WatchEditionRequest,
+        WatchEditionRequest { tournament, edition }: WatchEditionRequest,
     ) -> Result<Answers<Edition>> {
-        let WatchEditionRequest { tournament, edition } = request;
         let name = (tournament, edition);
         let named = if let Some(named) = self.edition_watches.named(&name, caller) {
             named

@@ -125,10 +125,9 @@ impl Service {
     pub(crate) async fn reinstate_bot(
         &self,
         caller: &Caller,
-        request: ReinstateBotRequest,
+        ReinstateBotRequest { tournament, bot }: ReinstateBotRequest,
     ) -> Result<ReinstateBotResponse> {
         let who = caller.require(Role::Organiser)?;
-        let ReinstateBotRequest { tournament, bot } = request;
         let tournament = self.tournament(&tournament).await?;
         let found = bots::find(&self.pool, tournament.id, &bot).await?;
         let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;

@@ -113,9 +113,8 @@ impl Service {
     pub(crate) async fn list_matches(
         &self,
         caller: &Caller,
-        request: ListMatchesRequest,
+        ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<Answers<MatchStatus>> {
-        let ListMatchesRequest { tournament, edition, bot, after, limit } = request;
         let board = v1::Board { tournament: tournament.clone(), edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let seed = published_seed(&self.tournament(&tournament).await?, edition.number);

@@ -28,9 +28,8 @@ impl Service {
     pub(crate) async fn get_place(
         &self,
         caller: &Caller,
-        request: GetPlaceRequest,
+        GetPlaceRequest { board, bot }: GetPlaceRequest,
     ) -> Result<GetPlaceResponse> {
-        let GetPlaceRequest { board, bot } = request;
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let place = place_of(&board, &bot)?;
         Ok(GetPlaceResponse { edition: edition.number, place: Some(place) })
@@ -39,9 +38,8 @@ impl Service {
     pub(crate) async fn get_meetings(
         &self,
         caller: &Caller,
-        request: GetMeetingsRequest,
+        GetMeetingsRequest { board, bot }: GetMeetingsRequest,
     ) -> Result<GetMeetingsResponse> {
-        let GetMeetingsRequest { board, bot } = request;
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let whose = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let meetings = self.meetings(&edition, Whose::One(whose), caller).await?;
@@ -66,9 +64,8 @@ impl Service {
     pub(crate) async fn get_history(
         &self,
         caller: &Caller,
-        request: GetHistoryRequest,
+        GetHistoryRequest { tournament, bot }: GetHistoryRequest,
     ) -> Result<GetHistoryResponse> {
-        let GetHistoryRequest { tournament, bot } = request;
         let tournament = self.tournament(&tournament).await?;
         let sight = self.sight(&tournament, caller)?;
         let found = bots::find(&self.pool, tournament.id, &bot).await?;

@@ -23,9 +23,8 @@ impl Service {
     pub(crate) async fn get_reply_times(
         &self,
         caller: &Caller,
-        request: GetReplyTimesRequest,
+        GetReplyTimesRequest { board, bot }: GetReplyTimesRequest,
     ) -> Result<GetReplyTimesResponse> {
-        let GetReplyTimesRequest { board, bot } = request;
         let (edition, _) = self.edition_of(board, Which::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;

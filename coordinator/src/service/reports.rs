@@ -177,7 +177,7 @@ impl WorkerService {
         error: &dyn std::error::Error,
     ) -> Verdict {
         tracing::warn!(%worker, %lease, %error, "a report cannot be stored yet; it is postponed");
-        self.service.metrics().postponed();
+        self.service.metrics().postponed.inc();
         let reason = error.to_string().chars().take(REASON).collect();
         Verdict { lease: Some(lease.into()), fate: Fate::Postponed.into(), reason }
     }

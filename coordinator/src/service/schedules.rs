@@ -35,9 +35,8 @@ impl Service {
     pub(crate) async fn planned_matches(
         &self,
         caller: &Caller,
-        request: PlannedRequest,
+        PlannedRequest { board, bot, after, limit }: PlannedRequest,
     ) -> Result<Planned> {
-        let PlannedRequest { board, bot, after, limit } = request;
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         let roster = Roster::of(&self.pool, edition.id).await?;
         let only = match bot.as_str() {

@@ -19,10 +19,9 @@ impl Service {
     pub(crate) async fn create_token(
         &self,
         caller: &Caller,
-        request: CreateTokenRequest,
+        CreateTokenRequest { role, name, expires_us }: CreateTokenRequest,
     ) -> Result<CreateTokenResponse> {
         let who = caller.require(Role::Admin)?;
-        let CreateTokenRequest { role, name, expires_us } = request;
         let role: Role = role.parse()?;
         access::check_name(&name)?;
         let now = self.now();
@@ -43,10 +42,9 @@ impl Service {
     pub(crate) async fn rotate_token(
         &self,
         caller: &Caller,
-        request: RotateTokenRequest,
+        RotateTokenRequest { token, overlap_us }: RotateTokenRequest,
     ) -> Result<RotateTokenResponse> {
         let who = caller.require(Role::Admin)?;
-        let RotateTokenRequest { token, overlap_us } = request;
         let overlap = Duration::microseconds(overlap_us);
         if overlap.is_negative() || overlap > LONGEST_OVERLAP {
             let most = LONGEST_OVERLAP.whole_days();

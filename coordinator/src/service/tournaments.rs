@@ -80,10 +80,9 @@ impl Service {
     pub(crate) async fn start_edition(
         &self,
         caller: &Caller,
-        request: StartEditionRequest,
+        StartEditionRequest { tournament, fresh }: StartEditionRequest,
     ) -> Result<Edition> {
         let who = caller.require(Role::Organiser)?;
-        let StartEditionRequest { tournament, fresh } = request;
         let tournament = self.tournament(&tournament).await?;
         let design = if fresh { Design::Fresh } else { Design::Grown };
         let opening = Opening::new(tournament.id, Running::Refuse);
@@ -139,9 +138,8 @@ impl Service {
     pub(crate) async fn check_edition(
         &self,
         caller: &Caller,
-        request: CheckEditionRequest,
+        CheckEditionRequest { tournament, edition, records }: CheckEditionRequest,
     ) -> Result<CheckEditionResponse> {
-        let CheckEditionRequest { tournament, edition, records } = request;
         let found = self.tournament(&tournament).await?;
         // What counts of a tournament that is over is its official edition; a newer one may have
         // been cancelled.
@@ -177,9 +175,8 @@ impl Service {
     pub(crate) async fn get_edition_source(
         &self,
         caller: &Caller,
-        request: GetEditionSourceRequest,
+        GetEditionSourceRequest { tournament, edition }: GetEditionSourceRequest,
     ) -> Result<EditionSource> {
-        let GetEditionSourceRequest { tournament, edition } = request;
         let found = self.tournament(&tournament).await?;
         let board = v1::Board { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;

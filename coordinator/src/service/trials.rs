@@ -17,10 +17,9 @@ impl Service {
     pub(crate) async fn watch_trial(
         &self,
         caller: &Caller,
-        request: GetTrialRequest,
+        GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<Answers<TrialStatus>> {
         let who = caller.require(Role::Player)?.clone();
-        let GetTrialRequest { tournament, bot, number } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(&who, tournament.id, &bot).await?;
         let mut last = self.trial(&who, &bot, number).await?;
@@ -50,10 +49,9 @@ impl Service {
     pub(crate) async fn get_trial(
         &self,
         caller: &Caller,
-        request: GetTrialRequest,
+        GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Player)?;
-        let GetTrialRequest { tournament, bot, number } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(who, tournament.id, &bot).await?;
         self.trial(who, &bot, number).await
@@ -63,10 +61,9 @@ impl Service {
     pub(crate) async fn retry_trial(
         &self,
         caller: &Caller,
-        request: RetryTrialRequest,
+        RetryTrialRequest { tournament, bot, number }: RetryTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Organiser)?;
-        let RetryTrialRequest { tournament, bot, number } = request;
         let tournament = self.tournament(&tournament).await?;
         let bot = self.own(who, tournament.id, &bot).await?;
         let version = self.version(&bot, number).await?.version;

@@ -120,7 +120,7 @@ impl WorkerService {
         if !held::needs_bundle(pool, *id, &digest).await? {
             let asked = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %id, digest = %asked, "refused: a bundle without a lease");
-            self.service.metrics().refused_bundle();
+            self.service.metrics().bundles_refused.inc();
             return Err(ServiceError::permission_denied(
                 "no lot or trial that this token's workers have leased needs this bundle",
             ));

@@ -16,6 +16,8 @@
 
 #[macro_use]
 mod answer;
+#[macro_use]
+mod questions;
 mod bots;
 mod describe;
 mod matches;
@@ -23,7 +25,6 @@ mod operation;
 mod paging;
 mod problem;
 mod question;
-mod questions;
 mod ranking;
 mod reply;
 mod tournaments;
@@ -65,7 +66,8 @@ impl Listed {
 /// Every question, and the description of them all.
 pub(super) fn routes() -> Router<Pages> {
     let listed = Listed { router: Router::new(), interface: Interface::new() };
-    let Listed { router, interface } = questions::listed(listed);
+    let listed = questions::listed(listed).with::<operation::ListTricks>();
+    let Listed { router, interface } = listed;
     let described: Arc<str> = interface.finish().to_string().into();
     let description = move || async move {
         let kind = (header::CONTENT_TYPE, "application/json");

@@ -7,16 +7,15 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use prometheus_client::encoding::text::encode_eof;
 
+use super::Pages;
 use super::error::WebError;
 use super::session::{Session, cookie};
 use crate::access::guard::Origin;
 use crate::access::{Role, Secret};
-use crate::metrics::{OPEN_METRICS, Observer};
-use crate::service::Service;
+use crate::metrics::OPEN_METRICS;
 
 pub(super) async fn show(
-    State(service): State<Service>,
-    State(observer): State<Observer>,
+    State(Pages { service, observer, .. }): State<Pages>,
     origin: Origin,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, WebError> {

@@ -15,7 +15,7 @@ use super::api::escape;
 use super::chart::{self, Interval};
 use super::error::WebError;
 use super::session::Session;
-use super::{live, page};
+use super::{Pages, live, page};
 use crate::cache::Cache;
 
 /// Places on a page.
@@ -97,14 +97,14 @@ pub(super) async fn show(
 
 /// The same page, whenever it changes.
 pub(super) async fn live(
-    State(rendered): State<Rendered>,
+    State(pages): State<Pages>,
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<impl IntoResponse, WebError> {
     let boards = session.service.watch_page(&session.caller, look.request(&tournament)).await?;
     Ok(live::watched(session, boards, move |told| {
-        let markup = rendered.get_or_insert_with(told.id, OnceLock::new);
+        let markup = pages.boards.get_or_insert_with(told.id, OnceLock::new);
         let markup = markup.get_or_init(|| places(&tournament, &told.page).into_string());
         PreEscaped(markup.clone())
     }))

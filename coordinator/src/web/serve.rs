@@ -55,9 +55,6 @@ const RATE: u64 = 4096;
 const PART: u64 = 2;
 
 /// Serves until the coordinator stops; then open answers end.
-///
-/// # Errors
-/// If the port fails.
 pub(super) async fn serve(
     listener: TcpListener,
     pages: Router,

@@ -33,9 +33,6 @@ pub(super) struct Outbound(mpsc::Sender<(Message, Option<Weight>)>);
 
 impl Outbound {
     /// Puts a message behind the others, once there is room for it.
-    ///
-    /// # Errors
-    /// If the worker has left.
     pub(super) async fn send(&self, message: Message, weight: Option<Weight>) -> Result<(), Left> {
         self.0.send((message, weight)).await.map_err(|_| Left)
     }

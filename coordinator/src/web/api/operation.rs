@@ -5,15 +5,13 @@
 
 use arbiter_proto::v1;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::paging::Page;
+use super::paging::{Limit, Page};
 use super::problem::Problem;
-use super::question::{Answer, Asker};
-use super::questions::{
-    AskServer, GetQueue, ListAside, ListAudit, ListTokens, ListTricks, ListWorkers,
-};
+use super::question::{Answer, Asker, Question};
+use super::questions::{AskServer, GetQueue, ListAside, ListAudit, ListTokens, ListWorkers};
 use super::tournaments::Edition;
 use super::values::written;
 use crate::db::{audit, tricks_http, workers};
@@ -161,6 +159,20 @@ answer! {
         #[schemars(extend("format" = "date-time"))]
         last_at: Option<String> = written(found.last_at);
     }
+}
+
+parameters! {
+    [
+        /// Everybody's records in tricks over HTTP, the best first.
+        ListTricks
+    ] {}
+    page of "Players";
+}
+
+impl Question for ListTricks {
+    const PATH: &'static str = "/api/v1/tricks";
+    const ABOUT: &'static str = "tricks over HTTP";
+    type Reply = Page<TricksRecord>;
 }
 
 impl Answer for ListTricks {

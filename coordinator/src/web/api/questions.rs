@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Listed;
 use super::bots::{Bot, Log, Trial, Version};
 use super::matches::{Film, Match, Planned};
-use super::operation::{Aside, Change, Playing, Server, Token, TricksRecord, Worker};
+use super::operation::{Aside, Change, Playing, Server, Token, Worker};
 use super::paging::{Limit, Page};
 use super::question::Question;
 use super::ranking::{Meeting, Placed, Ranking};
@@ -289,10 +289,5 @@ questions! {
     /// All tokens, the oldest first, without what makes them tokens.
     ListTokens -> Page<Token>, about "operation" at "tokens" for Admin {
         page of "Tokens";
-    }
-
-    /// Everybody's records in tricks over HTTP, the best first.
-    ListTricks -> Page<TricksRecord>, about "tricks over HTTP" at "tricks" {
-        page of "Players";
     }
 }

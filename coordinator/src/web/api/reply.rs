@@ -34,9 +34,6 @@ pub(super) trait Reply: Send {
     fn content(schemas: &mut SchemaGenerator) -> (&'static str, Value);
 
     /// Sends it to somebody who sent these headers.
-    ///
-    /// # Errors
-    /// If it cannot be sent.
     fn write(self, headers: &HeaderMap) -> Result<Written, Problem>;
 }
 
