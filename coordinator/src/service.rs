@@ -62,7 +62,7 @@ pub use estimates::counted_certificate;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
 pub(crate) use reports::{Contents, Delivery};
-pub(crate) use schedules::{Planned, PlannedRequest};
+pub(crate) use schedules::Planned;
 pub(crate) use submissions::LARGEST as LARGEST_BUNDLE;
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;

@@ -16,7 +16,8 @@ use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
 use crate::db::listed::{self, Listed, Tried};
 use crate::db::played::{self, PlayedMatch};
-use crate::db::{bots, editions, tournaments};
+use crate::db::tournaments::{self, Tournament};
+use crate::db::{bots, editions};
 
 /// Lines of a log where none are asked for, and at most.
 const LINES: (u32, u32) = (100, 1000);
@@ -66,8 +67,7 @@ impl Service {
         GetLogRequest { tournament, bot, limit, forfeits }: GetLogRequest,
     ) -> Result<GetLogResponse> {
         let who = caller.require(Role::Player)?;
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(who, tournament.id, &bot).await?;
+        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
         let sight = self.sight(&tournament, caller)?;
         let mut lines = Vec::new();
@@ -89,8 +89,7 @@ impl Service {
         WithdrawBotRequest { tournament, bot }: WithdrawBotRequest,
     ) -> Result<WithdrawBotResponse> {
         let who = caller.require(Role::Player)?;
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(who, tournament.id, &bot).await?;
+        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
         self.entry_of_bot(who, &tournament, &bot).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
@@ -188,17 +187,18 @@ impl Service {
         listed.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
     }
 
-    /// A bot of the caller's.
+    /// A bot of the caller's, and its tournament.
     pub(super) async fn own(
         &self,
         who: &Principal,
-        tournament: TournamentId,
+        tournament: &str,
         name: &str,
-    ) -> Result<bots::Bot> {
-        let found = bots::find(&self.pool, tournament, name).await?;
+    ) -> Result<(Tournament, bots::Bot)> {
+        let tournament = self.tournament(tournament).await?;
+        let found = bots::find(&self.pool, tournament.id, name).await?;
         let bot = found.ok_or_else(|| ServiceError::missing("bot", name))?;
         if who.owns(&bot) {
-            return Ok(bot);
+            return Ok((tournament, bot));
         }
         Err(ServiceError::permission_denied(format!("{name} is somebody else's bot")))
     }

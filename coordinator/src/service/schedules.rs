@@ -1,26 +1,13 @@
 //! The matches of an edition as they were planned.
 
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1::Board;
+use arbiter_proto::v1::{Board, ListMatchesRequest};
 use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::Edition;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
-
-/// Which planned matches are asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct PlannedRequest {
-    /// Of which edition: the newest where none is named.
-    pub(crate) board: Board,
-    /// Only those of this bot, if it is not empty.
-    pub(crate) bot: String,
-    /// Only those with a greater number.
-    pub(crate) after: Option<i64>,
-    /// So many at most.
-    pub(crate) limit: u32,
-}
 
 /// Planned matches of an edition, by number.
 #[derive(Debug)]
@@ -31,12 +18,13 @@ pub(crate) struct Planned {
 }
 
 impl Service {
-    /// Matches of an edition as they were planned.
+    /// Matches of an edition as they were planned: of the newest where none is named.
     pub(crate) async fn planned_matches(
         &self,
         caller: &Caller,
-        PlannedRequest { board, bot, after, limit }: PlannedRequest,
+        ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<Planned> {
+        let board = Board { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         let roster = Roster::of(&self.pool, edition.id).await?;
         let only = match bot.as_str() {

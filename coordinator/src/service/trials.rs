@@ -20,8 +20,7 @@ impl Service {
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<Answers<TrialStatus>> {
         let who = caller.require(Role::Player)?.clone();
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(&who, tournament.id, &bot).await?;
+        let (_, bot) = self.own(&who, &tournament, &bot).await?;
         let mut last = self.trial(&who, &bot, number).await?;
         let (sender, states) = mpsc::channel(1);
         let mut changes = self.changes.watch();
@@ -52,8 +51,7 @@ impl Service {
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Player)?;
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(who, tournament.id, &bot).await?;
+        let (_, bot) = self.own(who, &tournament, &bot).await?;
         self.trial(who, &bot, number).await
     }
 
@@ -64,8 +62,7 @@ impl Service {
         RetryTrialRequest { tournament, bot, number }: RetryTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Organiser)?;
-        let tournament = self.tournament(&tournament).await?;
-        let bot = self.own(who, tournament.id, &bot).await?;
+        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
         let version = self.version(&bot, number).await?.version;
         let mut transaction = self.pool.begin().await?;
         if !trials::retry(&mut *transaction, version.id).await? {

@@ -31,9 +31,14 @@ pub(super) struct Button {
     fresh: Option<String>,
 }
 
-impl Button {
-    fn check_sure(&self) -> Result<(), WebError> {
-        check_sure(self.sure.as_deref())
+/// Where somebody is led whose button was taken.
+type Answer = Result<Redirect, WebError>;
+
+impl Posted<Button> {
+    /// Whose button it is, if it was ticked that it is meant.
+    fn sure(self) -> Result<Session, WebError> {
+        check_sure(self.form.sure.as_deref())?;
+        Ok(self.session)
     }
 }
 
@@ -115,10 +120,8 @@ fn grows(found: &Tournament) -> bool {
 }
 
 /// Begins an edition.
-pub(super) async fn start(
-    Path(tournament): Path<String>,
-    Posted { session, form: button }: Posted<Button>,
-) -> Result<Redirect, WebError> {
+pub(super) async fn start(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
+    let Posted { session, form: button } = posted;
     let fresh = button.fresh.is_some();
     let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
     session.service.start_edition(&session.caller, asked).await?;
@@ -126,22 +129,16 @@ pub(super) async fn start(
 }
 
 /// Gives a tournament up.
-pub(super) async fn cancel(
-    Path(tournament): Path<String>,
-    Posted { session, form: button }: Posted<Button>,
-) -> Result<Redirect, WebError> {
-    button.check_sure()?;
+pub(super) async fn cancel(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
+    let session = posted.sure()?;
     let asked = CancelTournamentRequest { tournament: tournament.clone() };
     session.service.cancel_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "cancel"))
 }
 
 /// Ends a tournament, and shows its seed.
-pub(super) async fn close(
-    Path(tournament): Path<String>,
-    Posted { session, form: button }: Posted<Button>,
-) -> Result<Redirect, WebError> {
-    button.check_sure()?;
+pub(super) async fn close(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
+    let session = posted.sure()?;
     let asked = CloseTournamentRequest { tournament: tournament.clone() };
     session.service.close_tournament(&session.caller, asked).await?;
     Ok(to(&tournament, "close"))
@@ -151,12 +148,10 @@ pub(super) async fn close(
 pub(super) async fn retry(
     Path((edition, number)): Path<(i32, i64)>,
     Posted { session, .. }: Posted<Button>,
-) -> Result<Redirect, WebError> {
+) -> Answer {
     let name = format!("{edition}/{number}");
-    session
-        .service
-        .retry_aside(&session.caller, RetryAsideRequest { r#match: name.clone() })
-        .await?;
+    let asked = RetryAsideRequest { r#match: name.clone() };
+    session.service.retry_aside(&session.caller, asked).await?;
     Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
 }
 
@@ -164,7 +159,7 @@ pub(super) async fn retry(
 pub(super) async fn retry_all(
     Path(tournament): Path<String>,
     Posted { session, .. }: Posted<Button>,
-) -> Result<Redirect, WebError> {
+) -> Answer {
     let count = session.service.retry_all_aside(&session.caller, &tournament).await?;
     Ok(done::to_counted(&format!("/t/{tournament}"), "retry", count))
 }
@@ -172,9 +167,9 @@ pub(super) async fn retry_all(
 /// Takes a bot out of the editions to come.
 pub(super) async fn withdraw(
     Path((tournament, bot)): Path<(String, String)>,
-    Posted { session, form: button }: Posted<Button>,
-) -> Result<Redirect, WebError> {
-    button.check_sure()?;
+    posted: Posted<Button>,
+) -> Answer {
+    let session = posted.sure()?;
     let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
     session.service.withdraw_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
@@ -184,7 +179,7 @@ pub(super) async fn withdraw(
 pub(super) async fn reinstate(
     Path((tournament, bot)): Path<(String, String)>,
     Posted { session, .. }: Posted<Button>,
-) -> Result<Redirect, WebError> {
+) -> Answer {
     let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
     session.service.reinstate_bot(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
@@ -194,7 +189,7 @@ pub(super) async fn reinstate(
 pub(super) async fn retry_trial(
     Path((tournament, bot, number)): Path<(String, String, i32)>,
     Posted { session, .. }: Posted<Button>,
-) -> Result<Redirect, WebError> {
+) -> Answer {
     let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
     session.service.retry_trial(&session.caller, asked).await?;
     Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))

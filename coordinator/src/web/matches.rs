@@ -3,7 +3,7 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::ids::{EditionId, MatchId};
-use arbiter_proto::v1::{self, Board, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
+use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
 use arbiter_ranking::Entrant;
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use super::page;
 use super::session::Session;
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
-use crate::service::{Planned, PlannedRequest, counted_certificate};
+use crate::service::{Planned, counted_certificate};
 use crate::tournament::beacon::seed_origin;
 
 /// Matches on a page.
@@ -36,20 +36,23 @@ pub(super) struct Look {
     after: Option<i64>,
 }
 
+impl Look {
+    /// The matches of a page, and one more if there are further ones.
+    fn request(&self, tournament: &str) -> ListMatchesRequest {
+        let Self { edition, bot, after } = self.clone();
+        let (tournament, limit) = (tournament.to_owned(), MATCHES + 1);
+        ListMatchesRequest { tournament, edition, bot, after, limit }
+    }
+}
+
 /// Matches that were played.
 pub(super) async fn list(
     session: Session,
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
+    let asked = look.request(&tournament);
     let Look { edition, bot, after } = look;
-    let asked = ListMatchesRequest {
-        tournament: tournament.clone(),
-        edition,
-        bot: bot.clone(),
-        after,
-        limit: MATCHES + 1,
-    };
     let mut answers = session.service.list_matches(&session.caller, asked).await?;
     let mut played: Vec<MatchStatus> = Vec::new();
     while let Some(answer) = answers.next().await {
@@ -91,9 +94,8 @@ pub(super) async fn schedule(
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
-    let Look { edition, bot, after } = look;
-    let asked = Board { tournament: tournament.clone(), edition };
-    let asked = PlannedRequest { board: asked, bot: bot.clone(), after, limit: MATCHES + 1 };
+    let asked = look.request(&tournament);
+    let Look { bot, after, .. } = look;
     let Planned { edition, roster, matches: mut planned } =
         session.service.planned_matches(&session.caller, asked).await?;
     let counted = edition.matches <= COUNTED && edition.matches > 0;

@@ -28,3 +28,25 @@ macro_rules! answer {
 pub(super) fn all<T, J: From<T>>(found: impl IntoIterator<Item = T>) -> Vec<J> {
     found.into_iter().map(J::from).collect()
 }
+
+/// Answers questions that need no more than the use case of a name: what a question holds, and the
+/// call. Behind `pages` are lists, of which a part of what was found is given.
+macro_rules! forward {
+    ($($question:ident { $($field:ident),* } => $call:ident($request:expr);)+) => {$(
+        impl Answer for $question {
+            async fn answer(self, asker: &Asker) -> Result<Self::Reply, Problem> {
+                let Self { $($field),* } = self;
+                Ok(asker.service.$call(asker.caller(), $request).await?.into())
+            }
+        }
+    )+};
+    (pages $($question:ident { $($field:ident),* } => $call:ident($request:expr).$list:ident;)+) => {$(
+        impl Answer for $question {
+            async fn answer(self, asker: &Asker) -> Result<Self::Reply, Problem> {
+                let Self { $($field,)* offset, limit } = self;
+                let found = asker.service.$call(asker.caller(), $request).await?;
+                Ok(asker.page(found.$list, offset, limit))
+            }
+        }
+    )+};
+}

@@ -53,13 +53,9 @@ answer! {
     }
 }
 
-impl Answer for ListBots {
-    async fn answer(self, asker: &Asker) -> Result<Page<Bot>, Problem> {
-        let Self { tournament, offset, limit } = self;
-        let asked = v1::ListBotsRequest { tournament };
-        let found = asker.service.list_bots(asker.caller(), asked).await?.bots;
-        Ok(asker.page(found, offset, limit))
-    }
+forward! {
+    pages
+    ListBots { tournament } => list_bots(v1::ListBotsRequest { tournament }).bots;
 }
 
 impl Answer for GetBot {
@@ -96,14 +92,6 @@ answer! {
         warnings: Vec<String>;
         /// What was measured, by names.
         figures: Option<Value> = serde_json::from_str(&found.figures).ok();
-    }
-}
-
-impl Answer for GetTrial {
-    async fn answer(self, asker: &Asker) -> Result<Trial, Problem> {
-        let Self { tournament, bot, version: number } = self;
-        let asked = v1::GetTrialRequest { tournament, bot, number };
-        Ok(asker.service.get_trial(asker.caller(), asked).await?.into())
     }
 }
 
@@ -147,10 +135,9 @@ answer! {
     }
 }
 
-impl Answer for GetLog {
-    async fn answer(self, asker: &Asker) -> Result<Log, Problem> {
-        let Self { tournament, bot, forfeits, limit } = self;
-        let asked = v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits };
-        Ok(asker.service.get_log(asker.caller(), asked).await?.into())
-    }
+forward! {
+    GetTrial { tournament, bot, version } =>
+        get_trial(v1::GetTrialRequest { tournament, bot, number: version });
+    GetLog { tournament, bot, forfeits, limit } =>
+        get_log(v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits });
 }

@@ -20,7 +20,7 @@ use super::questions::{GetMatch, GetRecord, GetSteps, ListMatches, ListPlanned};
 use super::reply::Lines;
 use super::values::{hash, said};
 use crate::db::matches;
-use crate::service::{self, PlannedRequest, Which};
+use crate::service::{self, Which};
 use crate::web::replay;
 
 /// Steps that are given at a time, at most.
@@ -114,11 +114,9 @@ fn name(edition: i32, number: i64) -> String {
     MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
 }
 
-impl Answer for GetMatch {
-    async fn answer(self, asker: &Asker) -> Result<Match, Problem> {
-        let asked = v1::GetMatchRequest { r#match: name(self.edition, self.number) };
-        Ok(asker.service.get_match(asker.caller(), asked).await?.into())
-    }
+forward! {
+    GetMatch { edition, number } =>
+        get_match(v1::GetMatchRequest { r#match: name(edition, number) });
 }
 
 impl Answer for GetRecord {
@@ -231,8 +229,8 @@ pub(super) struct Planned {
 impl Answer for ListPlanned {
     async fn answer(self, asker: &Asker) -> Result<Page<Planned>, Problem> {
         let Self { tournament, edition, after, limit } = self;
-        let board = v1::Board { tournament, edition };
-        let asked = PlannedRequest { board, bot: String::new(), after, limit: limit.0 };
+        let (bot, limit) = (String::new(), limit.0);
+        let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit };
         let service::Planned { edition, roster, matches } =
             asker.service.planned_matches(asker.caller(), asked).await?;
         let last = matches.last().map(|last| last.number);

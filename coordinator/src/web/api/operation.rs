@@ -44,13 +44,10 @@ answer! {
     }
 }
 
-impl Answer for ListAside {
-    async fn answer(self, asker: &Asker) -> Result<Page<Aside>, Problem> {
-        let Self { tournament, offset, limit } = self;
-        let asked = v1::ListAsideRequest { tournament };
-        let found = asker.service.list_aside(asker.caller(), asked).await?.aside;
-        Ok(asker.page(found, offset, limit))
-    }
+forward! {
+    pages
+    ListAside { tournament } => list_aside(v1::ListAsideRequest { tournament }).aside;
+    ListTokens {} => list_tokens(v1::ListTokensRequest {}).tokens;
 }
 
 answer! {
@@ -129,14 +126,6 @@ answer! {
         name: String;
         /// Whether it was revoked.
         revoked: bool;
-    }
-}
-
-impl Answer for ListTokens {
-    async fn answer(self, asker: &Asker) -> Result<Page<Token>, Problem> {
-        let asked = v1::ListTokensRequest {};
-        let found = asker.service.list_tokens(asker.caller(), asked).await?.tokens;
-        Ok(asker.page(found, self.offset, self.limit))
     }
 }
 

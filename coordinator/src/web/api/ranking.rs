@@ -116,22 +116,17 @@ answer! {
     }
 }
 
-impl Answer for GetPlace {
-    async fn answer(self, asker: &Asker) -> Result<Placed, Problem> {
-        let Self { tournament, bot, edition } = self;
-        let board = Some(v1::Board { tournament, edition });
-        let asked = v1::GetPlaceRequest { board, bot };
-        Ok(asker.service.get_place(asker.caller(), asked).await?.into())
-    }
+forward! {
+    GetPlace { tournament, bot, edition } => get_place(v1::GetPlaceRequest {
+        board: Some(v1::Board { tournament, edition }),
+        bot,
+    });
 }
 
-impl Answer for GetHistory {
-    async fn answer(self, asker: &Asker) -> Result<Page<Placed>, Problem> {
-        let Self { tournament, bot, offset, limit } = self;
-        let asked = v1::GetHistoryRequest { tournament, bot };
-        let found = asker.service.get_history(asker.caller(), asked).await?.places;
-        Ok(asker.page(found, offset, limit))
-    }
+forward! {
+    pages
+    GetHistory { tournament, bot } =>
+        get_history(v1::GetHistoryRequest { tournament, bot }).places;
 }
 
 answer! {

@@ -106,12 +106,9 @@ answer! {
     }
 }
 
-impl Answer for ListTournaments {
-    async fn answer(self, asker: &Asker) -> Result<Page<Tournament>, Problem> {
-        let asked = v1::ListTournamentsRequest {};
-        let found = asker.service.list_tournaments(asker.caller(), asked).await?.tournaments;
-        Ok(asker.page(found, self.offset, self.limit))
-    }
+forward! {
+    pages
+    ListTournaments {} => list_tournaments(v1::ListTournamentsRequest {}).tournaments;
 }
 
 impl Asker {
@@ -239,14 +236,6 @@ answer! {
     }
 }
 
-impl Answer for GetEstimate {
-    async fn answer(self, asker: &Asker) -> Result<Estimate, Problem> {
-        let Self { tournament, fresh } = self;
-        let asked = v1::EstimateEditionRequest { tournament, fresh };
-        Ok(asker.service.estimate_edition(asker.caller(), asked).await?.into())
-    }
-}
-
 answer! {
     /// Whether standings are what the reports say.
     Check(found: v1::CheckEditionResponse) {
@@ -265,10 +254,9 @@ answer! {
     }
 }
 
-impl Answer for GetCheck {
-    async fn answer(self, asker: &Asker) -> Result<Check, Problem> {
-        let Self { tournament, edition } = self;
-        let asked = v1::CheckEditionRequest { tournament, edition, records: false };
-        Ok(asker.service.check_edition(asker.caller(), asked).await?.into())
-    }
+forward! {
+    GetEstimate { tournament, fresh } =>
+        estimate_edition(v1::EstimateEditionRequest { tournament, fresh });
+    GetCheck { tournament, edition } =>
+        check_edition(v1::CheckEditionRequest { tournament, edition, records: false });
 }
