@@ -366,6 +366,9 @@ pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
 pub struct UrlError(String);
 
 /// Opens a database, looks whether it fits, and brings its tables up to date.
+///
+/// # Errors
+/// If it cannot be reached, is too old, or has tables of a later version.
 pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool, StartError> {
     let database = place(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };

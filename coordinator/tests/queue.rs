@@ -26,9 +26,14 @@ async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Le
     queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
 }
 
+/// Reports lots whose records are stored with them.
+async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<Verdict> {
+    queue.report(reports, &Kept::default()).await.unwrap()
+}
+
 /// Reports one lot.
 async fn report_one(queue: &Queue, report: &Report) -> Verdict {
-    queue.report(std::slice::from_ref(report), &Kept::default()).await.unwrap()[0]
+    report_all(queue, std::slice::from_ref(report)).await[0]
 }
 
 async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {
@@ -77,7 +82,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let edition = database.running(4, 2).await;
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
-    let verdicts = queue.report(&[a.clone(), b, a], &Kept::default()).await.unwrap();
+    let verdicts = report_all(&queue, &[a.clone(), b, a]).await;
     assert_eq!(verdicts, [Verdict::Accepted, Verdict::Accepted, Verdict::Repeated]);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
@@ -91,10 +96,7 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
     let old = lease_one(&queue, edition, 0).await.unwrap();
     queue.give_back(None, &[old.lease]).await.unwrap();
     let new = lease_one(&queue, edition, 0).await.unwrap();
-    let verdicts = queue
-        .report(&[report(&old, worker), report(&new, worker)], &Kept::default())
-        .await
-        .unwrap();
+    let verdicts = report_all(&queue, &[report(&old, worker), report(&new, worker)]).await;
     assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
 }
 
@@ -281,7 +283,7 @@ async fn malformed_reports_are_refused_and_hold_up_nobody() {
     ];
     let mut batch = bad.to_vec();
     batch.insert(5, good);
-    let verdicts = queue.report(&batch, &Kept::default()).await.unwrap();
+    let verdicts = report_all(&queue, &batch).await;
     let mut expected = vec![Verdict::Malformed; bad.len()];
     expected.insert(5, Verdict::Accepted);
     assert_eq!(verdicts, expected);
@@ -518,7 +520,7 @@ async fn upkeep_brings_an_edition_to_its_end() {
     let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports, &Kept::default()).await.unwrap();
+    report_all(&queue, &reports).await;
     let round = upkeep.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
     assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
@@ -561,8 +563,8 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         one_session.renew_at(None, &leases, START).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-        one_session.report(&reports, &Kept::default()).await.unwrap();
-        one_session.report(&reports, &Kept::default()).await.unwrap();
+        report_all(&one_session, &reports).await;
+        report_all(&one_session, &reports).await;
         one_session.count(edition).await.unwrap();
     }
     let lots = one_session.lease_at(edition, 16, START).await.unwrap();

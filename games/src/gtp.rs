@@ -19,6 +19,9 @@ pub(crate) enum Answer<'a> {
 }
 
 /// Reads an answer without its final empty line. Blank lines before it are skipped.
+///
+/// # Errors
+/// If it starts with neither `=` nor `?`.
 pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
     let text = text.trim_ascii();
     if let Some(rest) = text.strip_prefix('=') {
@@ -31,6 +34,9 @@ pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
 }
 
 /// The words of the answer to a request for a move.
+///
+/// # Errors
+/// If it starts with neither `=` nor `?`, or refuses to move.
 pub(crate) fn words(text: &str) -> Result<Vec<&str>, Illegal> {
     match answer(text)? {
         Answer::Done(words) => Ok(words.split_ascii_whitespace().collect()),

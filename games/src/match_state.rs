@@ -232,6 +232,9 @@ pub trait MatchView: Any + fmt::Debug + Fork {
     fn offer(&self, seat: Seat, chosen: &FormFields) -> Offer;
 
     /// The answer that a form comes to in which no whole answer was chosen.
+    ///
+    /// # Errors
+    /// What is missing in it, for the person.
     fn form_answer(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
         Err("choose a move".to_string())
     }

@@ -94,6 +94,9 @@ impl Params {
     }
 
     /// Starts a match between bots of these names, seat 1 first.
+    ///
+    /// # Errors
+    /// If there are too few or too many names, or two of them are the same.
     pub fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
         self.check_names(names)?;
         self.rules.start(names, seed)

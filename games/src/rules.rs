@@ -39,6 +39,9 @@ pub trait Rules: Send + Sync + fmt::Debug {
 
     /// Starts a match between bots of these names, seat 1 first: as many as there are seats, each
     /// another one.
+    ///
+    /// # Errors
+    /// If the parameters do not fit so many bots.
     fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError>;
 
     /// The version of the rules by which such seats play, where it is not the game's.

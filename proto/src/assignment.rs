@@ -24,6 +24,9 @@ pub struct SeatAssignment {
 
 impl SeatAssignment {
     /// A seat of a bot, without files; the bundle itself is run if `program` is empty.
+    ///
+    /// # Errors
+    /// If the name is no bot's, or a digest has not 32 bytes.
     pub fn new(bot: &str, digest: &[u8], program: &[u8]) -> Result<Self, Meaningless> {
         let hash = |field, bytes: &[u8]| bytes32(field, bytes).map(Hash::from);
         let digest = hash("digest", digest)?;

@@ -97,6 +97,9 @@ fn number(number: i64) -> Value {
 
 impl Request {
     /// Reads a body.
+    ///
+    /// # Errors
+    /// If it says nothing, or something twice.
     pub fn read(body: &[u8]) -> Result<Self, BodyError> {
         let text = str::from_utf8(body).map_err(|_| BodyError::Encoding)?;
         let text = text.trim_start_matches('\u{feff}').trim_ascii_start();

@@ -75,6 +75,9 @@ pub struct Clock {
 }
 
 /// Replays a record, and draws the steps whose numbers are in `wanted`.
+///
+/// # Errors
+/// The first difference between the record and the rules.
 pub fn steps(
     games: &Games,
     record: impl BufRead,

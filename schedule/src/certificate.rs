@@ -111,6 +111,10 @@ pub enum Broken {
 impl Certificate {
     /// Counts matches of so many seats between bots of these owners, none of whom should meet
     /// another of the same owner; if there are no owners that makes no difference.
+    ///
+    /// # Errors
+    /// If a match is impossible: it has other seats, or a bot that does not exist or sits there
+    /// twice.
     pub fn count<M: AsRef<[Bot]>>(
         bots: usize,
         seats: usize,

@@ -22,6 +22,9 @@ pub enum Schedule {
 impl Schedule {
     /// The plan for so many bots. The seed is the tournament's; what chance decides here depends
     /// on nothing else.
+    ///
+    /// # Errors
+    /// If there are too few bots, or too many, or if what is asked for is impossible with them.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Plan, ScheduleError> {
         let seed = Self::chance(seed);
         Ok(match self {
@@ -46,6 +49,10 @@ impl Schedule {
     /// The field that has come to be like this, with a member for each place. Only foursomes grow:
     /// in other schedules nobody's coming changes the others' matches, and where they stand in the
     /// list is all there is to know.
+    ///
+    /// # Errors
+    /// If there are too few bots, or too many to count their meetings pair by pair, or if what is
+    /// asked for is impossible with those who began.
     pub fn grow(
         self,
         lineage: &Lineage,

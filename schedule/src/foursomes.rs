@@ -49,6 +49,9 @@ pub const MOST_MEETINGS: u32 = 10_000;
 pub type Table = [Bot; SEATS];
 
 /// How often every pair meets at least, if all `bots` meet equally often.
+///
+/// # Errors
+/// If there are fewer than 4 bots, or more than can be planned.
 pub fn least_meetings(bots: usize) -> Result<u32, ScheduleError> {
     check(bots)?;
     Ok(rule::least_meetings(bots))
@@ -90,6 +93,10 @@ enum Source {
 
 impl Extent {
     /// The plan for so many bots; `seed` decides who is who in it.
+    ///
+    /// # Errors
+    /// If there are fewer than 4 bots, or too many, or if so many meetings of every pair are
+    /// impossible for so many bots, or if there are more than 10 000 of them.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Foursomes, ScheduleError> {
         let (meetings, rest) = self.parts(bots)?;
         Ok(Foursomes::new(bots, meetings, rest, seed))

@@ -86,6 +86,9 @@ impl Matches {
     /// Goes through all matches and compares them with what the plan promises for its field. Where
     /// counting meetings would take more than [`MOST_PROOF_BYTES`], only seats and numbers of
     /// matches are compared.
+    ///
+    /// # Errors
+    /// The first promise that is broken, or the first match that is impossible.
     pub fn prove(self, field: &Field) -> Result<(), Broken> {
         let claim = self.claim();
         self.prove_claim(field, &claim)

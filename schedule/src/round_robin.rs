@@ -77,12 +77,18 @@ impl TryFrom<String> for Sides {
 
 impl RoundRobin {
     /// The plan for so many bots; `seed` decides who is who in it, and who is first by chance.
+    ///
+    /// # Errors
+    /// If there are fewer than 2 bots, or too many.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Pairings, ScheduleError> {
         check_bots(bots, SEATS, PLAN)?;
         self.among(&NameKey::of_numbers(seed, bots))
     }
 
     /// The plan for bots of these names.
+    ///
+    /// # Errors
+    /// If there are fewer than 2 bots, or too many.
     pub fn among(self, names: &[NameKey]) -> Result<Pairings, ScheduleError> {
         check_bots(names.len(), SEATS, PLAN)?;
         Ok(Pairings::new(self, names))

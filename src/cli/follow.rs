@@ -17,6 +17,9 @@ const AWAY: Duration = Duration::from_secs(600);
 /// Shows `see` what comes from the stream that `open` opens, until it breaks off with a result.
 /// A stream that is lost is opened again, and `tell` tells people that this may take a while; so is
 /// one that does not open although the coordinator `was_there` before.
+///
+/// # Errors
+/// If the coordinator was never there, refuses, or stays away; or if `see` fails.
 pub(super) async fn follow<T, B>(
     was_there: bool,
     mut open: impl AsyncFnMut() -> Result<Response<Streaming<T>>, Status>,

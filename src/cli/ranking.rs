@@ -134,6 +134,9 @@ impl Ranking {
 }
 
 /// Reads at most `limit` places, all as they were at one moment.
+///
+/// # Errors
+/// If the coordinator refuses, or the leaderboard changes faster than it can be read.
 pub(super) async fn whole(
     server: &Server,
     first: &GetRankingRequest,

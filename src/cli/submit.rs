@@ -125,6 +125,9 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Packs the bot at `path`, built if need be.
+    ///
+    /// # Errors
+    /// If there is no bot, or it cannot be built or packed.
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
         if let Some(command) = Bot::build_due(path) {
             tell(&format!("{}: building it with {command}", path.display()));
@@ -140,6 +143,9 @@ impl Packed {
     }
 
     /// Packs the sources of the bot at `path`, or in it if it is an archive. Nothing is built.
+    ///
+    /// # Errors
+    /// If there is no bot, or it cannot be packed.
     pub(super) fn source(path: &Path) -> Result<Self, Failure> {
         let bundle::Submission { name, bundle } =
             bundle::Submission::read(path).map_err(Failure::usage)?;

@@ -19,6 +19,9 @@ pub(crate) struct Entry {
 /// Reads the bots at `paths`, building them where need be, and keeps copies of their files in
 /// `snapshots`: a bot that is edited meanwhile plays on as it was. Namesakes are told apart by `-2`,
 /// `-3` and so on behind the name.
+///
+/// # Errors
+/// The first path that is no bot for `game`.
 pub(crate) fn load(
     game: &Game,
     paths: &[PathBuf],

@@ -10,6 +10,9 @@ use crate::failure::Failure;
 /// Reads the parameters of `game` from `settings`, and those that are not set from `others`. Where
 /// a parameter says how many seats a table has, it follows the number of bots, if that is known,
 /// unless it is set.
+///
+/// # Errors
+/// On a setting that is not `KEY=VALUE`, an unknown key, or a value that means nothing.
 pub(crate) fn params(
     game: &Game,
     settings: &[String],

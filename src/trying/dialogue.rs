@@ -73,6 +73,9 @@ impl Dialogue {
     }
 
     /// Tells the bot a protocol unit, and waits for its answer if one is due.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed, or it was given up.
     pub(crate) fn say(&mut self, told: &str) -> Result<Exchange, Fault> {
         let (reply, spent) = if self.game.view().is_farewell(told) {
             self.seat.tell(told);

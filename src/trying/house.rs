@@ -93,6 +93,9 @@ struct Seated {
 
 impl House {
     /// Opens a house for these bots, which are built where need be.
+    ///
+    /// # Errors
+    /// If one of them is none, or there is no room for copies of them.
     pub(crate) fn open(
         wish: Wish,
         host: Host,
@@ -147,6 +150,9 @@ impl House {
 
     /// Begins a match between these, with the bots as they are now; the match before is given up.
     /// It takes as long as building a bot may.
+    ///
+    /// # Errors
+    /// If these cannot play a match, or a bot is none any more.
     pub(crate) fn begin(
         self: &Arc<Self>,
         chairs: Vec<Chair>,

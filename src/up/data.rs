@@ -31,6 +31,9 @@ pub(crate) struct DataDirectory {
 
 impl DataDirectory {
     /// Opens `path`, making it if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be used, or another program uses it.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| unusable(path, &error);
         if holds_something_else(path).map_err(failed)? {
@@ -48,6 +51,9 @@ impl DataDirectory {
     }
 
     /// Clears `path` away, if a program ran there and none runs there now.
+    ///
+    /// # Errors
+    /// If another program uses it, or it cannot be removed.
     pub(crate) fn clear(path: &Path) -> Result<(), Failure> {
         if !path.exists() {
             return Ok(());

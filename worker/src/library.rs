@@ -75,6 +75,9 @@ struct Kept {
 
 impl Library {
     /// An empty library in `directory`, of which the folder `bots` is its own.
+    ///
+    /// # Errors
+    /// If another worker uses the directory, or it cannot be written.
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
         let lock = spool::own(directory)?;
         let directory = directory.join("bots");

@@ -83,6 +83,9 @@ pub enum RehearsalError {
 impl Rehearsal {
     /// Lets the bot hear its part of `record`, hands over each of its answers, and gives what is
     /// left of it. Once it has forfeited it is asked no more.
+    ///
+    /// # Errors
+    /// If the record is wrong, has no such seat, or something of ours failed.
     pub fn run(
         &self,
         games: &Games,

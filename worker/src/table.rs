@@ -143,6 +143,9 @@ impl Company for Nobody {}
 impl Match {
     /// Plays the match on this thread, which is no other match's. After a fault it counts for
     /// nothing.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed: the match then counts for nothing.
     pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
         self.play_in(&mut Nobody, host, stop)
     }

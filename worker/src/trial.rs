@@ -100,6 +100,9 @@ impl Trial {
     /// Tries the version that was submitted as this bundle. `scratch` is an empty directory, which
     /// is not empty afterwards; `tell` hears how far it is.
     /// After a fault nothing is known about the version.
+    ///
+    /// # Errors
+    /// A fault if something of ours failed: then nothing is known about the version.
     pub fn examine(
         &self,
         host: &Host,

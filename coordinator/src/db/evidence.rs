@@ -19,6 +19,9 @@ pub struct Evidence {
 }
 
 /// Keeps the evidence of several editions.
+///
+/// # Errors
+/// If there is some already for one of the seats, or it makes no sense.
 pub async fn keep(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) -> Result<()> {
     let statement = "
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)

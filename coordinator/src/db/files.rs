@@ -20,6 +20,9 @@ pub struct Left<'a> {
 }
 
 /// Keeps what was left.
+///
+/// # Errors
+/// If something is there already or makes no sense.
 pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
     let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
     let statement = "COPY files (number, edition, seat, digest) FROM STDIN (FORMAT binary)";

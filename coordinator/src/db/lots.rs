@@ -115,6 +115,9 @@ impl Row for Entering {
 }
 
 /// Adds lots to an edition, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -148,6 +151,9 @@ impl Row for Order {
 }
 
 /// Adds to the order of an edition's lots, and returns by how much.
+///
+/// # Errors
+/// If some of it is there already or makes no sense.
 pub async fn copy_order_in(
     connection: &mut PgConnection,
     edition: EditionId,

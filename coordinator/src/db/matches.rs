@@ -70,6 +70,9 @@ impl Row for Match {
 }
 
 /// Adds matches to the plan of an edition, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,

@@ -56,6 +56,9 @@ impl FromRow<'_, PgRow> for MatchResult {
 }
 
 /// Adds results of several editions, and returns how many.
+///
+/// # Errors
+/// If one is there already or makes no sense.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,

@@ -164,6 +164,9 @@ macro_rules! there {
 }
 
 /// Makes a tournament.
+///
+/// # Errors
+/// If its name is taken, or it makes no sense.
 pub async fn create(
     db: impl PgExecutor<'_>,
     new: &NewTournament<'_>,

@@ -142,6 +142,9 @@ pub struct Server {
 
 impl Server {
     /// Serves until `stop`; then open calls end, watching ones too.
+    ///
+    /// # Errors
+    /// If a file of the encryption cannot be used, or the port fails.
     pub async fn run(
         self,
         listener: TcpListener,

@@ -44,6 +44,9 @@ pub enum Caller {
 
 impl Caller {
     /// The holder of a token that allows what `role` is needed for.
+    ///
+    /// # Errors
+    /// If there is no token, or it is not valid, or its role is not enough.
     pub(crate) fn require(&self, role: Role) -> Result<&Principal> {
         match self {
             Self::Known(principal) if principal.role.covers(role) => Ok(principal),
@@ -98,6 +101,9 @@ impl Service {
 
     /// Whether a secret is that of a valid token. The login of an organiser is noted in the audit
     /// log.
+    ///
+    /// # Errors
+    /// If this origin, or all origins together, showed too many invalid tokens.
     pub(crate) async fn log_in(&self, secret: &Secret, origin: &Origin) -> Result<bool> {
         self.admits(secret, origin)?;
         let found = self.find_token(secret, origin).await?;

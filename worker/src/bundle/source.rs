@@ -122,6 +122,9 @@ pub(super) fn pack_anew(bytes: &[u8], form: Form, scratch: &Path) -> Result<Bund
 impl Submission {
     /// Packs what is at `path`: a directory, an archive of one, or an executable file. Nothing is
     /// built.
+    ///
+    /// # Errors
+    /// `SubmissionError` if it is no bot, or none that may be submitted.
     pub fn read(path: &Path) -> Result<Self, SubmissionError> {
         let told = |cause: String| SubmissionError { path: Some(path.to_owned()), cause };
         if path.is_dir() {

@@ -430,6 +430,9 @@ impl Cgroup {
     }
 
     /// Removes the group, if the last of its processes is gone.
+    ///
+    /// # Errors
+    /// If there are processes in it, or it cannot be removed for another reason.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         while let Some(path) = self.paths.last() {
             match fs::remove_dir(path) {

@@ -127,6 +127,9 @@ const FCHMODAT2: libc::c_long = 452;
 
 /// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name. Before Linux
 /// 6.6 there is no such call.
+///
+/// # Errors
+/// Before Linux 6.6 there is no such call.
 pub(super) fn change_mode(place: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let (place, flags) = (place.as_raw_fd(), libc::AT_EMPTY_PATH);
     // SAFETY: the name is an empty string that lives as long as the program.
@@ -172,6 +175,9 @@ struct Handover {
 
 impl Launch<'_> {
     /// Starts it: searches `PATH` of the caller for a name without a slash.
+    ///
+    /// # Errors
+    /// Whatever `execve` or a step before it said.
     pub(super) fn start(&self) -> io::Result<libc::pid_t> {
         let pointers = |strings: &[CString]| {
             let all = strings.iter().map(|string| string.as_ptr());

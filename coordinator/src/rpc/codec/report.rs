@@ -14,6 +14,9 @@ use crate::queue::Report;
 const EVIDENCE: usize = 1000;
 
 /// Reads a report of a worker that came in at `now`. Whether it tells of the lot that was leased is for the queue to say.
+///
+/// # Errors
+/// If it cannot have been made by a worker of ours.
 pub fn read(
     worker: WorkerId,
     message: v1::Report,

@@ -16,6 +16,9 @@ const LOG: usize = 80_000;
 const WARNINGS: usize = 50;
 
 /// Reads what a worker says about a trial: its outcome, and the bundle that it built.
+///
+/// # Errors
+/// If it cannot have been made by a worker of ours.
 pub fn read(
     worker: WorkerId,
     lease: Lease,
