@@ -333,7 +333,7 @@ async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime
 /// What kept a round from being planned, as upkeep tells it.
 fn passed_on(error: GrowError) -> Error {
     match error {
-        GrowError::Database { cause, .. } => cause,
+        GrowError::Database(_, cause) => cause,
         GrowError::Nonsense { .. } => Error::Decode(Box::new(error)),
     }
 }

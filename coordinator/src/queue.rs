@@ -103,22 +103,11 @@ pub struct Plan<M, L, O> {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The plan makes no sense.
-    #[error("the plan of edition {edition} makes no sense: {reason}")]
-    Nonsense {
-        /// The edition.
-        edition: EditionId,
-        /// What is wrong.
-        reason: String,
-    },
+    #[error("the plan of edition {0} makes no sense: {1}")]
+    Nonsense(EditionId, String),
     /// The database failed.
-    #[error("cannot store the plan of edition {edition}: {cause}")]
-    Database {
-        /// The edition.
-        edition: EditionId,
-        /// Why.
-        #[source]
-        cause: Error,
-    },
+    #[error("cannot store the plan of edition {0}: {1}")]
+    Database(EditionId, #[source] Error),
 }
 
 /// What is leased, as it is worked on in the background: each edition by itself, the trials and the
@@ -231,7 +220,7 @@ impl Queue {
         L: Iterator<Item = NewLot>,
         O: Iterator<Item = Order>,
     {
-        let failed = |cause| PlanError::Database { edition, cause };
+        let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         let db = &mut *transaction;
         db::be_patient(&mut *db).await.map_err(failed)?;
@@ -245,7 +234,7 @@ impl Queue {
     /// Lets a planned edition be played; whether it was being planned.
     /// It fails if its plan makes no sense, or another edition of its tournament runs.
     pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
-        let failed = |cause| PlanError::Database { edition, cause };
+        let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         make_ready(&mut transaction, edition).await?;
         let started = editions::start(&mut *transaction, edition).await.map_err(failed)?;
@@ -428,26 +417,26 @@ pub(crate) async fn conclude(
     order: impl Iterator<Item = Order>,
     growing: bool,
 ) -> Result<u64, PlanError> {
-    let failed = |cause| PlanError::Database { edition, cause };
+    let failed = |cause| PlanError::Database(edition, cause);
     lots::copy_order_in(db, edition, order).await.map_err(failed)?;
     let grown = editions::grow(&mut *db, edition, matches.cast_signed(), growing);
     if !grown.await.map_err(failed)? {
         let reason = "it takes no more matches".to_owned();
-        return Err(PlanError::Nonsense { edition, reason });
+        return Err(PlanError::Nonsense(edition, reason));
     }
     Ok(matches)
 }
 
 /// Looks whether the plan of an edition makes sense, in a transaction of the caller's.
 pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
-    let failed = |cause| PlanError::Database { edition, cause };
+    let failed = |cause| PlanError::Database(edition, cause);
     db::be_patient(&mut *db).await.map_err(failed)?;
     let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
     let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
     let stranger =
         stranger.map(|number| format!("match {number} seats somebody who is no entrant"));
     match wrong.or(stranger) {
-        Some(reason) => Err(PlanError::Nonsense { edition, reason }),
+        Some(reason) => Err(PlanError::Nonsense(edition, reason)),
         None => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use arbiter_coordinator::db::editions::EditionState;
 use arbiter_coordinator::db::tokens::Role;
 use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
-    self, audit, bots, editions, matches, standings, tokens, tournaments, versions, workers,
+    self, audit, bots, editions, listed, matches, standings, tokens, tournaments, versions, workers,
 };
 use arbiter_coordinator::queue::Kept;
 use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
@@ -64,7 +64,8 @@ async fn bots_submit_versions_and_withdraw() {
     versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
     let later = START + Duration::HOUR;
     let better = versions::submit(pool, bot.id, &[2; 32], later).await.unwrap();
-    let all = versions::of_bot(pool, bot.id).await.unwrap();
+    let all = listed::versions(pool, bot.id).await.unwrap();
+    let all: Vec<_> = all.into_iter().map(|tried| tried.version).collect();
     let numbers: Vec<_> = all.iter().map(|version| (version.id, version.number)).collect();
     assert_eq!(numbers, [(better, 2), (first[1], 1)]);
     assert!(bots::withdraw(pool, bots::list(pool, cup).await.unwrap()[0].id, later).await.unwrap());

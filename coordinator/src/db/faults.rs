@@ -19,14 +19,6 @@ pub struct Fault {
     pub at: OffsetDateTime,
 }
 
-/// The faults of an edition, the newest first: at most 1000 of them.
-pub async fn list(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Fault>> {
-    let statement = "
-        SELECT lot, attempt, reason, at FROM faults WHERE edition = $1
-        ORDER BY id DESC LIMIT 1000";
-    sqlx::query_as(statement).bind(edition).fetch_all(db).await
-}
-
 /// A match that was played, or could not be, by a worker.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Attempted {

@@ -271,13 +271,3 @@ pub async fn each_dealt<E>(
     }
     Ok(Ok(()))
 }
-
-/// The hash of what was said in a match, if it was played.
-pub async fn transcript(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    number: MatchNumber,
-) -> Result<Option<Vec<u8>>> {
-    let statement = "SELECT transcript FROM results WHERE edition = $1 AND number = $2";
-    sqlx::query_scalar(statement).bind(edition).bind(number).fetch_optional(db).await
-}

@@ -86,32 +86,36 @@ pub async fn expire(
     sqlx::query(statement).bind(id).bind(expires_at).execute(db).await.map(drop)
 }
 
+/// Tokens, and the rest of the statement.
+macro_rules! tokens {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
+            FROM tokens ",
+            $rest
+        )
+    };
+}
+
 /// The token that a secret with this hash lets in at this moment.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
     now: OffsetDateTime,
 ) -> Result<Option<Token>> {
-    let statement = "
-        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
-        FROM tokens WHERE id = token_of($1, $2)";
+    let statement = tokens!("WHERE id = token_of($1, $2)");
     sqlx::query_as(statement).bind(hash.as_slice()).bind(now).fetch_optional(db).await
 }
 
 /// The token with this identity, good or not.
 pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>> {
-    let statement = "
-        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
-        FROM tokens WHERE id = $1";
+    let statement = tokens!("WHERE id = $1");
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
 /// All tokens, the oldest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
-    let statement = "
-        SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
-        FROM tokens ORDER BY id";
-    sqlx::query_as(statement).fetch_all(db).await
+    sqlx::query_as(tokens!("ORDER BY id")).fetch_all(db).await
 }
 
 /// Notes that a token was used, unless that was noted after `before`.

@@ -102,12 +102,6 @@ pub async fn submit(
     query.fetch_one(db).await
 }
 
-/// The versions of a bot, the newest first.
-pub async fn of_bot(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Version>> {
-    let statement = "SELECT * FROM versions WHERE bot = $1 ORDER BY number DESC";
-    sqlx::query_as(statement).bind(bot).fetch_all(db).await
-}
-
 /// The newest version that entered of each bot of a tournament that was neither withdrawn nor stood
 /// down, in the order of the bots' first submissions. One that waits for its trial or failed it has not entered.
 pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Version>> {

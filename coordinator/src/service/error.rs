@@ -180,7 +180,7 @@ impl From<OpenError> for ServiceError {
         match error {
             OpenError::Database(error)
             | OpenError::State(StateError::Database(error))
-            | OpenError::Plan(PlanError::Database { cause: error, .. }) => error.into(),
+            | OpenError::Plan(PlanError::Database(_, error)) => error.into(),
             other => Self::failed_precondition(other.to_string()),
         }
     }

@@ -128,7 +128,7 @@ impl WorkerService {
             Ok(Some(check)) => Ok(check.check(report).err().map(|error| untrue(&error))),
             // There is no such lot any more: the queue says that it is late.
             Ok(None) => Ok(None),
-            Err(HandoutError::Database { cause, .. }) => Err(cause),
+            Err(HandoutError::Database(_, cause)) => Err(cause),
             Err(error) => Ok(Some(format!("its report is of no use: {error}"))),
         }
     }

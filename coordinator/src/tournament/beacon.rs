@@ -124,14 +124,8 @@ pub enum BeaconError {
     #[error("the value is not stored, since no edition can be opened with it: {0}")]
     Open(#[source] OpenError),
     /// The file of the tournament was stored by another program.
-    #[error("cannot read the settings of {name}: {cause}")]
-    Settings {
-        /// The tournament's name.
-        name: String,
-        /// What is wrong with them.
-        #[source]
-        cause: serde_json::Error,
-    },
+    #[error("cannot read the settings of {0}: {1}")]
+    Settings(String, #[source] serde_json::Error),
     /// The database failed.
     #[error("cannot store the value of a beacon: {0}")]
     Database(#[from] Error),
@@ -195,7 +189,7 @@ fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<b
         return if same { Ok(false) } else { Err(BeaconError::Given(name, given.text.clone())) };
     }
     let rules = Submissions::stored(&tournament.settings)
-        .map_err(|cause| BeaconError::Settings { name: name.clone(), cause })?;
+        .map_err(|cause| BeaconError::Settings(name.clone(), cause))?;
     match rules.closes {
         Some(Moment(closes)) if closes <= now => Ok(true),
         closes => {

@@ -42,35 +42,17 @@ pub enum OpenError {
     #[error(transparent)]
     State(#[from] StateError),
     /// These bots cannot be matched as the file says.
-    #[error("cannot plan {name}: {cause}")]
-    Schedule {
-        /// The tournament's name.
-        name: String,
-        /// Why, and what helps.
-        #[source]
-        cause: ScheduleError,
-    },
+    #[error("cannot plan {0}: {1}")]
+    Schedule(String, #[source] ScheduleError),
     /// The file of the tournament was stored by another program.
-    #[error("cannot read the settings of {name}: {cause}")]
-    Settings {
-        /// The tournament's name.
-        name: String,
-        /// What is wrong with them.
-        #[source]
-        cause: FileError,
-    },
+    #[error("cannot read the settings of {0}: {1}")]
+    Settings(String, #[source] FileError),
     /// The plan is not as balanced as its schedule promises.
     #[error(
-        "cannot start {name}: its plan breaks its promise ({cause}); nothing is played. Plan it \
-         from the beginning with arbiter tournament start {name} --fresh, or change its schedule"
+        "cannot start {0}: its plan breaks its promise ({1}); nothing is played. Plan it \
+         from the beginning with arbiter tournament start {0} --fresh, or change its schedule"
     )]
-    Broken {
-        /// The tournament's name.
-        name: String,
-        /// The promise.
-        #[source]
-        cause: Broken,
-    },
+    Broken(String, #[source] Broken),
     /// The plan is refused.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -177,7 +159,7 @@ pub(super) async fn begin(
     let seed = tournament.next_seed();
     let file = read(games, name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
-    let unplanned = |cause| OpenError::Schedule { name: name.clone(), cause };
+    let unplanned = |cause| OpenError::Schedule(name.clone(), cause);
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &entered, before).await?;
@@ -201,12 +183,12 @@ pub(super) async fn begin(
     let chained = planner.is_some_and(|planner| planner.is_chained());
     let to = To { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
-        planner.prove().map_err(|cause| OpenError::Broken { name: name.clone(), cause })?;
+        planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
         takeover::add(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
-            .map_err(|cause| PlanError::Nonsense { edition, reason: cause.to_string() })?;
+            .map_err(|cause| PlanError::Nonsense(edition, cause.to_string()))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
         takeover::add(db, to, rounds.plan()).await?;
     }
@@ -249,7 +231,7 @@ pub(super) fn read(
     settings: &Value,
 ) -> Result<TournamentFile, OpenError> {
     TournamentFile::from_json(games, settings)
-        .map_err(|cause| OpenError::Settings { name: name.to_owned(), cause })
+        .map_err(|cause| OpenError::Settings(name.to_owned(), cause))
 }
 
 /// Makes an edition of these versions.

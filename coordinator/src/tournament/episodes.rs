@@ -28,22 +28,11 @@ use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
     /// The database failed.
-    #[error("cannot plan the next round of edition {edition}: {cause}")]
-    Database {
-        /// The edition.
-        edition: EditionId,
-        /// Why.
-        #[source]
-        cause: Error,
-    },
+    #[error("cannot plan the next round of edition {0}: {1}")]
+    Database(EditionId, #[source] Error),
     /// What is stored makes no sense.
-    #[error("cannot plan the next round of edition {edition}: {reason}")]
-    Nonsense {
-        /// The edition.
-        edition: EditionId,
-        /// What is wrong.
-        reason: String,
-    },
+    #[error("cannot plan the next round of edition {0}: {1}")]
+    Nonsense(EditionId, String),
 }
 
 /// Why there are no such episodes.
@@ -240,7 +229,7 @@ fn standings(played: &Played) -> Result<Vec<Standing>, String> {
 /// Plans the next round of an edition if all matches planned so far are counted; whether it has
 /// just done so. Several may try at once: one does it.
 pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> {
-    let failed = |cause| GrowError::Database { edition, cause };
+    let failed = |cause| GrowError::Database(edition, cause);
     let pool = queue.pool();
     let Some(planned) = editions::full(pool, edition).await.map_err(failed)? else {
         return Ok(false);
@@ -255,8 +244,8 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
     }
     let to = To { edition, chained: false, first: rounds.first(), replaces: None };
     takeover::add(&mut transaction, to, rounds.plan()).await.map_err(|error| match error {
-        PlanError::Database { cause, .. } => GrowError::Database { edition, cause },
-        PlanError::Nonsense { reason, .. } => GrowError::Nonsense { edition, reason },
+        PlanError::Database(_, cause) => GrowError::Database(edition, cause),
+        PlanError::Nonsense(_, reason) => GrowError::Nonsense(edition, reason),
     })?;
     transaction.commit().await.map_err(failed)?;
     Ok(true)
@@ -269,8 +258,8 @@ async fn replay(
     edition: EditionId,
     planned: i64,
 ) -> Result<Rounds, GrowError> {
-    let failed = |cause| GrowError::Database { edition, cause };
-    let nonsense = |reason: String| GrowError::Nonsense { edition, reason };
+    let failed = |cause| GrowError::Database(edition, cause);
+    let nonsense = |reason: String| GrowError::Nonsense(edition, reason);
     let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error: FileError| nonsense(error.to_string()))?;

@@ -280,11 +280,11 @@ fn match_ms(means: &Means, file: &TournamentFile) -> f64 {
 
 fn settings(games: &Games, tournament: &Tournament) -> Result<TournamentFile, OpenError> {
     TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|cause| OpenError::Settings { name: tournament.name.clone(), cause })
+        .map_err(|cause| OpenError::Settings(tournament.name.clone(), cause))
 }
 
 fn unplanned(tournament: &Tournament, cause: arbiter_schedule::ScheduleError) -> OpenError {
-    OpenError::Schedule { name: tournament.name.clone(), cause }
+    OpenError::Schedule(tournament.name.clone(), cause)
 }
 
 #[cfg(test)]

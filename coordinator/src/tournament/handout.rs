@@ -31,31 +31,14 @@ const EDITIONS: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum HandoutError {
     /// The database failed.
-    #[error("cannot read what edition {edition} is about: {cause}")]
-    Database {
-        /// The edition.
-        edition: EditionId,
-        /// Why.
-        #[source]
-        cause: Error,
-    },
+    #[error("cannot read what edition {0} is about: {1}")]
+    Database(EditionId, #[source] Error),
     /// The file of the tournament was stored by another program.
-    #[error("cannot read the settings of edition {edition}: {cause}")]
-    Settings {
-        /// The edition.
-        edition: EditionId,
-        /// What is wrong with them.
-        #[source]
-        cause: FileError,
-    },
+    #[error("cannot read the settings of edition {0}: {1}")]
+    Settings(EditionId, #[source] FileError),
     /// A match names something that is not there.
-    #[error("lot {lot} makes no sense: there is no {what}")]
-    Nonsense {
-        /// The lot.
-        lot: LotId,
-        /// What is missing.
-        what: String,
-    },
+    #[error("lot {0} makes no sense: there is no {1}")]
+    Nonsense(LotId, String),
 }
 
 /// What all lots of an edition have in common.
@@ -141,7 +124,7 @@ impl Handout {
         let edition = edition_of(work.lot.lease);
         let constants = self.constants(edition).await?;
         let files = Files::read(&self.pool, edition, &work, memory).await;
-        let files = files.map_err(|cause| HandoutError::Database { edition, cause })?;
+        let files = files.map_err(|cause| HandoutError::Database(edition, cause))?;
         // Reading takes no time that counts, unless there has to be memory first.
         let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
         let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
@@ -176,9 +159,9 @@ impl Handout {
         count: i32,
     ) -> Result<Option<LotCheck>, HandoutError> {
         let edition = id.edition;
-        let failed = |cause| HandoutError::Database { edition, cause };
+        let failed = |cause| HandoutError::Database(edition, cause);
         let constants = match self.constants(edition).await {
-            Err(HandoutError::Database { cause: Error::RowNotFound, .. }) => return Ok(None),
+            Err(HandoutError::Database(_, Error::RowNotFound)) => return Ok(None),
             constants => constants?,
         };
         let matches = matches::range(&self.pool, edition, first, count).await.map_err(failed)?;
@@ -186,7 +169,7 @@ impl Handout {
             return Ok(None);
         }
         let check = constants.checker.lot(matches.iter());
-        check.map(Some).map_err(|what| HandoutError::Nonsense { lot: id, what })
+        check.map(Some).map_err(|what| HandoutError::Nonsense(id, what))
     }
 
     /// A match as workers are told of it, without files, with the game and the settings of its lot.
@@ -199,7 +182,7 @@ impl Handout {
         // A lot of one match is named after it.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
         let told = constants.one(planned, &mut Files::default());
-        let told = told.map_err(|what| HandoutError::Nonsense { lot, what })?;
+        let told = told.map_err(|what| HandoutError::Nonsense(lot, what))?;
         Ok((constants.game.clone(), constants.settings.clone(), told))
     }
 
@@ -219,11 +202,11 @@ fn edition_of(lease: Lease) -> EditionId {
 
 impl Constants {
     async fn read(pool: &PgPool, games: &Games, edition: EditionId) -> Result<Self, HandoutError> {
-        let failed = |cause| HandoutError::Database { edition, cause };
+        let failed = |cause| HandoutError::Database(edition, cause);
         let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
         let number = editions::number(pool, edition).await.map_err(failed)?;
         let file = TournamentFile::from_json(games, &tournament.settings)
-            .map_err(|cause| HandoutError::Settings { edition, cause })?;
+            .map_err(|cause| HandoutError::Settings(edition, cause))?;
         let trace = if trace::is_on() {
             traces::of_edition(pool, edition).await.map_err(failed)?
         } else {
@@ -244,7 +227,7 @@ impl Constants {
     /// The message that hands out a lot, and what its report is checked against.
     fn lot(&self, work: Work, lease_ms: i64, mut files: Files) -> Result<HandedOut, HandoutError> {
         let Work { lot, matches } = work;
-        let nonsense = |what| HandoutError::Nonsense { lot: lot.lease.lot, what };
+        let nonsense = |what| HandoutError::Nonsense(lot.lease.lot, what);
         let check = self.checker.lot(matches.iter());
         let matches =
             matches.into_iter().map(|planned| self.one(planned, &mut files).map_err(nonsense));

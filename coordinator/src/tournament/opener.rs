@@ -248,7 +248,7 @@ fn may_pass(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)
         | OpenError::State(StateError::Database(cause))
-        | OpenError::Plan(PlanError::Database { cause, .. }) => !db::is_refused(cause),
+        | OpenError::Plan(PlanError::Database(_, cause)) => !db::is_refused(cause),
         OpenError::Stopped => true,
         _ => false,
     }

@@ -69,14 +69,8 @@ pub enum Implausible {
         due: usize,
     },
     /// No match ends so.
-    #[error("match {number}: {cause}")]
-    Scores {
-        /// The match.
-        number: MatchNumber,
-        /// Why not.
-        #[source]
-        cause: Impossible,
-    },
+    #[error("match {0}: {1}")]
+    Scores(MatchNumber, #[source] Impossible),
 }
 
 /// What the report of a lot is checked against.
@@ -167,7 +161,7 @@ impl LotCheck {
             if result.number != number {
                 return Err(Implausible::Match(result.number));
             }
-            rules.check(result).map_err(|cause| Implausible::Scores { number, cause })?;
+            rules.check(result).map_err(|cause| Implausible::Scores(number, cause))?;
         }
         let due = self.rules.iter().map(|(count, _)| count).sum();
         let found = report.results.len();

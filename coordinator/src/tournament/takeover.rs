@@ -52,7 +52,7 @@ where
     O: Iterator<Item = Order>,
 {
     let To { edition, chained, .. } = to;
-    let failed = |cause| PlanError::Database { edition, cause };
+    let failed = |cause| PlanError::Database(edition, cause);
     db::be_patient(&mut *db).await.map_err(failed)?;
     let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
     let runs = take(db, to).await.map_err(failed)?;

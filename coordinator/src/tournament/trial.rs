@@ -20,32 +20,14 @@ const OPPONENTS: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The database failed.
-    #[error("cannot read what version {version} is: {cause}")]
-    Database {
-        /// The version.
-        version: VersionId,
-        /// Why.
-        #[source]
-        cause: Error,
-    },
+    #[error("cannot read what version {0} is: {1}")]
+    Database(VersionId, #[source] Error),
     /// The file of the tournament was stored by another program.
-    #[error("cannot read the settings for version {version}: {cause}")]
-    Settings {
-        /// The version.
-        version: VersionId,
-        /// What is wrong with them.
-        #[source]
-        cause: FileError,
-    },
+    #[error("cannot read the settings for version {0}: {1}")]
+    Settings(VersionId, #[source] FileError),
     /// A row of the version or of an opponent is broken.
-    #[error("cannot read what version {version} is tried with: {cause}")]
-    Seat {
-        /// The version.
-        version: VersionId,
-        /// What is wrong with the row.
-        #[source]
-        cause: Meaningless,
-    },
+    #[error("cannot read what version {0} is tried with: {1}")]
+    Seat(VersionId, #[source] Meaningless),
 }
 
 /// A trial that is handed out.
@@ -78,15 +60,15 @@ pub async fn assignment(
     version: VersionId,
     lease_ms: i64,
 ) -> Result<TrialAssignment, TrialError> {
-    let failed = |cause| TrialError::Database { version, cause };
-    let broken = |cause| TrialError::Seat { version, cause };
+    let failed = |cause| TrialError::Database(version, cause);
+    let broken = |cause| TrialError::Seat(version, cause);
     let subject = Named::of_version(pool, version).await.map_err(failed)?;
     let tournament = bots::tournament_of(pool, version).await.map_err(failed)?;
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
     let tournament = tournaments::get(pool, tournament).await.map_err(failed)?;
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
     let file = TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|cause| TrialError::Settings { version, cause })?;
+        .map_err(|cause| TrialError::Settings(version, cause))?;
     let mut settings = file.settings();
     if let Some(board) = file.boards.first() {
         settings.params.insert(file.board_key().to_owned(), json!(board));

@@ -54,7 +54,7 @@ enum NotMade {
 impl From<HandoutError> for NotMade {
     fn from(error: HandoutError) -> Self {
         match error {
-            HandoutError::Database { cause, .. } => Self::Database(cause),
+            HandoutError::Database(_, cause) => Self::Database(cause),
             error => Self::Nonsense(error.to_string()),
         }
     }
@@ -63,7 +63,7 @@ impl From<HandoutError> for NotMade {
 impl From<TrialError> for NotMade {
     fn from(error: TrialError) -> Self {
         match error {
-            TrialError::Database { cause, .. } => Self::Database(cause),
+            TrialError::Database(_, cause) => Self::Database(cause),
             error @ (TrialError::Settings { .. } | TrialError::Seat { .. }) => {
                 Self::Nonsense(error.to_string())
             }
