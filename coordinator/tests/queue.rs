@@ -10,30 +10,22 @@ use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, played, records};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{
-    Failed, Failure, Kept, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
-    Reporter, Verdict,
+    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
+    Verdict,
 };
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
 use support::times::{AtTime, set_time};
-use support::{AnyPlan, Database, START, duels, lots as some_lots, plan, report, whole};
+use support::{
+    AnyPlan, Database, START, duels, lots as some_lots, plan, report, report_all, report_one, whole,
+};
 use time::Duration;
 use tokio::task::JoinSet;
 
 /// Leases one lot.
 async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Leased> {
     queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
-}
-
-/// Reports lots whose records are stored with them.
-async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<Verdict> {
-    queue.report(reports, &Kept::default()).await.unwrap()
-}
-
-/// Reports one lot.
-async fn report_one(queue: &Queue, report: &Report) -> Verdict {
-    report_all(queue, std::slice::from_ref(report)).await[0]
 }
 
 async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {

@@ -236,7 +236,10 @@ impl Estimate {
 
 /// Reads the parameters of a game.
 #[derive(Clone)]
-pub struct Reader(Arc<dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync>);
+pub struct Reader(Arc<ReadRules>);
+
+/// Makes rules of parameters, given the parameters that there are.
+type ReadRules = dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync;
 
 /// The rules with the parameters that were read.
 type RulesResult = Result<Arc<dyn Rules>, ParamsError>;

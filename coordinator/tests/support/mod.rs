@@ -20,7 +20,9 @@ use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
-use arbiter_coordinator::queue::{Leased, NewLot, Order, Plan, Queue, Report, Terms};
+use arbiter_coordinator::queue::{
+    Kept, Leased, NewLot, Order, Plan, Queue, Report, Terms, Verdict,
+};
 use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
     EditionId, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
@@ -267,6 +269,16 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
         files: Vec::new(),
         evidence: Vec::new(),
     }
+}
+
+/// Reports lots whose records are stored with them.
+pub(crate) async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<Verdict> {
+    queue.report(reports, &Kept::default()).await.unwrap()
+}
+
+/// Reports one lot.
+pub(crate) async fn report_one(queue: &Queue, report: &Report) -> Verdict {
+    report_all(queue, std::slice::from_ref(report)).await[0]
 }
 
 /// How long tests wait for something.
