@@ -47,7 +47,7 @@ pub enum ParamKind {
     PerSeat(RangeInclusive<i64>),
 }
 
-/// A parameter of a descriptor, for [`GameInfo::new`].
+/// A parameter of a descriptor, for [`crate::GameInfo::new`].
 pub const fn param(key: &'static str, kind: ParamKind, help: &'static str) -> ParamInfo {
     ParamInfo { key: Cow::Borrowed(key), kind, default: None, help: Cow::Borrowed(help) }
 }
