@@ -355,7 +355,10 @@ async fn a_worker_that_takes_nothing_of_what_it_is_sent_holds_up_no_other() {
         let leases = lots.iter().filter_map(|lot| lot.lease).collect();
         honest.say(Say::Renew(Renew { leases })).await;
     }
-    for lot in lots {
+    while let Some(lot) = lots.pop() {
+        // On a busy machine all reports together take longer than a lease.
+        let leases = lots.iter().filter_map(|lot| lot.lease).collect();
+        honest.say(Say::Renew(Renew { leases })).await;
         let mut first = report(&lot);
         for seat in &mut first.results[0].seats {
             seat.files = vec![7; 1 << 20];
