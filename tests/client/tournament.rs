@@ -63,6 +63,8 @@ fn organisers_steer() {
     assert_eq!(told, "finals is cancelled\n");
     let told = succeed(&server, &["tournament", "close", "finals"]);
     assert!(told.contains(&format!("its seed was {}", "5e".repeat(32))), "{told}");
+    let lines: Vec<_> = told.lines().collect();
+    assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{told}");
     let told = succeed(&server, &["tournament", "retry", "31/5"]);
     assert_eq!(told, "match 31/5 may be leased again\n");
     let calls = server.told.lock().unwrap().calls.clone();

@@ -83,8 +83,14 @@ impl Close {
         let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
         let beacon = beacon_line(&found);
         let (name, state) = (&found.name, &found.state);
-        let text = format!("{name} is {state}; its seed was {seed} (hash {hash})\n{beacon}");
-        answer.print(|| tournament_json(&found), |out| out.line(&text))
+        let text = format!("{name} is {state}; its seed was {seed} (hash {hash})");
+        answer.print(
+            || tournament_json(&found),
+            |out| {
+                out.line(&text)?;
+                out.line(&beacon)
+            },
+        )
     }
 }
 
