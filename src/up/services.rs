@@ -77,9 +77,6 @@ pub(crate) struct Services {
 
 impl Services {
     /// Starts everything. If something does not start, what had started is stopped.
-    ///
-    /// # Errors
-    /// If something does not start; what had started is stopped.
     pub(crate) async fn start(data: &DataDirectory, plan: Plan) -> Result<Self, Failure> {
         let listener = listen(plan.grpc, "--grpc").await?;
         let address = listener.local_addr().map_err(Failure::usage)?;

@@ -80,9 +80,6 @@ impl<'a, W: Witness> Referee<'a, W> {
 
     /// Plays `game` to its end between `seats`, and gives them their grace to end in. After a fault
     /// the match counts for nothing.
-    ///
-    /// # Errors
-    /// The first fault; the match then counts for nothing.
     pub fn play(
         &mut self,
         game: &mut dyn MatchState,

@@ -121,9 +121,6 @@ impl Queue {
     /// Stores reports, all in one transaction, and says what became of each. Records are not stored
     /// which are kept elsewhere already. If the database fails nothing is known of any of them, and
     /// they are to be repeated.
-    ///
-    /// # Errors
-    /// If the database fails: then nothing is known of any of them, and they are to be repeated.
     pub async fn report(&self, reports: &[Report], kept: &Kept) -> Result<Vec<Verdict>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // Of two reports of one worker under one lease the second is judged as if it came later.

@@ -86,9 +86,6 @@ impl Jail {
 
     /// The same for a bot that reaches us through a door, which is there too. It is a fault if this
     /// machine has no network to give.
-    ///
-    /// # Errors
-    /// A fault if any part of it cannot be made, or if this machine has no network to give.
     pub fn open_with_door(host: &Host, home: Home, terms: &Terms) -> Result<(Self, Door), Fault> {
         if matches!(host.hold, Hold::Fence) {
             let cause = "this machine has no network namespaces; see `arbiter doctor`";
@@ -286,9 +283,6 @@ impl Jail {
     /// bot's author. It costs one look at a control group, and misses what is seen from within
     /// alone: that kills the whole tree, and is told by [`Jail::cause_of_death`].
     /// It is a fault if it was the machine that ran out of memory.
-    ///
-    /// # Errors
-    /// A fault if it was the machine that ran out of memory, and not the bot.
     pub fn lost_a_process(&mut self) -> Result<Option<String>, Fault> {
         match self.cgroup.as_ref().and_then(Cgroup::killed_for_memory) {
             Some(kills) => self.count_kills(kills),
@@ -299,9 +293,6 @@ impl Jail {
     /// Why processes of the bot were killed since this was last asked, if the sandbox did so on its
     /// own: words for the bot's author.
     /// It is a fault if it was the machine that ran out of memory.
-    ///
-    /// # Errors
-    /// A fault if it was the machine that ran out of memory, and not the bot.
     pub fn cause_of_death(&mut self) -> Result<Option<String>, Fault> {
         let counted = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory);
         match counted.or_else(|| Some(self.seen()?.0)) {

@@ -127,9 +127,6 @@ const FCHMODAT2: libc::c_long = 452;
 
 /// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name. Before Linux
 /// 6.6 there is no such call.
-///
-/// # Errors
-/// Before Linux 6.6 there is no such call.
 pub(super) fn change_mode(place: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let (place, flags) = (place.as_raw_fd(), libc::AT_EMPTY_PATH);
     // SAFETY: the name is an empty string that lives as long as the program.

@@ -219,9 +219,6 @@ impl Cell {
 
     /// Has a task done; none is the answer of a jail that was killed, or that a bot has used and that
     /// does not answer in time: the latter is killed. If no bot has used it, that is a fault.
-    ///
-    /// # Errors
-    /// A fault if a jail that no bot has used cannot be reached or does not answer.
     pub(super) fn ask(&self, task: &Task) -> Result<Option<Answer>, Fault> {
         self.ask_with(task, &[])
     }

@@ -150,9 +150,6 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Sends a message. It is an error if the other side is gone, or the message is too long.
-///
-/// # Errors
-/// If the other side is gone, or the message is too long.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
