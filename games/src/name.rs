@@ -23,6 +23,12 @@ impl BotName {
     }
 }
 
+impl From<BotName> for String {
+    fn from(name: BotName) -> Self {
+        name.0
+    }
+}
+
 impl fmt::Display for BotName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)

@@ -97,8 +97,9 @@ impl TryFrom<v1::Match> for MatchAssignment {
 impl From<SeatAssignment> for v1::Seat {
     fn from(SeatAssignment { bot, digest, program, files }: SeatAssignment) -> Self {
         let bytes = |hash: Hash| hash.as_bytes().to_vec();
-        let program = if program == digest { Vec::new() } else { bytes(program) };
-        Self { bot: bot.to_string(), digest: bytes(digest), files, program }
+        let is_same = program.as_bytes() == digest.as_bytes();
+        let program = if is_same { Vec::new() } else { bytes(program) };
+        Self { bot: bot.into(), digest: bytes(digest), files, program }
     }
 }
 

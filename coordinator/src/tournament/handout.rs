@@ -51,7 +51,9 @@ struct Constants {
     boards: Vec<String>,
     board_key: String,
     checker: Checker,
-    roster: Roster,
+    /// Who may be at a seat, entrant 0 first, or what is wrong with the row. It is read once an
+    /// edition: matches only copy it.
+    seats: Vec<Result<SeatAssignment, String>>,
     /// Where its trace goes on.
     trace: Option<TraceParent>,
 }
@@ -207,6 +209,7 @@ impl Constants {
         let number = editions::number(pool, edition).await.map_err(failed)?;
         let file = TournamentFile::from_json(games, &tournament.settings)
             .map_err(|cause| HandoutError::Settings(edition, cause))?;
+        let roster = Roster::of(pool, edition).await.map_err(failed)?;
         let trace = if trace::is_on() {
             traces::of_edition(pool, edition).await.map_err(failed)?
         } else {
@@ -220,7 +223,10 @@ impl Constants {
             checker: Checker::new(&file),
             board_key: file.board_key().to_owned(),
             boards: file.boards,
-            roster: Roster::of(pool, edition).await.map_err(failed)?,
+            seats: roster
+                .iter()
+                .map(|(_, named)| seat(named).map_err(|why| why.to_string()))
+                .collect(),
         })
     }
 
@@ -249,8 +255,9 @@ impl Constants {
     /// The message about one match; what is missing, if something is.
     fn one(&self, planned: Match, files: &mut Files) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
-            let entrant = self.roster.get(*entrant).ok_or_else(|| format!("entrant {entrant}"))?;
-            let seat = seat(entrant).map_err(|why| format!("bot at seat {number}: {why}"))?;
+            let known = usize::try_from(entrant.0).ok().and_then(|index| self.seats.get(index));
+            let seat = known.ok_or_else(|| format!("entrant {entrant}"))?.clone();
+            let seat = seat.map_err(|why| format!("bot at seat {number}: {why}"))?;
             Ok(SeatAssignment { files: files.take(planned.number, number), ..seat })
         });
         let seats = seats.collect::<Result<_, String>>()?;
