@@ -123,7 +123,9 @@ pub async fn create(
 }
 
 /// Makes a token that ends by itself, if `expires_at` says when.
-/// It fails if that is in the past, or the system gives no randomness.
+///
+/// # Errors
+/// If that is in the past, or the system gives no randomness.
 pub async fn create_until(
     db: &mut PgConnection,
     role: Role,

@@ -80,8 +80,10 @@ impl Clearing {
     }
 
     /// Clears away whatever there is, unless somebody else does.
-    /// It fails if the store where packs are to be forgotten; the next round goes on where this one
-    /// stopped. What else the store fails at is told, and holds up no other.
+    ///
+    /// # Errors
+    /// If the database fails, or the store where packs are to be forgotten; the next round goes on
+    /// where this one stopped. What else the store fails at is told, and holds up no other.
     pub async fn round(&self) -> Result<(), ClearError> {
         let Records { store, keep } = &self.records;
         if store.is_none() && keep.is_none() && dropped::list(&self.pool).await?.is_empty() {

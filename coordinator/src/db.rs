@@ -260,9 +260,11 @@ pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
 }
 
-/// Brings the tables up to date. Several coordinators may do so at once: one of them does it, however
-/// long it takes, and the others wait.
-/// It fails if the database was made by a newer version, or a migration fails.
+/// Brings the tables up to date. Several coordinators may do so at once: one of them does it,
+/// however long it takes, and the others wait.
+///
+/// # Errors
+/// If the database was made by a newer version, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let options = PgConnectOptions::clone(&pool.connect_options());
     let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);

@@ -241,8 +241,8 @@ impl Upkeep {
     }
 
     /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although
-    /// its standings are of no use any more: a result that a later edition takes over is chosen for an audit where it was
-    /// played, when it is counted there.
+    /// its standings are of no use any more: a result that a later edition takes over is chosen for
+    /// an audit where it was played, when it is counted there.
     async fn count_replaced(&self, edition: EditionId) -> Result<()> {
         lots::cancel_left(self.queue.pool(), edition).await?;
         while self.queue.count_some(edition, Which::Own).await?.is_full() {}

@@ -142,7 +142,9 @@ pub struct Postgres {
 
 impl Postgres {
     /// Starts the cluster in `directory`, making it if there is none.
-    /// It fails if there are no binaries of the right version, or they fail.
+    ///
+    /// # Errors
+    /// If there are no binaries of the right version, or they fail.
     pub fn start(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
         let place = Place::prepare(directory)?;
         let binaries = Binaries::find(&place.cluster)?;
@@ -166,7 +168,9 @@ impl Postgres {
 
     /// Starts the server again, on the same socket, if it has ended though nobody stopped it;
     /// whether it had.
-    /// It fails if it cannot be started; it may be tried again.
+    ///
+    /// # Errors
+    /// If it cannot be started; it may be tried again.
     pub fn revive(&mut self) -> Result<bool, PostgresError> {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {

@@ -209,7 +209,9 @@ impl Queue {
     }
 
     /// Adds matches to an edition, all or none of them.
-    /// It fails if the edition takes no more matches, or they make no sense.
+    ///
+    /// # Errors
+    /// If the edition takes no more matches, or they make no sense.
     pub async fn plan<M, L, O>(
         &self,
         edition: EditionId,
@@ -232,7 +234,9 @@ impl Queue {
     }
 
     /// Lets a planned edition be played; whether it was being planned.
-    /// It fails if its plan makes no sense, or another edition of its tournament runs.
+    ///
+    /// # Errors
+    /// If its plan makes no sense, or another edition of its tournament runs.
     pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
         let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;

@@ -58,10 +58,12 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// The store at an address, `s3://BUCKET/PREFIX` or `file:///DIRECTORY`. How to reach and to enter
-    /// the former is read from the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// The store at an address, `s3://BUCKET/PREFIX` or `file:///DIRECTORY`. How to reach and to
+    /// enter the former is read from the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
     /// `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and their like.
-    /// It fails if it is no such address, or something is missing to use it. It is not tried yet.
+    ///
+    /// # Errors
+    /// If it is no such address, or something is missing to use it. It is not tried yet.
     pub fn open(address: &str) -> Result<Self, StoreError> {
         let place = address.trim_end_matches('/').to_owned();
         if let Some(directory) = address.strip_prefix("file://").map(File::new) {
@@ -109,7 +111,9 @@ impl Store {
     }
 
     /// A part of a pack.
-    /// It fails if there is no such pack, or the store fails.
+    ///
+    /// # Errors
+    /// If there is no such pack, or the store fails.
     pub async fn get(
         &self,
         edition: EditionId,

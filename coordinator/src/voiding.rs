@@ -60,7 +60,9 @@ pub struct Preview {
 
 /// The matches of a tournament that fit, and those of `named` alone if any is named: the originals,
 /// which are not void yet, in order.
-/// It fails if nothing is asked for, or a match that is named was not played.
+///
+/// # Errors
+/// If nothing is asked for, or a match that is named was not played.
 pub async fn find(
     db: &mut PgConnection,
     tournament: TournamentId,

@@ -35,7 +35,9 @@ impl Bot {
 }
 
 /// Enters a bot.
-/// It fails if its name is taken or cannot be one.
+///
+/// # Errors
+/// If its name is taken or cannot be one.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

@@ -91,7 +91,9 @@ pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
 }
 
 /// Puts versions into an edition, numbered from 0 in this order.
-/// It fails if a bot takes part twice.
+///
+/// # Errors
+/// If a bot takes part twice.
 pub async fn enter(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -302,7 +304,9 @@ pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> 
 }
 
 /// Lets the matches of a planned edition be played; whether it was being planned.
-/// It fails if another edition of the tournament runs.
+///
+/// # Errors
+/// If another edition of the tournament runs.
 pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     let statement = "UPDATE editions SET state = 'running' WHERE id = $1 AND state = 'planning' AND matches > 0";
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected() == 1)

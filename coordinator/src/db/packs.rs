@@ -30,7 +30,9 @@ pub async fn begin(
 }
 
 /// Says that records refer to these packs, in the transaction that stores them.
-/// It fails if one of them is not there any more.
+///
+/// # Errors
+/// If one of them is not there any more.
 pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
     let statement = "UPDATE packs SET used = true WHERE id = ANY ($1)";
     let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();

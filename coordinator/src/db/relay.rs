@@ -53,7 +53,9 @@ struct Target {
 
 impl Relay {
     /// A relay to a database.
-    /// It fails if there is no place for a socket.
+    ///
+    /// # Errors
+    /// If there is no place for a socket.
     pub(super) fn open(host: &str, port: u16) -> io::Result<Self> {
         let target = Target { host: host.to_owned(), port };
         // Only its owner may enter a temporary directory.

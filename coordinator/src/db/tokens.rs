@@ -76,7 +76,9 @@ pub async fn create(
 }
 
 /// Says when a token ends by itself.
-/// It fails if that is before it was made.
+///
+/// # Errors
+/// If that is before it was made.
 pub async fn expire(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -170,9 +172,11 @@ pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> 
 /// What submissions lock, with the token of their owner.
 const SUBMITTING: i32 = 0x7375_626d;
 
-/// Waits until no other transaction takes a submission of this token, and keeps others from it until
-/// the transaction ends.
-/// It fails if the others take longer than a minute.
+/// Waits until no other transaction takes a submission of this token, and keeps others from it
+/// until the transaction ends.
+///
+/// # Errors
+/// If the others take longer than a minute.
 pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<()> {
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";

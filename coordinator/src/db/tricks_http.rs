@@ -122,7 +122,9 @@ pub async fn go_on(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) ->
 }
 
 /// The same for the last request of a session, whose end enters its token's record.
-/// It fails if the database fails; then nothing was kept.
+///
+/// # Errors
+/// If the database fails; then nothing was kept.
 pub async fn end(
     pool: &PgPool,
     token: TokenId,

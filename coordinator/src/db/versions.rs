@@ -87,7 +87,9 @@ pub async fn bundle_piece(
 }
 
 /// Takes a bundle that is stored as the next version of a bot.
-/// It fails if the bundle is not stored, or another version was submitted at the same moment.
+///
+/// # Errors
+/// If the bundle is not stored, or another version was submitted at the same moment.
 pub async fn submit(
     db: impl PgExecutor<'_>,
     bot: BotId,

@@ -23,7 +23,9 @@ impl Audit {
     pub const OFFICIAL: Self = Self { replay: Share::percent(5), shadow: Share::percent(1) };
 
     /// The settings in a stored tournament file, without reading the rest of it.
-    /// It fails if they were stored by another program.
+    ///
+    /// # Errors
+    /// If they were stored by another program.
     pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
         settings.get("audit").map_or(Ok(Self::OFFICIAL), Self::deserialize)
     }

@@ -43,7 +43,7 @@ const SHADOW_LOOK: Duration = Duration::from_millis(500);
 /// How many workers are asked in vain between two such looks: what waits may not be for them.
 const MOST_VAIN: usize = 4;
 
-/// How long a shadow match is expected to take, in milliseconds: nobody knows.
+/// The time that a shadow match is expected to take, in milliseconds: a guess.
 const EXPECTED_MS: i32 = 1000;
 
 /// What is leased in one step.

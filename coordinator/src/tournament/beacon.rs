@@ -137,8 +137,10 @@ pub enum BeaconError {
 /// Gives the beacon of a tournament its value, and opens the edition that is played with it in the
 /// place of the one that runs; a tournament that has no edition yet waits to be started. The same
 /// value again changes nothing, however it is spelled. The audit log notes `who` gave it.
-/// It fails if the tournament has ended or names no beacon, if entry has not closed, if another
-/// value was given before, or if no edition can be opened.
+///
+/// # Errors
+/// If the tournament has ended or names no beacon, if entry has not closed, if another value was
+/// given before, or if no edition can be opened.
 pub async fn give(
     queue: &Queue,
     tournament: TournamentId,

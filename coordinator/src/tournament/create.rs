@@ -100,8 +100,10 @@ fn ended(state: TournamentState) -> &'static str {
     }
 }
 
-/// Makes a tournament. Its seed is drawn if the file has none. It fails if its name is taken, or no
-/// seed can be drawn.
+/// Makes a tournament. Its seed is drawn if the file has none.
+///
+/// # Errors
+/// If its name is taken, or no seed can be drawn.
 pub async fn create(
     db: &mut PgConnection,
     file: &TournamentFile,
@@ -137,8 +139,10 @@ pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
     found.ok_or_else(|| FindError::Unknown(name.to_owned()))
 }
 
-/// Gives a tournament up, and the edition that runs, in a transaction of the caller's. It fails if it
-/// has ended already.
+/// Gives a tournament up, and the edition that runs, in a transaction of the caller's.
+///
+/// # Errors
+/// If it has ended already.
 pub async fn cancel(
     db: &mut PgConnection,
     id: TournamentId,
@@ -156,7 +160,10 @@ pub async fn cancel(
 }
 
 /// Ends a tournament that is played to its end, in a transaction of the caller's: from now on its
-/// seed may be shown. It fails if it has ended already, or an edition runs, or none is complete.
+/// seed may be shown.
+///
+/// # Errors
+/// If it has ended already, or an edition runs, or none is complete.
 pub async fn close(
     db: &mut PgConnection,
     id: TournamentId,

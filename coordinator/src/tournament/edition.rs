@@ -78,7 +78,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// One that goes on from the edition before.
+    /// An edition whose plan continues that of the edition before.
     pub fn new(tournament: TournamentId, running: Running) -> Self {
         Self { tournament, running, design: Design::Grown, who: None }
     }

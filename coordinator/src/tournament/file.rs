@@ -87,7 +87,9 @@ pub struct FileError {
 
 impl TournamentFile {
     /// Reads a tournament file that plays one of these games.
-    /// It fails if it is no TOML, has keys that mean nothing, or asks for what cannot be played.
+    ///
+    /// # Errors
+    /// If it is no TOML, has keys that mean nothing, or asks for what cannot be played.
     pub fn parse(games: &Games, text: &str) -> Result<Self, FileError> {
         Self::read(games, &Source::of_toml(text)?)
     }

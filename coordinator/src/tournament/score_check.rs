@@ -153,7 +153,9 @@ impl Checker {
 impl LotCheck {
     /// Looks whether a report tells of exactly the matches of the lot, and whether each of them can
     /// have ended so.
-    /// It fails if it cannot be a report of this lot.
+    ///
+    /// # Errors
+    /// If it cannot be a report of this lot.
     pub fn check(&self, report: &Report) -> Result<(), Implausible> {
         let numbers = (self.first.0..).map(MatchNumber);
         let rules = self.rules.iter().flat_map(|(count, rules)| std::iter::repeat_n(rules, *count));

@@ -31,7 +31,7 @@ pub(super) struct Button {
     fresh: Option<String>,
 }
 
-/// Where somebody is led whose button was taken.
+/// Where a button leads after it was accepted.
 type Answer = Result<Redirect, WebError>;
 
 impl Posted<Button> {

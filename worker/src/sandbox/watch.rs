@@ -38,7 +38,9 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A view of the caller's namespace.
-    /// It is an error where a new `/proc` may not be mounted.
+    ///
+    /// # Errors
+    /// Where a new `/proc` may not be mounted.
     pub(super) fn open() -> io::Result<Self> {
         let files = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
         rustix::mount::fsconfig_create(&files)?;

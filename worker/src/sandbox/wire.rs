@@ -149,7 +149,10 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pair)
 }
 
-/// Sends a message. It is an error if the other side is gone, or the message is too long.
+/// Sends a message.
+///
+/// # Errors
+/// If the other side is gone, or the message is too long.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,

@@ -49,7 +49,9 @@ impl Submissions {
 
 impl Submissions {
     /// The rules of entry in a stored tournament file, without reading the rest of it.
-    /// It fails if they were stored by another program.
+    ///
+    /// # Errors
+    /// If they were stored by another program.
     pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
         settings.get("submissions").map_or(Ok(Self::OFFICIAL), Self::deserialize)
     }
