@@ -16,7 +16,7 @@ use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Kept, Queue, Report, Task, Verdict};
+use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
@@ -99,7 +99,7 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
 }
 
 async fn store(queue: &Queue, report: Report) {
-    assert_eq!(queue.report(&[report], &Kept::default()).await.unwrap(), [Verdict::Accepted]);
+    assert_eq!(support::report_all(queue, &[report]).await, [Verdict::Accepted]);
 }
 
 /// Waits until a statement gives this number.

@@ -10,7 +10,6 @@ use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
     self, audit, bots, editions, listed, matches, standings, tokens, tournaments, versions, workers,
 };
-use arbiter_coordinator::queue::Kept;
 use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
 use arbiter_ranking::Entrant;
@@ -207,7 +206,7 @@ async fn the_last_complete_edition_is_official() {
         queue.start(edition).await.unwrap();
         assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
         let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
-        queue.report(&[support::report(&lot, worker)], &Kept::default()).await.unwrap();
+        support::report_all(&queue, &[support::report(&lot, worker)]).await;
         assert!(!queue.complete(edition, START).await.unwrap());
         queue.count(edition).await.unwrap();
         assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
@@ -282,7 +281,7 @@ async fn a_check_finds_what_was_tampered_with() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(40, 40).await;
     let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
-    queue.report(&[support::report(&lot, worker)], &Kept::default()).await.unwrap();
+    support::report_all(&queue, &[support::report(&lot, worker)]).await;
     // What is reported and not counted yet is no difference.
     assert_eq!(queue.check(edition).await.unwrap(), []);
     queue.count(edition).await.unwrap();
@@ -486,7 +485,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     for lot in queue.lease_at(edition, 16, START).await.unwrap() {
-        queue.report(&[support::report(&lot, worker)], &Kept::default()).await.unwrap();
+        support::report_all(&queue, &[support::report(&lot, worker)]).await;
     }
     queue.count(edition).await.unwrap();
     let mut connection = pool.acquire().await.unwrap();

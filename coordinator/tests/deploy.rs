@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use arbiter_coordinator::queue::{Kept, Verdict};
+use arbiter_coordinator::queue::Verdict;
 use sqlx::{AssertSqlSafe, PgConnection};
 use support::times::AtTime as _;
 use support::{Database, START, plan, report};
@@ -55,10 +55,7 @@ async fn the_autoscaler_counts_what_waits_or_is_played() {
     assert_eq!(ask(&mut watcher, &query).await, 5);
     let lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
     assert_eq!(ask(&mut watcher, &query).await, 5, "whoever plays is not sent away");
-    assert_eq!(
-        queue.report(&[report(&lot, worker)], &Kept::default()).await.unwrap(),
-        [Verdict::Accepted]
-    );
+    assert_eq!(support::report_all(&queue, &[report(&lot, worker)]).await, [Verdict::Accepted]);
     assert_eq!(ask(&mut watcher, &query).await, 4);
     assert!(queue.cancel(edition, START).await.unwrap());
     assert_eq!(ask(&mut watcher, &query).await, 0);
@@ -86,17 +83,11 @@ async fn a_restored_database_takes_no_report_of_the_former_one() {
     execute(&mut connection, &file("postgres/restored.sql")).await;
     let restored: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
     assert_ne!(former, restored, "workers know a database by its identity");
-    assert_eq!(
-        queue.report(&[report(&before, worker)], &Kept::default()).await.unwrap(),
-        [Verdict::Late]
-    );
+    assert_eq!(support::report_all(&queue, &[report(&before, worker)]).await, [Verdict::Late]);
     let later = START + Duration::SECOND;
     let again = queue.lease_at(edition, 1, later).await.unwrap().pop().unwrap();
     assert_eq!(again.lease.lot, before.lease.lot, "nobody waits for a lease that nobody holds");
-    assert_eq!(
-        queue.report(&[report(&again, worker)], &Kept::default()).await.unwrap(),
-        [Verdict::Accepted]
-    );
+    assert_eq!(support::report_all(&queue, &[report(&again, worker)]).await, [Verdict::Accepted]);
     assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
 }
 

@@ -10,7 +10,7 @@ use std::task::Poll;
 use arbiter_coordinator::db::held::{self, What};
 use arbiter_coordinator::db::offers::{self, Offers};
 use arbiter_coordinator::db::{self, editions, versions};
-use arbiter_coordinator::queue::{Dispatcher, Kept, Queue};
+use arbiter_coordinator::queue::{Dispatcher, Queue};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -147,7 +147,7 @@ async fn editions_take_turns() {
     for _ in 0..8 {
         let work = dispatcher.next().await.unwrap().into_work().unwrap();
         served.push(work.lot.lease.lot.edition);
-        queue.report(&[report(&work.lot, worker)], &Kept::default()).await.unwrap();
+        support::report_all(&queue, &[report(&work.lot, worker)]).await;
     }
     assert_eq!(served, [first, second].repeat(4));
 }

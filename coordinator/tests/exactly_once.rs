@@ -15,7 +15,7 @@ use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Failure, Kept, Queue, Report, Terms, Verdict};
+use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Verdict};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -111,18 +111,15 @@ impl Chaos {
     }
 
     async fn deliver(&mut self, reports: &[Report]) {
-        let verdicts = self.queue.report(reports, &Kept::default()).await.unwrap();
+        let verdicts = support::report_all(&self.queue, reports).await;
         for (report, verdict) in reports.iter().zip(verdicts) {
             assert_ne!(verdict, Verdict::Malformed);
             if verdict == Verdict::Accepted {
                 self.accepted += i64::try_from(report.results.len()).unwrap();
                 // The acknowledgement was lost: it is said again.
                 if self.dice.below(4) == 0 {
-                    let again = self
-                        .queue
-                        .report(std::slice::from_ref(report), &Kept::default())
-                        .await
-                        .unwrap();
+                    let again =
+                        support::report_all(&self.queue, std::slice::from_ref(report)).await;
                     assert_eq!(again, [Verdict::Repeated]);
                 }
             }
@@ -189,13 +186,13 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
         queue.expire_at(now).await.unwrap();
         for lot in queue.lease_at(edition, 1024, now).await.unwrap() {
             assert_eq!(
-                queue.report(&[report(&lot, worker)], &Kept::default()).await.unwrap(),
+                support::report_all(&queue, &[report(&lot, worker)]).await,
                 [Verdict::Accepted]
             );
         }
         for lot in queue.lease_at(edition, 1, now).await.unwrap() {
             assert_eq!(
-                queue.report(&[report(&lot, worker)], &Kept::default()).await.unwrap(),
+                support::report_all(&queue, &[report(&lot, worker)]).await,
                 [Verdict::Accepted]
             );
         }
@@ -290,7 +287,7 @@ async fn two_coordinators_may_count_at_once() {
         leased.extend(queue.lease_at(edition, 1024, START).await.unwrap());
     }
     let reports: Vec<_> = leased.iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports, &Kept::default()).await.unwrap();
+    support::report_all(&queue, &reports).await;
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
         let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START));

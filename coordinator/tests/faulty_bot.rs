@@ -13,7 +13,7 @@ use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Failure, Kept, Leased, Queue, Verdict};
+use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
 use arbiter_coordinator::standing_down::blame::followed;
 use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
@@ -124,7 +124,7 @@ impl Cup {
             } else {
                 let mut report = report(&lot, worker);
                 report.at = now();
-                let fates = self.queue.report(&[report], &Kept::default()).await.unwrap();
+                let fates = support::report_all(&self.queue, &[report]).await;
                 assert_eq!(fates, [Verdict::Accepted]);
             }
         }

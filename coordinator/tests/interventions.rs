@@ -10,7 +10,7 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::voids::{self, Wanted};
 use arbiter_coordinator::db::{audit, bots, editions, evidence, lots, tokens, versions};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Kept, Leased, Queue, Report, Verdict};
+use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
 use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
 use arbiter_coordinator::voiding::{self, VoidError};
 use arbiter_games::{Forfeit, Games};
@@ -79,10 +79,7 @@ async fn play(
             let (worker, second) = who(lot.first.0);
             let report = played(database, &lot, worker, loser).await;
             set_time(&database.pool, START + Duration::seconds(second)).await;
-            assert_eq!(
-                queue.report(&[report], &Kept::default()).await.unwrap(),
-                [Verdict::Accepted]
-            );
+            assert_eq!(support::report_all(&queue, &[report]).await, [Verdict::Accepted]);
         }
     }
 }

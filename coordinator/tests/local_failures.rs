@@ -21,7 +21,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::leader::{Election, Leadership};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Kept, Queue, Terms};
+use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
 use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
 use arbiter_games::gomoku;
@@ -195,7 +195,7 @@ async fn no_clock_of_a_host_decides_when_a_lease_ends() {
         assert_eq!(round.expired.failed, []);
     }
     let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-    queue.report(&reports, &Kept::default()).await.unwrap();
+    support::report_all(&queue, &reports).await;
     let last = Upkeep::new(queue, Clock::given(clocks[2])).round().await.unwrap();
     assert_eq!(last.complete, [edition]);
 }
@@ -280,7 +280,7 @@ async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
     for edition in [bad, good] {
         let lots = queue.lease(edition, 4).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
-        queue.report(&reports, &Kept::default()).await.unwrap();
+        support::report_all(&queue, &reports).await;
     }
     poison(&database, "progress", "XX000", &format!("NEW.edition = {bad}")).await;
     let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));

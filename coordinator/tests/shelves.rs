@@ -11,7 +11,6 @@ use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::db::dropped;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{editions, files, results};
-use arbiter_coordinator::queue::Kept;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -34,7 +33,7 @@ async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> 
         let mut report = report(lot, worker);
         report.records.push((lot.first, b"what was said".to_vec()));
         report.files.push((lot.first, 1, files.to_vec()));
-        queue.report(&[report], &Kept::default()).await.unwrap();
+        support::report_all(&queue, &[report]).await;
     }
     queue.count(edition).await.unwrap();
     assert!(queue.complete(edition, START).await.unwrap());

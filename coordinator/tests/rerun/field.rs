@@ -9,7 +9,7 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
-use arbiter_coordinator::queue::{Kept, Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{
@@ -175,7 +175,7 @@ impl Field {
             self.met.entry(edition).or_default().extend(lot.matches.iter().map(names));
             reports.push(report::read(self.worker, played(&lot, self.leaves), self.now).unwrap());
         }
-        self.queue.report(&reports, &Kept::default()).await.unwrap()
+        crate::support::report_all(&self.queue, &reports).await
     }
 
     /// Plays lots of an edition until nothing can be leased.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::Played;
-use arbiter_coordinator::queue::{Kept, Queue, Verdict};
+use arbiter_coordinator::queue::{Queue, Verdict};
 use arbiter_coordinator::tournament::episodes::grow;
 use arbiter_games::{Score, Standing, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
@@ -103,10 +103,8 @@ async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: 
             })
             .collect();
         assert!(
-            queue
-                .report(&reports, &Kept::default())
+            crate::support::report_all(queue, &reports)
                 .await
-                .unwrap()
                 .iter()
                 .all(|fate| *fate == Verdict::Accepted)
         );

@@ -1,7 +1,7 @@
 //! What a worker is told about a lot.
 
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::queue::{Dispatcher, Kept, Leased, Queue};
+use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
 use arbiter_coordinator::tournament::handout::deal_seed;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Games, bitwa, gomoku, tricks, wojna};
@@ -91,7 +91,7 @@ async fn seats_begin_with_what_their_bots_left() {
         Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1, holder: None };
     let mut delivered = report(&leased, worker);
     delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
-    queue.report(&[delivered], &Kept::default()).await.unwrap();
+    crate::support::report_all(&queue, &[delivered]).await;
     let second = next(&queue, &handout).await;
     let seats = |lot: &v1::Lot| {
         let seats = lot.matches[0].seats.iter();

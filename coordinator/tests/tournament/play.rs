@@ -10,7 +10,7 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
 use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Kept, Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
@@ -122,7 +122,7 @@ impl Troupe {
             }
             reports.push(report::read(self.worker, message, START).unwrap());
         }
-        let verdicts = self.queue.report(&reports, &Kept::default()).await.unwrap();
+        let verdicts = crate::support::report_all(&self.queue, &reports).await;
         assert!(!verdicts.contains(&Verdict::Malformed));
     }
 }
@@ -272,10 +272,8 @@ async fn files_are_stored_by_what_is_in_them() {
         })
         .collect();
     assert!(
-        queue
-            .report(&reports, &Kept::default())
+        crate::support::report_all(&queue, &reports)
             .await
-            .unwrap()
             .iter()
             .all(|fate| *fate == Verdict::Accepted)
     );
