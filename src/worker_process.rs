@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use arbiter_worker::client::{Ending, Worker, WorkerConfig};
 use arbiter_worker::metrics::Metrics;
+use arbiter_worker::worker::{Ending, Worker, WorkerConfig};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::SeatReport;
 use arbiter_worker::record::Recorder;
 use arbiter_worker::sandbox::{Host, Policy, Scratch};
 use arbiter_worker::seat::Stop;
-use arbiter_worker::table::SeatReport;
 use clap::{ArgAction, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 

@@ -12,7 +12,7 @@ use arbiter_replay::LONGEST_LINE;
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
-use arbiter_worker::rehearsal::{Ply, Rehearsal, RehearsalError, Timed};
+use arbiter_worker::replay_seat::{Ply, Rehearsal, RehearsalError, Timed};
 use arbiter_worker::sandbox::{Host, Policy, Terms};
 use clap::Args;
 use serde_json::{Value, json};

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use arbiter_games::Games;
-use arbiter_worker::client::{Ending, WorkerConfig, WorkerError};
 use arbiter_worker::connect::{Access, ConnectError};
 use arbiter_worker::sandbox::Policy;
+use arbiter_worker::worker::{Ending, WorkerConfig, WorkerError};
 use clap::Args;
 use tokio::sync::watch;
 
@@ -140,8 +140,8 @@ impl Worker {
 }
 
 /// Finds out what the machine isolates, which takes a while.
-async fn prepare(config: WorkerConfig) -> Result<arbiter_worker::client::Worker, Failure> {
-    let prepare = || arbiter_worker::client::Worker::prepare(config);
+async fn prepare(config: WorkerConfig) -> Result<arbiter_worker::worker::Worker, Failure> {
+    let prepare = || arbiter_worker::worker::Worker::prepare(config);
     match tokio::task::spawn_blocking(prepare).await {
         Ok(prepared) => prepared.map_err(failure),
         Err(panicked) => Err(Failure::Negative(format!("cannot start a worker: {panicked}"))),

@@ -7,9 +7,9 @@ use std::thread;
 
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::{Entrant, Match, Outcome, State};
 use arbiter_worker::sandbox::{Host, Terms, cores_of, dying};
 use arbiter_worker::seat::Stop;
-use arbiter_worker::table::{Entrant, Match, Outcome, State};
 
 use crate::play::plan::{Job, Kind, Plan};
 use crate::play::progress::Reorder;

@@ -8,9 +8,9 @@ use arbiter_games::{
     ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat as Place, Spent, Step,
 };
 use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::Company;
 use arbiter_worker::referee::Event;
 use arbiter_worker::seat::{Answer, Failure, Remains, Seat};
-use arbiter_worker::table::Company;
 
 use super::Sitting;
 

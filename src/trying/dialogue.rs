@@ -7,9 +7,9 @@ use std::time::Instant;
 use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, Spent};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::{Match, State};
 use arbiter_worker::sandbox::Terms;
 use arbiter_worker::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
-use arbiter_worker::table::{Match, State};
 
 use super::House;
 use crate::play::entries::distinct;

@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 
 use arbiter_games::{BotName, ClockRules, Game, Micros, Params, Protocol, Seed};
 use arbiter_worker::bot::Contestant;
+use arbiter_worker::match_runner::{Entrant, Match, State};
 use arbiter_worker::sandbox::{Host, Scratch, Terms, cores_of};
 use arbiter_worker::seat::Stop;
-use arbiter_worker::table::{Entrant, Match, State};
 use tempfile::TempDir;
 
 use super::company::Onlookers;

@@ -12,9 +12,9 @@ use arbiter_games::{
 };
 use arbiter_replay::Clock;
 use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::Outcome;
 use arbiter_worker::referee::Event;
 use arbiter_worker::seat::Cord;
-use arbiter_worker::table::Outcome;
 use tokio::sync::watch;
 
 /// How many lines of the dialogue are kept.

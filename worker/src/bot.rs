@@ -51,7 +51,7 @@ pub enum Contestant {
         /// Why it cannot play, for its author.
         why: String,
     },
-    /// A person, who is seated by the [company](crate::table::Company) of a match.
+    /// A person, who is seated by the [company](crate::match_runner::Company) of a match.
     Person,
 }
 

@@ -10,9 +10,9 @@
 //! but directories, files and links that stay within.
 
 mod archive;
+mod bot_state;
 mod extract;
-mod left;
-mod source;
+mod submission;
 
 use std::fs;
 use std::io;
@@ -25,8 +25,8 @@ use crate::bot::{BOT_TOML, Bot};
 use crate::sandbox::{Source, empty_directory};
 use archive::{Caps, Content, Data, Item};
 
-pub use left::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
-pub use source::Submission;
+pub use bot_state::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
+pub use submission::Submission;
 
 /// The largest bundle, in bytes as it is submitted.
 pub const MOST_BUNDLE: usize = 64 << 20;
@@ -163,14 +163,14 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
 /// # Errors
 /// [`BundleError::Unfit`] if the bytes are no bundle, or one that would do harm.
 pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
-    let form = source::Form::of_bytes(bytes);
-    if form == source::Form::TarZst {
+    let form = submission::Form::of_bytes(bytes);
+    if form == submission::Form::TarZst {
         extract::extract(bytes, to, &CAPS)?;
-        if source::top(to).map_err(BundleError::system(to))? == to {
+        if submission::top(to).map_err(BundleError::system(to))? == to {
             return Ok(());
         }
         empty_directory(to).map_err(BundleError::system(to))?;
     }
-    let packed = source::pack_anew(bytes, form, to)?;
+    let packed = submission::pack_anew(bytes, form, to)?;
     extract::extract(packed.bytes(), to, &CAPS)
 }

@@ -6,22 +6,22 @@
 
 mod backoff;
 pub mod bot;
+mod bot_cache;
 pub mod bounded_read;
 pub mod build;
 pub mod bundle;
-mod callers;
-pub mod client;
 pub mod connect;
+mod coordinator_clients;
 pub mod fault;
-mod library;
-mod lot;
+mod job;
+pub mod match_runner;
 pub mod metrics;
 pub mod record;
 pub mod referee;
-pub mod rehearsal;
+pub mod replay_seat;
 pub mod sandbox;
 pub mod seat;
 mod slot;
 pub mod spool;
-pub mod table;
 pub mod trial;
+pub mod worker;

@@ -19,9 +19,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::match_runner::Outcome;
 use crate::sandbox::Host;
 use crate::spool::Spool;
-use crate::table::Outcome;
 
 /// Upper bounds of how long matches take, in seconds.
 const MATCHES: [f64; 12] =

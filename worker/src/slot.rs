@@ -23,15 +23,15 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, error, info, info_span, warn};
 
+use crate::bot_cache::Supplies;
 use crate::bundle::{BundleError, pack_left, unpack_left};
 use crate::fault::{Context as _, Fault};
-use crate::library::Supplies;
-use crate::lot::{Job, Task, Tryout};
+use crate::job::{Job, Task, Tryout};
+use crate::match_runner::{Entrant, Match, Outcome, SeatReport, State};
 use crate::metrics::{End, Metrics};
 use crate::sandbox::{Host, Terms, cores_of, dying};
 use crate::seat::Stop;
 use crate::spool::Spool;
-use crate::table::{Entrant, Match, Outcome, SeatReport, State};
 use crate::trial::{Failing, Player, Stage, Trial, Tried};
 
 /// What the records of one report may take up, in bytes: a report is one message, and is held in

@@ -6,7 +6,7 @@
 //! Whatever fails through no fault of the bot's is a fault as everywhere, and no verdict.
 
 mod evidence;
-mod manners;
+mod warnings;
 
 use std::fs;
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::bot::{Bot, Contestant};
 use crate::build::{self, Rules};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
+use crate::match_runner::{Entrant, Match, Outcome, State};
 use crate::sandbox::{Host, Limits, Source, Terms};
 use crate::seat::Stop;
-use crate::table::{Entrant, Match, Outcome, State};
 
 /// How many opponents are met at tables for two.
 const RIVALS: usize = 2;
@@ -230,7 +230,7 @@ impl Trial {
             }
             seen.times.extend(times);
             seen.memory = seen.memory.max(report.remains.memory.map(|peak| peak.0));
-            seen.warn(manners::of(game, standings.bad_answers, report));
+            seen.warn(warnings::of(game, standings.bad_answers, report));
             let late = report.remains.late_failure.as_ref().map(|failure| failure.forfeit);
             if let Some(forfeit) = standings.forfeit.or(late) {
                 let others: Vec<_> =
@@ -340,7 +340,7 @@ impl Seen {
 
     fn into_tried(mut self, limits: &Limits) -> Tried {
         let start_us = self.starts.iter().max().copied();
-        self.warn(manners::of_figures(start_us, self.memory, limits));
+        self.warn(warnings::of_figures(start_us, self.memory, limits));
         let replies = Replies::of(self.times);
         let figures = Figures { start_us, replies, memory: self.memory, ..self.figures };
         Tried { figures, warnings: self.warnings, ..Tried::default() }

@@ -14,8 +14,8 @@ use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Say as Said;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_worker::bundle;
-use arbiter_worker::client::{Ending, WorkerError};
 use arbiter_worker::record;
+use arbiter_worker::worker::{Ending, WorkerError};
 use support::{Coordinator, Line, Place, SILENT, Working, lease, lot, settings, shipped};
 use tonic::Status;
 

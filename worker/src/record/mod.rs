@@ -1,10 +1,10 @@
 //! Records as they are written while a match is played. Their format, and their verification, are
 //! in [`arbiter_replay`].
 
-mod write;
+mod recorder;
 
 pub use arbiter_replay::{
     Difference, Follower, Header, Over, RECORD_VERSION, Scene, SeatLine, Transcript,
     TranscriptHash, Verified, follow, verify,
 };
-pub use write::Recorder;
+pub use recorder::Recorder;

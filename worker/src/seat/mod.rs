@@ -4,7 +4,7 @@
 //! [`Failure`] inside the answer, what goes wrong on our side as a [`Fault`].
 
 mod absent;
-mod cpu;
+mod cpu_time;
 mod exec;
 mod framing;
 mod http;

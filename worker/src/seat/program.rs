@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
 
-use super::cpu::CpuCounter;
+use super::cpu_time::CpuCounter;
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros};
 use super::{AbsentSeat, Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
 use crate::fault::Fault;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Failing;
 use crate::bounded_read::open_regular;
-use crate::table::SeatReport;
+use crate::match_runner::SeatReport;
 
 /// How many lines of the conversation are shown, from its end.
 const TURNS: usize = 8;

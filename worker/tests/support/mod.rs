@@ -19,11 +19,11 @@ use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServe
 use arbiter_proto::v1::{self, BundlePiece, CoordinatorMessage, FetchBundleRequest, WorkerMessage};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bundle::Bundle;
-use arbiter_worker::client::{Ending, LONGEST_MESSAGE, Worker, WorkerConfig, WorkerError};
 use arbiter_worker::connect::Access;
 use arbiter_worker::metrics::Metrics;
 use arbiter_worker::sandbox::Policy;
 use arbiter_worker::spool::Spool;
+use arbiter_worker::worker::{Ending, LONGEST_MESSAGE, Worker, WorkerConfig, WorkerError};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};

@@ -13,13 +13,13 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{error, info, warn};
 
-use super::line::{Event, Line};
-use super::verdicts::Verdicts;
+use super::connection::{Event, Line};
+use super::report_delivery::Verdicts;
 use super::{Ending, WorkerConfig, WorkerError};
 use crate::backoff::Backoff;
-use crate::callers::Callers;
-use crate::library::{Library, Supplies};
-use crate::lot::{Job, Unreadable};
+use crate::bot_cache::{Library, Supplies};
+use crate::coordinator_clients::Callers;
+use crate::job::{Job, Unreadable};
 use crate::metrics::{Doing, Metrics};
 use crate::seat::{Cord, Stop};
 use crate::slot::{Ended, Order, Said, Slots, Workshop};

@@ -26,7 +26,7 @@ use crate::backoff::{self, Backoff};
 use crate::bot::{Bot, Contestant};
 use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
-use crate::callers::Callers;
+use crate::coordinator_clients::Callers;
 use crate::fault::Fault;
 use crate::sandbox::{Host, Source, empty_directory};
 use crate::seat::Stop;

@@ -19,8 +19,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
 use crate::backoff::{self, Backoff};
-use crate::callers::{Caller, Callers};
 use crate::connect;
+use crate::coordinator_clients::{Caller, Callers};
 use crate::spool::Spool;
 
 /// How long a coordinator may take to answer Hello.

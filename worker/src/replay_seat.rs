@@ -15,11 +15,11 @@ use thiserror::Error;
 
 use crate::bot::Bot;
 use crate::fault::Fault;
+use crate::match_runner::{Match, State};
 use crate::record::{Difference, Follower, Header, Scene, follow};
 use crate::referee::in_time;
 use crate::sandbox::{Host, Terms};
 use crate::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
-use crate::table::{Match, State};
 
 /// Who rehearses which part, and how.
 #[derive(Clone, Debug)]

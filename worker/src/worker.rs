@@ -39,9 +39,9 @@
 //! *The end* may be asked for twice. First no more is taken, and what is under way may end within
 //! the time to drain; then, or at the second request, it is stopped and given back.
 
-mod desk;
-mod line;
-mod verdicts;
+mod connection;
+mod report_delivery;
+mod supervisor;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,16 +53,16 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::callers::Callers;
-pub use crate::callers::LONGEST_MESSAGE;
+use crate::bot_cache::Library;
 use crate::connect::{Access, ConnectError};
-use crate::library::Library;
+use crate::coordinator_clients::Callers;
+pub use crate::coordinator_clients::LONGEST_MESSAGE;
 use crate::metrics::Metrics;
 use crate::sandbox::{Host, Policy, Refused, empty_directory};
 use crate::slot::{Slots, Workshop};
 use crate::spool::{Spool, SpoolError, unusable};
-use desk::Desk;
-use line::Line;
+use connection::Line;
+use supervisor::Desk;
 
 /// What a worker is told.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@
 use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;
 
+use crate::match_runner::SeatReport;
 use crate::sandbox::Limits;
-use crate::table::SeatReport;
 
 /// A first answer that takes longer than this, in microseconds, is worth a warning.
 const SLOW_START: u64 = 2_000_000;
