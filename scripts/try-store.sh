@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Keeps records in a real server that speaks S3 (coordinator/tests/store.rs): moto, from PyPI, in an
+# Keeps records in a real server that speaks S3 (coordinator/tests/record_store.rs): moto, from PyPI, in an
 # environment below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,7 @@ until curl --silent --fail --output /dev/null --request PUT "$AWS_ENDPOINT_URL/a
     kill -0 "$server" || { cat "$log" >&2; exit 1; }
     sleep 0.2
 done
-ARBITER_TRY_S3=s3://arbiter/some/records cargo test --workspace --test store
+ARBITER_TRY_S3=s3://arbiter/some/records cargo test --workspace --test record_store
 puts=$(grep -c 'PUT /arbiter/some/records/' "$log")
 gets=$(grep -c 'GET /arbiter/some/records/' "$log")
 echo "the server was asked: $puts packs put, $gets records read"

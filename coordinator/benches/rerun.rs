@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::maintenance::Upkeep;

@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use arbiter_coordinator::access::guard::Guard;
+use arbiter_coordinator::access::token_throttle::Guard;
 use arbiter_coordinator::access::{self, Role};
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::tricks_http::{Mode, router};
 use arbiter_coordinator::web::serve_routes;
 use sqlx::PgPool;
@@ -18,13 +18,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use mind::Mind;
 use support::NOW;
 use support::measure::{Latencies, Spent, load, speed};
+use tricks_player::Mind;
 
-#[path = "../tests/support/mind.rs"]
-mod mind;
 mod support;
+#[path = "../tests/support/tricks_player.rs"]
+mod tricks_player;
 
 /// Players at once.
 const PLAYERS: u32 = 500;

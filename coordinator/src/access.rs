@@ -3,7 +3,7 @@
 //! A token is 256 bits from the system's randomness, shown once; the database keeps its hash. Since
 //! it has no pattern to guess at, a fast hash gives nothing away, and looking it up by that hash
 //! compares nothing that an attacker could time. How many wrong ones somebody may try is for
-//! [`guard`] to say.
+//! [`token_throttle`] to say.
 
 use std::fmt;
 use std::io;
@@ -16,8 +16,8 @@ use sqlx::{Error, PgConnection, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
-pub mod guard;
 pub mod open_tokens;
+pub mod token_throttle;
 
 pub use crate::db::tokens::{Role, Token, UnknownRole};
 

@@ -15,30 +15,30 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::access::guard::Guard;
 use crate::access::open_tokens::OpenTokens;
+use crate::access::token_throttle::Guard;
 use crate::access::{self, Role, Secret};
-use crate::clearing::Clearing;
-pub use crate::clearing::Records;
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db;
 use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
-use crate::leader::{Election, Leadership};
+use crate::leader_election::{Election, Leadership};
 use crate::maintenance::{Round, Upkeep, UpkeepError};
 use crate::match_audit::AuditRound;
 use crate::metrics::{Background, Observer};
 use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Terms};
+use crate::retention::Clearing;
+pub use crate::retention::Records;
 use crate::rpc::{self, ServeError, Tls};
 use crate::service::{Service, ServiceConfig, WorkerService};
-use crate::suspension::Suspended;
 use crate::tournament::OpenError;
 use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
 use crate::tricks_http::{self, Mode};
 use crate::web;
+use crate::worker_suspension::Suspended;
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;

@@ -18,14 +18,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::backoff::Backoff;
-use crate::clock::{self, Clock, Reading};
+use crate::bot_suspension;
+use crate::database_clock::{self, Clock, Reading};
 use crate::db::bots::StoodDown;
 use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, traces};
-use crate::parts::Parts;
+use crate::keyed_tasks::Parts;
 use crate::queue::{Expired, Part, Queue};
-use crate::standing_down;
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::trace::{self, Span};
@@ -38,7 +38,7 @@ const PARTS: usize = 4;
 /// one lease: workers renew them meanwhile.
 const STEP: time::Duration = time::Duration::seconds(2);
 
-/// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader`).
+/// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader_election`).
 #[derive(Clone, Debug)]
 pub struct Upkeep {
     queue: Queue,
@@ -204,7 +204,7 @@ impl Upkeep {
     /// What there is to do, and whether leases may have run out there.
     async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>> {
         let mut connection = self.queue.pool().acquire().await?;
-        renewals.see(clock::read(&mut *connection).await?);
+        renewals.see(database_clock::read(&mut *connection).await?);
         let editions = editions::upkept(&mut *connection).await?;
         let running = |upkept: &&Upkept| upkept.state == EditionState::Running;
         let running: BTreeSet<_> = editions.iter().filter(running).map(|found| found.id).collect();
@@ -270,7 +270,7 @@ impl Upkeep {
         if before == Some((aside, last_fault, played)) {
             return Ok(Vec::new());
         }
-        let stood_down = standing_down::stand_down_faulty(self.queue.pool(), edition, now).await?;
+        let stood_down = bot_suspension::stand_down_faulty(self.queue.pool(), edition, now).await?;
         self.faults_seen().insert(edition, (aside, last_fault, played));
         Ok(stood_down)
     }
@@ -296,7 +296,7 @@ impl Upkeep {
             }
         }
         if round.counted > before {
-            let stood_down = standing_down::stand_down(self.queue.pool(), edition, now).await?;
+            let stood_down = bot_suspension::stand_down(self.queue.pool(), edition, now).await?;
             round.stood_down.extend(stood_down);
         }
         round.stood_down.extend(self.blame(edition, round.counted - before, now).await?);

@@ -11,7 +11,7 @@
 //! rules, and compares the scores, the forfeits and the hash of the transcript with what was
 //! reported, and the parameters, the seed and the bots with what was planned. It runs no bot, one
 //! record after the other on one thread. A record that gives another result than its report proves
-//! that the worker is broken or lies, and suspends it (`crate::suspension`).
+//! that the worker is broken or lies, and suspends it (`crate::worker_suspension`).
 //!
 //! A share of the matches, and those that were to be recounted and have no record, is played once
 //! more by another worker (`match_audit/shadow.rs`).
@@ -34,19 +34,19 @@ use arbiter_ranking::residual;
 use sqlx::{Error, PgPool, Result};
 use tokio::time::Instant;
 
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db::match_audits::{self, AuditState, Waiting};
 use crate::db::played;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
-use crate::store::{Store, StoreError};
-use crate::suspension::Suspended;
+use crate::record_store::{Store, StoreError};
 use crate::tournament::handout::{Handout, HandoutError};
+use crate::worker_suspension::Suspended;
 
 mod recount;
-pub mod review;
-pub mod shadow;
+pub mod shadow_play;
+pub mod worker_review;
 
 use recount::Finding;
 
@@ -145,7 +145,7 @@ impl Auditor {
             || compared
             || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)
         {
-            round.suspended = review::review(&self.pool, self.clock.now()).await?;
+            round.suspended = worker_review::review(&self.pool, self.clock.now()).await?;
             self.reviewed_at = Some(Instant::now());
         }
         Ok(round)
@@ -173,7 +173,7 @@ impl Auditor {
             Err(error) => return Err(error),
         };
         let answers = worker_figures::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
-        let residuals = residual::residuals(&answers, &untrusted, review::IMPROBABLE);
+        let residuals = residual::residuals(&answers, &untrusted, worker_review::IMPROBABLE);
         worker_figures::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)

@@ -1,14 +1,14 @@
 //! Figures for Prometheus, in the text of `OpenMetrics`.
 //!
 //! There are two kinds. What *happens* here is counted in this process, by atomics, and begins at
-//! nothing when it starts. What there *is* comes from the database (`stock.rs`), whoever brought it
+//! nothing when it starts. What there *is* comes from the database (`database_collector.rs`), whoever brought it
 //! about: any coordinator says the same, and it is exactly what SQL counts.
 //!
 //! Labels take few values: names of tournaments that are being played, of games, of states, of
 //! routes. No label names a bot, an owner or a worker.
 
-mod calls;
-mod stock;
+mod database_collector;
+mod request_metrics;
 
 use sqlx::PgPool;
 use std::fmt;
@@ -27,13 +27,13 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db::evidence::Evidence;
 use crate::db::lots::Verdict;
-use crate::leader::Leadership;
+use crate::leader_election::Leadership;
 
-pub(crate) use calls::{count_call, count_request};
-pub(crate) use stock::Stock;
+pub(crate) use database_collector::Stock;
+pub(crate) use request_metrics::{count_call, count_request};
 
 /// The type of the text, with the mark of its end behind it.
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -114,7 +114,7 @@ metrics! {
             "How far this host's clock is ahead of the database's, which decides everything";
     }
     with {
-        calls: calls::Calls,
+        calls: request_metrics::Calls,
         /// What there is in the database, as it was read last.
         pub(crate) stock: Stock,
     }

@@ -22,11 +22,11 @@ use sqlx::postgres::PgConnectOptions;
 use thiserror::Error;
 
 mod binaries;
-mod place;
+mod cluster_dir;
 mod role;
 
 use binaries::Binaries;
-use place::{Place, Start};
+use cluster_dir::{Place, Start};
 use role::{Entrance, ROLE};
 
 /// How long a start may take: recovery after a kill included, and the end of a server that is

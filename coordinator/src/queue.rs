@@ -34,27 +34,27 @@ use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::{Duration, OffsetDateTime};
 
+mod active_leases;
 mod audit_policy;
 mod audit_selection;
-mod check;
 mod dispatch;
-mod keep;
-mod playing;
+mod record_upload;
 mod report;
-mod reporter;
+mod report_batcher;
+mod reuse_check;
 mod trials;
-mod weigh;
+mod verify_standings;
 
+pub use active_leases::Playing;
+pub(crate) use active_leases::WorkerStream;
 pub use audit_policy::{Audit, Share, ShareError};
 pub use audit_selection::{Selection, is_in_share};
-pub use check::Difference;
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
-pub(crate) use keep::FORGOTTEN;
-pub use keep::{KeepError, Kept};
-pub use playing::Playing;
-pub(crate) use playing::WorkerStream;
+pub(crate) use record_upload::FORGOTTEN;
+pub use record_upload::{KeepError, Kept};
 pub use report::{MOST_FILES, Report};
-pub use reporter::{Collector, ReportError, Reporter};
+pub use report_batcher::{Collector, ReportError, Reporter};
+pub use verify_standings::Difference;
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 

@@ -9,20 +9,20 @@
 //! restart is not noticed. A request is answered after what it did is stored. What it did is stored
 //! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
 //!
-//! Wrong tokens are counted as everywhere ([`crate::access::guard`]). The requests of one token are
-//! answered one by one (see `limits`); thinking is done on threads for it, no more at a time than
+//! Wrong tokens are counted as everywhere ([`crate::access::token_throttle`]). The requests of one token are
+//! answered one by one (see `rate_limit`); thinking is done on threads for it, no more at a time than
 //! there are processors, so that a request waits only for the thoughts of those before it.
 //!
 //! A request that says nothing sensible is answered with a line `error: …` and has changed nothing.
-//! A session that ends well enough earns a victory token (see `victory`), unless the server is in
+//! A session that ends well enough earns a victory token (see `victory_token`), unless the server is in
 //! [test mode](Mode::Test); `GET /tricks` shows everybody's records.
 
-mod limits;
-mod page;
+mod pages;
 #[path = "../../bots/tricks/house/player.rs"]
 mod player;
+mod rate_limit;
 mod session;
-mod victory;
+mod victory_token;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -44,15 +44,15 @@ use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::access::guard::{Guard, Origin};
+use crate::access::token_throttle::{Guard, Origin};
 use crate::access::{self, Role, Secret};
-use crate::bucket::Bucket;
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db::tricks_http::{self, Ending, Holder, Stored};
 use crate::queue::again;
-use limits::{Buckets, price};
+use crate::rate_limit::Bucket;
+use rate_limit::{Buckets, price};
 use session::{Session, WrongCount};
-use victory::Victory;
+use victory_token::Victory;
 
 /// How many tables a session has if the request does not say, and at most.
 const TABLES: usize = 3;
@@ -96,8 +96,8 @@ pub fn router(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
     };
     Router::new()
         .route(PATH, post(play).fallback(wrong_method))
-        .route("/tricks", get(page::records))
-        .route("/tricks/victory/{token}", get(page::victory))
+        .route("/tricks", get(pages::records))
+        .route("/tricks/victory/{token}", get(pages::victory))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(house)
 }

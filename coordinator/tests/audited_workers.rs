@@ -4,14 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
@@ -20,11 +20,11 @@ use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
-use support::times::set_time;
+use grpc_client::{PATIENCE, Server};
+use support::test_clock::set_time;
 use support::{Database, START, duels, report};
 use time::OffsetDateTime;
 use tokio::task::JoinSet;
-use wire::{PATIENCE, Server};
 
 /// Matches of a tournament: enough that a worker which always lies is found without doubt.
 const MATCHES: i64 = 900;

@@ -16,7 +16,7 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{Tally, U256, Whose, rank};
 use serde_json::json;
 use sqlx::Error;
-use support::times::AtTime as _;
+use support::test_clock::AtTime as _;
 use support::{Database, START, plan};
 use time::Duration;
 

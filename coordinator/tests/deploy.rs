@@ -10,7 +10,7 @@ use std::path::Path;
 
 use arbiter_coordinator::queue::Verdict;
 use sqlx::{AssertSqlSafe, PgConnection};
-use support::times::AtTime as _;
+use support::test_clock::AtTime as _;
 use support::{Database, START, plan, report};
 use time::Duration;
 

@@ -11,7 +11,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::maintenance::Upkeep;
@@ -19,7 +19,7 @@ use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Verdict};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
-use support::times::AtTime as _;
+use support::test_clock::AtTime as _;
 use support::{Database, START, lots as some_lots, plan, report, result, whole};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;

@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::workers;
@@ -21,10 +21,10 @@ use arbiter_proto::v1::{
     CheckEditionRequest, CreateTournamentRequest, Fate, Fault, FetchBundleRequest, GiveBack, Lot,
     MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, Trial, TrialReport,
 };
+use grpc_client::{Bearer, Link, Server, Worker, report};
 use support::{START, until};
 use time::Duration;
 use tonic::{Code, Status};
-use wire::{Bearer, Link, Server, Worker, report};
 
 /// A client with a new token of role worker.
 async fn stranger(server: &Server) -> (WorkerServiceClient<Link>, TokenId) {

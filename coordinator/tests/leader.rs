@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arbiter_coordinator::db;
-use arbiter_coordinator::leader::{Election, Leadership};
+use arbiter_coordinator::leader_election::{Election, Leadership};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use support::{Database, until};
 use tokio::task::{AbortHandle, JoinSet};

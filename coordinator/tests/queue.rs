@@ -4,7 +4,7 @@
 
 mod support;
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, played, records};
@@ -16,7 +16,7 @@ use arbiter_coordinator::queue::{
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
-use support::times::{AtTime, set_time};
+use support::test_clock::{AtTime, set_time};
 use support::{
     AnyPlan, Database, START, duels, lots as some_lots, plan, report, report_all, report_one, whole,
 };

@@ -4,9 +4,9 @@
 
 #[path = "rpc/beacon.rs"]
 mod beacon;
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::queue::Terms;
@@ -31,7 +31,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use wire::{PATIENCE, Server, Worker, report};
+use grpc_client::{PATIENCE, Server, Worker, report};
 
 #[tokio::test]
 async fn every_call_asks_for_its_role() {

@@ -16,7 +16,7 @@ use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
 use serde_json::json;
-use support::times::{AtTime as _, set_time};
+use support::test_clock::{AtTime as _, set_time};
 use support::{Database, START};
 use time::Duration;
 

@@ -7,10 +7,10 @@ mod support;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::access::guard::Guard;
+use arbiter_coordinator::access::token_throttle::Guard;
 use arbiter_coordinator::access::{self, Role, Secret};
-use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Coordinator;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::tricks_http::{self, Stored};
 use arbiter_coordinator::tricks_http::{Mode, router};
 use arbiter_coordinator::web::serve_routes;
@@ -18,7 +18,7 @@ use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Trials, TestRunner};
-use support::mind::Mind;
+use support::tricks_player::Mind;
 use support::{Database, START, config};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

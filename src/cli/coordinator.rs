@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arbiter_coordinator::access::guard;
+use arbiter_coordinator::access::token_throttle;
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, PgConnectOptions, Records};
 use arbiter_coordinator::queue::{Patience, Terms};
+use arbiter_coordinator::record_store::{Store, StoreError};
 use arbiter_coordinator::rpc::Tls;
-use arbiter_coordinator::store::{Store, StoreError};
 use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Games;
 use clap::Args;
@@ -50,7 +50,7 @@ pub(super) struct CoordinatorArgs {
     leases: LeaseArgs,
     /// Believe this proxy, or network of proxies, when it says in X-Forwarded-For where a request
     /// comes from; may be given several times. Wrong tokens are counted by that.
-    #[arg(long, value_name = "ADDR[/BITS]", value_parser = guard::network)]
+    #[arg(long, value_name = "ADDR[/BITS]", value_parser = token_throttle::network)]
     trust_proxy: Vec<IpNet>,
     #[command(flatten)]
     records: RecordArgs,

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write as _};
 
-use arbiter_coordinator::clock::{self, Clock};
 use arbiter_coordinator::coordinator::{self, PgConnectOptions};
+use arbiter_coordinator::database_clock::{self, Clock};
 use arbiter_coordinator::db;
 use arbiter_worker::sandbox::{Checkup, Row};
 use clap::Args;
@@ -73,7 +73,7 @@ fn clock(options: PgConnectOptions) -> Result<Row, Failure> {
     })?;
     let word = if skew.is_negative() { "behind" } else { "ahead of" };
     let state = format!("{:.3} s {word} the database's", skew.abs().as_seconds_f64());
-    let (lost, remedy) = if skew.abs() > clock::MUCH {
+    let (lost, remedy) = if skew.abs() > database_clock::MUCH {
         let lost =
             "times in logs and records differ from those of results; nothing that counts does";
         (Some(lost.to_owned()), Some("let both keep time, for instance with chrony".to_owned()))

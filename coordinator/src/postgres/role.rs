@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::binaries::Binaries;
-use super::place::{FLEETING, Place, is_occupied, last_words};
+use super::cluster_dir::{FLEETING, Place, is_occupied, last_words};
 use super::{Durability, LOOK, PostgresError, START_LIMIT, file};
 use crate::access::Secret;
 

@@ -33,10 +33,10 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use super::revocation::RevocableBody;
-use crate::access::guard::Origin;
 use crate::access::open_tokens::OpenTokens;
+use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
-use crate::connections::Connection;
+use crate::connection_limit::Connection;
 use crate::service::{Caller, Service};
 
 /// The largest message of a call that everybody may make, in bytes: it names things.

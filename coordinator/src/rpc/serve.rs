@@ -26,7 +26,7 @@ use super::admission::{Admission, ConnectionInfo, LARGEST_REPORT, admit_call};
 use super::clients::Clients;
 use super::worker::Workers;
 use crate::access::open_tokens::OpenTokens;
-use crate::connections::{Connection, ConnectionLimiter, LimitedStream};
+use crate::connection_limit::{Connection, ConnectionLimiter, LimitedStream};
 use crate::metrics::count_call;
 use crate::service::{Changes, LAST_CALLS, WorkerService};
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use arbiter_proto::ids::TokenId;
 
 use super::{Result, Service, ServiceError};
-use crate::access::guard::Origin;
+use crate::access::token_throttle::Origin;
 use crate::access::{self, Role, Secret, Token};
 use crate::db::{audit, bots};
 

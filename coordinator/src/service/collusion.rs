@@ -11,10 +11,10 @@ use arbiter_ranking::collusion::{
 use tokio::sync::Semaphore;
 
 use super::{Caller, Result, Service, ServiceError, Which};
-use crate::boards::Board;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
+use crate::leaderboard_cache::Board;
 use crate::tournament::episodes::round_of;
 
 /// Pairs in an answer where no number is asked for, and at most.

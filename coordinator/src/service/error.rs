@@ -9,12 +9,12 @@ use thiserror::Error;
 
 use crate::access::{BadName, UnknownRole};
 use crate::db;
+use crate::invalidation::VoidError;
 use crate::queue::PlanError;
 use crate::tournament::beacon::BeaconError;
 use crate::tournament::create::{CreateError, StateError};
 use crate::tournament::edition::OpenError;
 use crate::tournament::file::FileError;
-use crate::voiding::VoidError;
 
 /// What kind of refusal it is: the canonical codes of gRPC, as far as they occur here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use crate::db::played::{self, PlayedMatch};
 use crate::db::records::{Found, Record, Slice};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
-use crate::redact;
-use crate::store::StoreError;
+use crate::record_redaction;
+use crate::record_store::StoreError;
 use crate::tournament::handout::deal_seed;
 
 /// Bytes in a piece of a record.
@@ -202,7 +202,8 @@ impl Service {
 
 /// A record as it is shown to those to whom these seats belong.
 async fn shown(id: MatchId, record: Vec<u8>, own: Vec<bool>) -> Result<Vec<u8>> {
-    let redacted = tokio::task::spawn_blocking(move || redact::redact(&record, &own)).await;
+    let redacted =
+        tokio::task::spawn_blocking(move || record_redaction::redact(&record, &own)).await;
     redacted.map_err(|_| ServiceError::unavailable("the coordinator stops"))?.map_err(|error| {
         tracing::error!(%id, %error, "a record cannot be read");
         ServiceError::internal(format!("the record of match {id} cannot be read; the log says why"))

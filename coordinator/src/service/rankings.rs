@@ -12,11 +12,11 @@ use arbiter_ranking::{self as ranking, Meetings, Tally, Whose};
 use std::sync::Arc;
 
 use super::{Caller, Result, Service, ServiceError, Which};
-use crate::boards::Board;
 use crate::db::editions::{self, Edition};
 use crate::db::standings::Past;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
+use crate::leaderboard_cache::Board;
 
 /// Places on a page where no number is asked for, and at most.
 const PLACES: (u32, u32) = (100, 1000);

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::reports::judged;
 use super::{Result, WorkerService};
-use crate::match_audit::shadow;
+use crate::match_audit::shadow_play;
 use crate::queue::{self, Report};
 
 impl WorkerService {
@@ -13,7 +13,8 @@ impl WorkerService {
     pub(super) async fn end_shadow(&self, report: Report, came: Instant) -> Result<Verdict> {
         let (worker, lease) = (report.worker, report.lease);
         let compared =
-            shadow::judge(&self.service.pool, &self.handout, &report, self.service.now()).await;
+            shadow_play::judge(&self.service.pool, &self.handout, &report, self.service.now())
+                .await;
         let verdict = match compared {
             Ok(verdict) => verdict,
             Err(error) => return Ok(self.postponed(worker, lease, &error)),

@@ -19,7 +19,7 @@ use super::entry_policy::entry_of_version;
 use super::visibility::submissions;
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
-use crate::clock;
+use crate::database_clock;
 use crate::db::listed::{self, Tried};
 use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
@@ -103,7 +103,7 @@ impl Service {
         let found = tournaments::get(&mut *db, tournament).await?;
         let found =
             found.ok_or_else(|| ServiceError::missing("tournament", &submission.tournament))?;
-        let now = clock::read(db).await?.at;
+        let now = database_clock::read(db).await?.at;
         entry_of_version(who, &found, submission.house, now)?;
         Ok(found)
     }

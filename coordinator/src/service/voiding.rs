@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{Caller, Result, Service, ServiceError, Which, time_of};
 use crate::db::voids::Wanted;
 use crate::db::{editions, workers};
+use crate::invalidation::{self, Moved, Preview};
 use crate::tournament::create;
-use crate::voiding::{self, Moved, Preview};
 
 /// So many of the matches are named.
 const NAMED: usize = 20;
@@ -36,23 +36,23 @@ impl Service {
         let official = editions::official(&self.pool, tournament.id).await?;
         let edition = self.which(&tournament, None, Which::Official, official).await?;
         let mut connection = self.pool.acquire().await?;
-        let found = voiding::find(&mut connection, tournament.id, &wanted, &named).await?;
+        let found = invalidation::find(&mut connection, tournament.id, &wanted, &named).await?;
         drop(connection);
         let games = self.queue.games();
-        let preview = voiding::preview(&self.pool, games, edition.id, &found).await?;
+        let preview = invalidation::preview(&self.pool, games, edition.id, &found).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
             create::open(&mut *db, tournament.id).await?;
             // What was reported since then is not in the preview, but what is asked for.
-            let found = voiding::find(&mut *db, tournament.id, &wanted, &named).await?;
+            let found = invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
             if found.is_empty() {
                 return Err(ServiceError::failed_precondition(
                     "there is no such match that is not void already; nothing was changed",
                 ));
             }
             let (reason, now) = (request.reason.as_str(), self.now());
-            let applied = voiding::apply(&mut *db, tournament.id, &found, who.id, reason, now);
+            let applied = invalidation::apply(&mut *db, tournament.id, &found, who.id, reason, now);
             applied.await?;
             let detail = json!({
                 "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,

@@ -20,11 +20,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::edition::{self, OpenError};
 use super::{Design, Rerun, StateError, TournamentFile, create};
 use crate::backoff::Backoff;
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::{self, changes, versions};
-use crate::parts::Parts;
+use crate::keyed_tasks::Parts;
 use crate::queue::{PlanError, Queue};
 
 /// How often it is looked whether an edition is due.
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Editions that are opened at the same time, of different tournaments.
 const OPENINGS: usize = 2;
 
-/// Opens editions. The leader does so; several at once do no harm ([`crate::leader`]).
+/// Opens editions. The leader does so; several at once do no harm ([`crate::leader_election`]).
 #[derive(Debug)]
 pub struct Opener {
     queue: Queue,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::WebError;
 use super::page;
 use super::session::Session;
-use crate::boards;
+use crate::leaderboard_cache;
 use arbiter_ranking::Entrant;
 
 /// How many bots are shown at once.
@@ -54,7 +54,7 @@ pub(super) async fn show(
 
 fn matrix(
     tournament: &str,
-    board: &boards::Board,
+    board: &leaderboard_cache::Board,
     meetings: &Meetings,
     shown: &[Entrant],
 ) -> Markup {

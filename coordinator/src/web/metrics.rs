@@ -10,7 +10,7 @@ use prometheus_client::encoding::text::encode_eof;
 use super::Pages;
 use super::error::WebError;
 use super::session::{Session, cookie};
-use crate::access::guard::Origin;
+use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::metrics::OPEN_METRICS;
 

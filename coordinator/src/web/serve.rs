@@ -9,7 +9,7 @@
 //! - a body may take [`GRACE`], and after that has to come at [`RATE`] at least;
 //! - an answer of which the reader takes nothing for a while is broken off.
 //!
-//! There are only so many connections ([`crate::connections`]). A browser whose connection is ended
+//! There are only so many connections ([`crate::connection_limit`]). A browser whose connection is ended
 //! to make room for another while it watches something comes back by itself.
 //!
 //! A client may end its side of the connection after its request, as `nc -N` and `socat` do, and
@@ -40,7 +40,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use crate::connections::{ConnectionLimiter, LimitedStream};
+use crate::connection_limit::{ConnectionLimiter, LimitedStream};
 use crate::service::{Changes, LAST_CALLS};
 
 /// How long the head of a request may take to arrive.

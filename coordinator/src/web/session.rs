@@ -17,7 +17,7 @@ use super::error::WebError;
 use super::page;
 use super::posted::Posted;
 use crate::access::Secret;
-use crate::access::guard::Origin;
+use crate::access::token_throttle::Origin;
 use crate::service::{Caller, ErrorKind, Service, ServiceError};
 
 /// The name of the cookie.

@@ -23,7 +23,7 @@ use arbiter_ranking as ranking;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
 /// Terms under which no match is ever set aside.

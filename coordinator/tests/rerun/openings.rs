@@ -5,16 +5,16 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::db::voids::Wanted;
+use arbiter_coordinator::invalidation;
 use arbiter_coordinator::queue::Verdict;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{Design, Opening, Running, create, edition};
-use arbiter_coordinator::voiding;
 use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
 use time::Duration;
 
 use crate::field::Change::{self, Submit, Withdraw};
 use crate::field::{Field, Leaves, file};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 
 /// How often the same match was played more than once, all editions taken together.
 const TWICE: &str = "
@@ -204,11 +204,11 @@ async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
         assert!(verdicts.contains(&Verdict::Accepted), "{game}");
         let all = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
         let mut db = field.database.pool.begin().await.unwrap();
-        let void = voiding::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
+        let void = invalidation::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
         let made = access::create(&field.database.pool, Role::Organiser, "o", field.now).await;
         let by = made.unwrap().0;
         let (id, now) = (field.tournament.id, field.now);
-        voiding::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
+        invalidation::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
         db.commit().await.unwrap();
         field.tend(&second).await;
         let taken = "

@@ -1,7 +1,7 @@
 //! A bot submits another version: only its own matches are played.
 
-use arbiter_coordinator::boards::Boards;
 use arbiter_coordinator::db::{bots, editions, standings};
+use arbiter_coordinator::leaderboard_cache::Boards;
 use arbiter_games::{Games, bitwa, blackjack, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 

@@ -3,8 +3,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub(crate) mod mind;
-pub(crate) mod times;
+pub(crate) mod test_clock;
+pub(crate) mod tricks_player;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -63,7 +63,7 @@ impl Cluster {
         cluster.command("CREATE DATABASE model").await;
         let pool = db::connect(cluster.postgres.options("model"), 1).await.unwrap();
         db::migrate(&pool).await.unwrap();
-        sqlx::raw_sql(times::TAKE_CLOCK).execute(&pool).await.unwrap();
+        sqlx::raw_sql(test_clock::TAKE_CLOCK).execute(&pool).await.unwrap();
         pool.close().await;
         *shared = Arc::downgrade(&cluster);
         cluster

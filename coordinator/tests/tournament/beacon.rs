@@ -19,7 +19,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::play::{Troupe, all};
 use crate::stage::{cancel, close, file, made, matches, open, running};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
 const BEACON: &str = "beacon = \"Bitcoin block 900000 hash\"\n";

@@ -9,7 +9,7 @@ use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
 use crate::stage::{cancel, close, file, made, open, running};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use arbiter_proto::ids::{EditionId, WorkerId};
 
 use crate::play::{Troupe, all};
 use crate::stage::{file, matches, running};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most, report};
 
 /// A table as it is planned: who sits there, and what they bring.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::play::params;
 use crate::stage::{file, matches, running};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, report};
 
 /// The next lot, as its worker gets it.

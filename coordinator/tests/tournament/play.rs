@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
@@ -22,7 +22,7 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
 use crate::stage::{file, matches as plan, running};
-use crate::support::times::AtTime as _;
+use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
 /// Terms under which no match is ever set aside.

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use super::paging::{Limit, Page};
 use super::problem::Problem;
 use super::reply::{Reply, Written};
-use crate::access::guard::Origin;
+use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::service::{Caller, Service};
 use crate::web::session::{Session, cookie};

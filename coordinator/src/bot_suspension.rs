@@ -8,11 +8,11 @@
 //! the others have played among themselves.
 //!
 //! A fault is no bot's by itself, and a match that had too many is set aside. Where matches are set
-//! aside, [`blame`] tells from the faults of the edition whether they follow one bot around, wherever
+//! aside, [`fault_attribution`] tells from the faults of the edition whether they follow one bot around, wherever
 //! it is played: that bot is stood down as if it had forfeited them. Faults that workers have with
 //! all bots stand none of them down.
 
-pub mod blame;
+pub mod fault_attribution;
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgConnection, PgPool, Result};
@@ -46,7 +46,7 @@ pub async fn stand_down_faulty(
         return Ok(Vec::new());
     }
     let played = faults::played_since(pool, edition).await?;
-    let blamed = blame::followed(&faults, &played);
+    let blamed = fault_attribution::followed(&faults, &played);
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let mut stood_down = Vec::new();

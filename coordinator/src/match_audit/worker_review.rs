@@ -4,11 +4,11 @@
 use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 
-use super::shadow::{self, Accused};
+use super::shadow_play::{self, Accused};
 use crate::db::match_audits::{self, Recounted};
 use crate::db::worker_figures::{self, Unlikely};
 use crate::db::{shadows, suspensions};
-use crate::suspension::{Suspended, suspend};
+use crate::worker_suspension::{Suspended, suspend};
 
 /// A worker of ours packs no record that cannot be unpacked; a disk may break one, but not several.
 const MOST_UNREADABLE: i64 = 3;
@@ -29,7 +29,7 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>
         over.extend(reason.map(|reason| (found.worker, reason)));
     }
     let known = suspensions::all(pool).await?.into_iter().map(|found| found.worker).collect();
-    for accused in shadow::accuse(&shadows::played(pool).await?, &known) {
+    for accused in shadow_play::accuse(&shadows::played(pool).await?, &known) {
         let Accused { worker, differences, others } = accused;
         let reason = format!(
             "{differences} of its matches came to something else when {others} other workers \

@@ -7,20 +7,20 @@ mod support;
 
 use std::cell::Cell;
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::bot_suspension::fault_attribution::followed;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::faults::Attempted;
 use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
-use arbiter_coordinator::standing_down::blame::followed;
 use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
-use support::times::AtTime as _;
+use support::test_clock::AtTime as _;
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 

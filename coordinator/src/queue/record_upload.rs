@@ -14,7 +14,7 @@ use time::{Duration, OffsetDateTime};
 use super::{Queue, Report, again};
 use crate::db::packs::{self, PackId};
 use crate::db::records::Slice;
-use crate::store::{Store, StoreError};
+use crate::record_store::{Store, StoreError};
 
 /// When a pack that was announced and is not used is one that nobody will use: an hour, and a report
 /// is given up after minutes.

@@ -22,7 +22,7 @@ use ipnet::{IpNet, Ipv6Net};
 use thiserror::Error;
 
 use super::Secret;
-use crate::bucket::{Bucket, Rate};
+use crate::rate_limit::{Bucket, Rate};
 
 /// How many wrong tokens may come from an address in one go; later one every two seconds.
 const FROM_ONE: Rate = Rate { most: 30, each: Duration::from_secs(2) };

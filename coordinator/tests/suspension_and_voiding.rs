@@ -4,18 +4,18 @@
 
 mod support;
 
-use arbiter_coordinator::clock::Clock;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::voids::{self, Wanted};
 use arbiter_coordinator::db::{audit, bots, editions, evidence, lots, tokens, versions};
+use arbiter_coordinator::invalidation::{self, VoidError};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
 use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
-use arbiter_coordinator::voiding::{self, VoidError};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
-use support::times::{AtTime, set_time};
+use support::test_clock::{AtTime, set_time};
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
@@ -185,7 +185,7 @@ async fn find(
     named: &[MatchId],
 ) -> Result<Vec<i64>, VoidError> {
     let mut db = database.pool.begin().await.unwrap();
-    let found = voiding::find(&mut db, tournament.id, wanted, named).await?;
+    let found = invalidation::find(&mut db, tournament.id, wanted, named).await?;
     Ok(found.into_iter().map(|id| id.number.0).collect())
 }
 
@@ -232,15 +232,15 @@ async fn the_preview_is_the_board_without_void_matches() {
     let all: Vec<_> =
         (0..6).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
     let games = Games::built_in();
-    let nothing = voiding::preview(&database.pool, &games, edition, &[]).await.unwrap();
+    let nothing = invalidation::preview(&database.pool, &games, edition, &[]).await.unwrap();
     assert_eq!((nothing.missing, nothing.places.len()), (0, 3));
     assert!(nothing.places.iter().all(|place| place.now == place.without));
-    let everything = voiding::preview(&database.pool, &games, edition, &all).await.unwrap();
+    let everything = invalidation::preview(&database.pool, &games, edition, &all).await.unwrap();
     assert_eq!(everything.missing, 6);
     assert!(everything.places.iter().all(|place| place.without.1.iter().all(|sum| *sum == 0)));
     // The matches that the loser forfeited give the others their points.
-    let one = voiding::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
-    let points = |places: &[voiding::Moved], without: bool| -> i128 {
+    let one = invalidation::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
+    let points = |places: &[invalidation::Moved], without: bool| -> i128 {
         places
             .iter()
             .map(|moved| {
@@ -266,7 +266,8 @@ async fn void_matches_are_void_once() {
     let ids: Vec<_> =
         (0..2).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
     let mut db = database.pool.begin().await.unwrap();
-    let added = voiding::apply(&mut db, tournament.id, &ids, by, "its clock", START).await.unwrap();
+    let added =
+        invalidation::apply(&mut db, tournament.id, &ids, by, "its clock", START).await.unwrap();
     let again = voids::add(&mut *db, &ids, by, "its clock", START).await.unwrap();
     db.commit().await.unwrap();
     assert_eq!((added, again), (2, 0));

@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::LotState;
@@ -16,13 +16,13 @@ use arbiter_proto::v1::{
     CreateTokenRequest, CreateTournamentRequest, Fate, RevokeTokenRequest, Submission,
     SubmitVersionRequest,
 };
-use support::times::set_clock;
+use grpc_client::{Bearer, Link, PATIENCE, Server, Worker, report};
+use support::test_clock::set_clock;
 use time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
-use wire::{Bearer, Link, PATIENCE, Server, Worker, report};
 
 /// A submission whose stream is open: its bundle is still to come.
 struct Submitting {

@@ -20,10 +20,10 @@ use sqlx::{Connection as _, Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
+use crate::database_clock::Clock;
 use crate::db::{dropped, packs, records, shelves};
 use crate::queue::FORGOTTEN;
-use crate::store::{Store, StoreError};
+use crate::record_store::{Store, StoreError};
 
 /// How often it is looked whether something is to be cleared away, although nobody said so.
 const ROUND: Duration = Duration::from_secs(60);

@@ -5,16 +5,16 @@
 
 mod support;
 
-use arbiter_coordinator::clearing::Clearing;
-use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::dropped;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{editions, files, results};
+use arbiter_coordinator::retention::Clearing;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, PgPool};
-use support::times::AtTime as _;
+use support::test_clock::AtTime as _;
 use support::{Database, START, plan, report};
 
 /// Plays an edition of a tournament to its end: ten matches, each with a record, and files.

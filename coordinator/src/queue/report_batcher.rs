@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{KeepError, Kept, Queue, Report};
 use crate::db;
 use crate::db::lots::Verdict;
-use crate::store::Store;
+use crate::record_store::Store;
 
 /// How long the first report of a batch waits for others.
 const WAIT: Duration = Duration::from_millis(10);

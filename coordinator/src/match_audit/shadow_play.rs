@@ -25,8 +25,8 @@ use crate::db::played;
 use crate::db::results::MatchResult;
 use crate::db::shadows::{self, Played};
 use crate::queue::{Report, Verdict};
-use crate::suspension;
 use crate::tournament::handout::Handout;
+use crate::worker_suspension;
 
 /// So many differences between steady bots make a worker suspect, ...
 const FEWEST: usize = 3;
@@ -80,7 +80,8 @@ pub(crate) async fn judge(
     let (state, reason) = match proven_false(pool, handout, id, second, report).await? {
         Some(reason) => {
             let reason = format!("the record of the second play is false: {reason}");
-            suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now).await?;
+            worker_suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now)
+                .await?;
             (AuditState::Skipped, Some(reason))
         }
         None => match difference(&first, second) {

@@ -3,23 +3,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 #[path = "support/outage.rs"]
 mod outage;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arbiter_coordinator::access::{self, Role};
-use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Coordinator;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db;
 use arbiter_coordinator::db::bots;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::tournaments;
-use arbiter_coordinator::leader::{Election, Leadership};
+use arbiter_coordinator::leader_election::{Election, Leadership};
 use arbiter_coordinator::maintenance::Upkeep;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
 use arbiter_coordinator::tournament::Opener;
@@ -29,14 +29,14 @@ use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::worker_message::Say;
 use arbiter_proto::v1::{Fate, Renew, Verdict};
+use grpc_client::{PATIENCE, Server, Worker, report as wire_report};
 use outage::Outage;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnectOptions;
-use support::times::{AtTime as _, set_clock};
+use support::test_clock::{AtTime as _, set_clock};
 use support::{Database, START, config, plan, report, until};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;
-use wire::{PATIENCE, Server, Worker, report as wire_report};
 
 /// Coordinators that start at the same time.
 const AT_A_TIME: usize = 16;

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "support/grpc_client.rs"]
+mod grpc_client;
 mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
@@ -14,10 +14,10 @@ use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{Fate, FetchBundleRequest, GetMatchRequest};
+use grpc_client::{Server, Worker, report};
 use sqlx::PgConnection;
 use support::{Database, until};
 use tokio::task::JoinSet;
-use wire::{Server, Worker, report};
 
 #[tokio::test]
 async fn workers_go_on_while_readers_hold_all_their_connections() {

@@ -1,17 +1,17 @@
 //! What shelves cost the queue: lots leased, reported and counted on tables that are not cut up, on
 //! those of a few tournaments, and on those of as many as have shelves, by turns in one run; and how
-//! long it takes to drop a tournament: `cargo bench --bench shelves`.
+//! long it takes to drop a tournament: `cargo bench --bench partitions`.
 //!
 //! What is compared is the middle of several turns, since other programs use the machine, too.
 
 use std::time::Instant;
 
-use arbiter_coordinator::clearing::Clearing;
-use arbiter_coordinator::clock::Clock;
 use arbiter_coordinator::coordinator::Records;
+use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{self, dropped, editions};
 use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::retention::Clearing;
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::{Games, gomoku};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::bucket::{Bucket, Rate};
+use crate::rate_limit::{Bucket, Rate};
 
 /// How many tables a token may have answered in one go: three whole sessions of 200, each with some
 /// 30 requests; and a thousand more a second.
