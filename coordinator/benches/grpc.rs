@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
-use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share};
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{EditionId, Lease};
@@ -212,7 +212,7 @@ impl Bench<'_> {
         println!("an empty call meanwhile:       {empty}");
         server.stop().await;
         // What is left of it is not to be played with what is measured next.
-        let queue = Queue::new(self.pool.clone(), Games::built_in(), Terms::USUAL);
+        let queue = Queue::new(self.pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
         assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
     }
 }

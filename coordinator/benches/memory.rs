@@ -14,7 +14,7 @@ use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::versions;
 use arbiter_coordinator::postgres::Postgres;
-use arbiter_coordinator::queue::{NewLot, Plan, Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, NewLot, Plan, Queue};
 use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{LotNumber, MatchNumber};
 use arbiter_proto::v1::coordinator_message::Say as Answer;
@@ -277,7 +277,7 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     };
     let (matches, lots) = ((0..2 * CHAINED).map(chained), (0..2 * CHAINED).map(lot));
     let plan = Plan { matches, lots, order: std::iter::empty(), growing: false };
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan).await.expect("the plan is stored");
     let left = "
         WITH snapshot AS (INSERT INTO snapshots VALUES ($2, $3) RETURNING digest)

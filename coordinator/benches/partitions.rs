@@ -10,8 +10,8 @@ use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{self, dropped, editions};
-use arbiter_coordinator::queue::{Queue, Terms};
-use arbiter_coordinator::retention::Clearing;
+use arbiter_coordinator::queue::{LeasePolicy, Queue};
+use arbiter_coordinator::retention::Cleaner;
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::{Games, gomoku};
@@ -89,7 +89,7 @@ async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
 /// The speed of an edition from the first lease until everything is counted, in matches a second.
 async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
     let worker = support::worker(pool).await;
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let edition = running(pool, &name(), BOTS, matches, per_lot).await;
     let begin = Instant::now();
     play(&queue, worker, edition, matches).await;
@@ -110,7 +110,7 @@ async fn drop_one(kind: &str, pool: &PgPool) {
     dropped::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
     transaction.commit().await.expect("it is dropped");
     let gone = begin.elapsed().as_secs_f64() * 1000.0;
-    Clearing::new(pool.clone(), Records::default(), Clock::given(|| NOW))
+    Cleaner::new(pool.clone(), Records::default(), Clock::given(|| NOW))
         .round()
         .await
         .expect("it is cleared");

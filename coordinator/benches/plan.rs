@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arbiter_coordinator::db::{self, bots, versions};
 use arbiter_coordinator::postgres::{Durability, Postgres};
-use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -84,7 +84,7 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
         submitted.await.expect("a version");
     }
     transaction.commit().await.expect("they are stored");
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let before = forget_most_memory("self");
     let begin = Instant::now();
     let edition = edition::open(&queue, Opening::new(tournament.id, Running::Refuse), NOW).await;

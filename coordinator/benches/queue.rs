@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::Games;
 use arbiter_proto::ids::WorkerId;
 use sqlx::PgPool;
@@ -42,7 +42,7 @@ struct Bench {
 fn main() {
     support::run(async |_, pool| {
         let worker = support::worker(&pool).await;
-        let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+        let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
         Bench { pool, queue, worker }.run().await;
     });
 }
@@ -100,4 +100,5 @@ impl Bench {
 }
 
 /// A lease is good for the whole run.
-const _: () = assert!(Terms::USUAL.lease.whole_seconds() >= Duration::MINUTE.whole_seconds());
+const _: () =
+    assert!(LeasePolicy::DEFAULT.lease.whole_seconds() >= Duration::MINUTE.whole_seconds());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::postgres::Postgres;
-use arbiter_coordinator::queue::{Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::{Games, Seed};
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::{Board, GetPlaceRequest, GetRankingRequest};
@@ -76,7 +76,7 @@ async fn measure(postgres: &Postgres, pool: &PgPool, results: i64) {
     snapshot.execute("SELECT FROM tournaments").await.expect("a snapshot");
     spectator.watch("results come in, and a snapshot is held", Some(&server)).await;
     server.stop().await;
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
 }
 

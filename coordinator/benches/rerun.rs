@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
-use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Leased, Queue, Report, Reporter, Task, Terms};
+use arbiter_coordinator::maintenance::Maintenance;
+use arbiter_coordinator::queue::{
+    Dispatcher, LeasePolicy, Leased, Queue, Report, ReportSender, Task,
+};
 use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
@@ -62,7 +64,7 @@ fn main() {
 }
 
 async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let file = TournamentFile::parse(&Games::built_in(), case.file).expect("a tournament file");
     let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
         .await
@@ -117,11 +119,12 @@ async fn serve(
     each: Duration,
 ) {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
-    let (reporter, collector) = Reporter::new(queue.clone());
+    let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     tasks.spawn(collector.run(std::future::pending()));
-    let (upkeep, news) = (Upkeep::new(queue.clone(), Clock::given(|| NOW)), dispatcher.clone());
+    let (upkeep, news) =
+        (Maintenance::new(queue.clone(), Clock::given(|| NOW)), dispatcher.clone());
     tasks.spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| news.news()).await });
     for _ in 0..SLOTS {
         let (dispatcher, reporter) = (dispatcher.clone(), reporter.clone());

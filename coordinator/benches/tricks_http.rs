@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use arbiter_coordinator::access::token_throttle::Guard;
+use arbiter_coordinator::access::token_throttle::TokenThrottle;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::tricks_http::{Mode, router};
@@ -38,7 +38,7 @@ fn main() {
         let clock = Clock::given(|| OffsetDateTime::UNIX_EPOCH);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let pages = router(pool.clone(), clock, Guard::default(), Mode::Official);
+        let pages = router(pool.clone(), clock, TokenThrottle::default(), Mode::Official);
         tokio::spawn(async { serve_routes(listener, pages).await.expect("it serves") });
         let players = players(&pool).await;
         for think in [THINK, Duration::ZERO] {

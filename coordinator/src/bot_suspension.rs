@@ -22,7 +22,7 @@ use crate::db::bots::{self, StoodDown};
 use crate::db::{audit, faults, tournaments};
 
 /// Stands down who forfeited too much in an edition, as its standings are now.
-pub async fn stand_down(
+pub async fn suspend_for_forfeits(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
@@ -36,7 +36,7 @@ pub async fn stand_down(
 }
 
 /// Stands those down whom the faults of an edition follow around, as they are known now.
-pub async fn stand_down_faulty(
+pub async fn suspend_for_faults(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
@@ -46,7 +46,7 @@ pub async fn stand_down_faulty(
         return Ok(Vec::new());
     }
     let played = faults::played_since(pool, edition).await?;
-    let blamed = fault_attribution::followed(&faults, &played);
+    let blamed = fault_attribution::attribute_faults(&faults, &played);
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let mut stood_down = Vec::new();

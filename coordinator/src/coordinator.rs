@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::access::open_tokens::OpenTokens;
-use crate::access::token_throttle::Guard;
+use crate::access::token_throttle::TokenThrottle;
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;
 use crate::db;
@@ -25,11 +25,11 @@ use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{packs, tokens};
 use crate::leader_election::{Election, Leadership};
-use crate::maintenance::{Round, Upkeep, UpkeepError};
+use crate::maintenance::{Maintenance, MaintenanceError, Round};
 use crate::match_audit::AuditRound;
 use crate::metrics::{Background, Observer};
-use crate::queue::{Allocator, Collector, Dispatcher, Queue, Reporter, Terms};
-use crate::retention::Clearing;
+use crate::queue::{Allocator, Dispatcher, LeasePolicy, Queue, ReportBatcher, ReportSender};
+use crate::retention::Cleaner;
 pub use crate::retention::Records;
 use crate::rpc::{self, ServeError, Tls};
 use crate::service::{Service, ServiceConfig, WorkerService};
@@ -38,7 +38,7 @@ use crate::tournament::handout::Handout;
 use crate::tournament::opener::{Opener, Outcome};
 use crate::tricks_http::{self, Mode};
 use crate::web;
-use crate::worker_suspension::Suspended;
+use crate::worker_suspension::SuspendedWorker;
 
 /// The oldest version of Postgres that our statements are tried with.
 const OLDEST_POSTGRES: i32 = 14;
@@ -54,7 +54,7 @@ pub struct Config {
     /// How connections are encrypted, if they are.
     pub tls: Option<Tls>,
     /// The rules of leasing.
-    pub terms: Terms,
+    pub lease_policy: LeasePolicy,
     /// Connections to the database at most, beside three of its own: for leasing, for standing for
     /// leader, and now and then for clearing away.
     pub connections: u32,
@@ -112,7 +112,7 @@ pub struct Coordinator {
     workers: WorkerService,
     leadership: Leadership,
     allocator: Allocator,
-    collector: Collector,
+    collector: ReportBatcher,
     config: Config,
     /// Where pages are served, if they are.
     web: Option<TcpListener>,
@@ -133,12 +133,12 @@ impl Coordinator {
         let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
         let work = db::connect(options, work).await.map_err(unreachable)?;
         let clock = db::patiently(|| Clock::of(&work)).await.map_err(unreachable)?;
-        let queue = Queue::new(work.clone(), config.games.clone(), config.terms);
+        let queue = Queue::new(work.clone(), config.games.clone(), config.lease_policy);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
-        let (reporter, collector) = Reporter::new(queue.clone());
+        let (reporter, collector) = ReportSender::new(queue.clone());
         let store = config.records.store.clone();
         let collector = collector.with_store(store.clone());
-        let clearing = Clearing::new(work.clone(), config.records.clone(), clock.clone());
+        let clearing = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
         if store.is_none() && db::patiently(|| packs::any(&work)).await.unwrap_or_default() {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
@@ -148,9 +148,9 @@ impl Coordinator {
             dispatcher,
             store,
             clearing,
-            guard: Guard::new(config.proxies.clone()),
+            guard: TokenThrottle::new(config.proxies.clone()),
             clock,
-            lease: config.terms.lease,
+            lease: config.lease_policy.lease,
         };
         let service = Service::new(parts);
         let handout = Arc::new(Handout::new(work, config.games.clone()));
@@ -269,7 +269,7 @@ fn tricks_pages(service: &Service, mode: Mode) -> Router {
 async fn lead(workers: WorkerService, awake: Instant) {
     let service = &workers.service;
     let mut auditor = workers.auditor();
-    let upkeep = Upkeep::new(service.queue.clone(), service.clock.clone());
+    let upkeep = Maintenance::new(service.queue.clone(), service.clock.clone());
     let opener = Opener::new(service.queue.clone(), service.clock.clone());
     tokio::join!(
         upkeep.run(awake, |round| tell(round, service)),
@@ -292,7 +292,7 @@ fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
     for (id, worker, reason) in &round.differences {
         tracing::error!(%id, %worker, reason, "a worker reported what its record does not give");
     }
-    for Suspended { worker, reason, .. } in &round.suspended {
+    for SuspendedWorker { worker, reason, .. } in &round.suspended {
         service.suspensions.add(*worker, reason);
     }
     if !round.suspended.is_empty() {
@@ -301,11 +301,11 @@ fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
 }
 
 /// Says what a round of upkeep did, and lets those know who wait for it.
-fn tell(round: Result<Round, UpkeepError>, service: &Service) {
+fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
-            service.metrics().failed(Background::Upkeep);
+            service.metrics().failed(Background::Maintenance);
             tracing::warn!("{error}");
             return;
         }

@@ -24,7 +24,7 @@ use crate::db::{self, editions, standings, tournaments};
 
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]
-pub enum VoidError {
+pub enum InvalidationError {
     /// Nothing says which.
     #[error("say which matches: those of a worker, of a time, or by their names")]
     Boundless,
@@ -38,7 +38,7 @@ pub enum VoidError {
 
 /// A bot on a leaderboard with and without void matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct RankChange {
     /// Its name.
     pub bot: String,
     /// Its rank and its score as they are.
@@ -55,7 +55,7 @@ pub struct Preview {
     /// Matches of the edition that rest on void ones.
     pub missing: usize,
     /// Its bots, the best first.
-    pub places: Vec<Moved>,
+    pub places: Vec<RankChange>,
 }
 
 /// The matches of a tournament that fit, and those of `named` alone if any is named: the originals,
@@ -68,10 +68,10 @@ pub async fn find(
     tournament: TournamentId,
     wanted: &Wanted,
     named: &[MatchId],
-) -> Result<Vec<MatchId>, VoidError> {
+) -> Result<Vec<MatchId>, InvalidationError> {
     let any = *wanted == Wanted::default();
     if any && named.is_empty() {
-        return Err(VoidError::Boundless);
+        return Err(InvalidationError::Boundless);
     }
     db::be_patient(&mut *db).await?;
     let fitting = if any { None } else { Some(voids::find(&mut *db, tournament, wanted).await?) };
@@ -81,7 +81,7 @@ pub async fn find(
     let found = voids::originals(&mut *db, tournament, named).await?;
     let played: HashSet<_> = found.iter().map(|(named, ..)| *named).collect();
     if let Some(unplayed) = named.iter().find(|id| !played.contains(id)) {
-        return Err(VoidError::Unplayed(*unplayed));
+        return Err(InvalidationError::Unplayed(*unplayed));
     }
     let fitting: Option<HashSet<_>> = fitting.map(|found| found.into_iter().collect());
     let fits = |id: &MatchId| fitting.as_ref().is_none_or(|fitting| fitting.contains(id));
@@ -148,11 +148,11 @@ pub async fn preview(
 }
 
 /// Two rankings of the same bots side by side, in the order of the first.
-fn moved(roster: &Roster, now: Vec<Place>, without: Vec<Place>) -> Vec<Moved> {
+fn moved(roster: &Roster, now: Vec<Place>, without: Vec<Place>) -> Vec<RankChange> {
     let place =
         |place: Place| (place.contestant.entrant, (place.rank, place.contestant.tally.score));
     let mut without: HashMap<_, _> = without.into_iter().map(place).collect();
-    let moved = now.into_iter().map(place).map(|(entrant, now)| Moved {
+    let moved = now.into_iter().map(place).map(|(entrant, now)| RankChange {
         bot: roster.get(entrant).map(|named| named.name.clone()).unwrap_or_default(),
         without: without.remove(&entrant).unwrap_or_default(),
         now,

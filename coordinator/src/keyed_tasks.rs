@@ -14,13 +14,13 @@ use crate::backoff::Rests;
 
 /// The parts of some work, by a key each, and what their tasks return.
 #[derive(Debug)]
-pub(crate) struct Parts<K, T> {
+pub(crate) struct KeyedTasks<K, T> {
     working: JoinSet<T>,
     under_way: HashMap<task::Id, K>,
     rests: Rests<K>,
 }
 
-impl<K: Copy + Eq + Hash, T: Send + 'static> Parts<K, T> {
+impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
     /// None yet.
     pub(crate) fn new() -> Self {
         Self { working: JoinSet::new(), under_way: HashMap::new(), rests: Rests::new() }
@@ -68,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_fails_rests_and_holds_up_no_other() {
-        let mut parts = Parts::new();
+        let mut parts = KeyedTasks::new();
         parts.begin(1, std::future::ready(true));
         assert!(!parts.is_free(1) && parts.is_free(2));
         let (part, ended) = parts.next().await.unwrap();
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_whose_task_panics_is_free_again() {
-        let mut parts: Parts<u8, ()> = Parts::new();
+        let mut parts: KeyedTasks<u8, ()> = KeyedTasks::new();
         parts.begin(1, async { panic!("as a test wants") });
         let (part, ended) = parts.next().await.unwrap();
         assert!(part == 1 && ended.is_err() && parts.is_free(1));

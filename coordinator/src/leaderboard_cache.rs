@@ -31,7 +31,7 @@ use crate::db::{self, standings};
 const REST: Duration = Duration::from_millis(500);
 /// How long a board is kept good after somebody looked at it.
 const INTEREST: Duration = Duration::from_secs(60);
-/// Boards that are kept.
+/// Leaderboards that are kept.
 const KEPT: usize = 64;
 /// Complete editions whose ranks are kept, which is little of each.
 const KEPT_RANKS: usize = 512;
@@ -41,7 +41,7 @@ pub type Ranks = Vec<(usize, bool)>;
 
 /// A leaderboard as it was at a moment.
 #[derive(Debug)]
-pub struct Board {
+pub struct Leaderboard {
     /// The game.
     pub game: Game,
     /// How many matches are in it.
@@ -54,7 +54,7 @@ pub struct Board {
     positions: HashMap<Entrant, usize>,
 }
 
-impl Board {
+impl Leaderboard {
     /// The place of an entrant.
     pub fn place(&self, entrant: Entrant) -> Option<&Place> {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
@@ -98,7 +98,7 @@ impl Board {
 struct Slot {
     edition: EditionId,
     games: Games,
-    board: Mutex<Option<Arc<Board>>>,
+    board: Mutex<Option<Arc<Leaderboard>>>,
     /// Held while a board is made, so that it is made once for all who wait for it.
     making: tokio::sync::Mutex<()>,
     /// When somebody last looked.
@@ -119,7 +119,7 @@ impl Slot {
         }
     }
 
-    fn board(&self) -> Option<Arc<Board>> {
+    fn board(&self) -> Option<Arc<Leaderboard>> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -140,14 +140,14 @@ impl Slot {
     }
 
     /// A board with at least so many matches; made, unless there is one.
-    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Board>> {
+    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
         let _making = self.making.lock().await;
         let earlier = self.board();
         if let Some(board) = earlier.as_ref().filter(|board| board.counted >= counted) {
             return Ok(Arc::clone(board));
         }
         let board =
-            Arc::new(Board::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
+            Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
         let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some(Arc::clone(&board));
         Ok(board)
@@ -169,7 +169,7 @@ impl Slot {
 
 /// The boards of a database.
 #[derive(Clone, Debug)]
-pub struct Boards {
+pub struct LeaderboardCache {
     pool: PgPool,
     games: Games,
     slots: Cache<EditionId, Slot>,
@@ -179,7 +179,7 @@ pub struct Boards {
     keepers: Arc<Mutex<JoinSet<()>>>,
 }
 
-impl Boards {
+impl LeaderboardCache {
     /// No board kept yet; all are of these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
         let slots = Cache::new(KEPT);
@@ -188,7 +188,7 @@ impl Boards {
     }
 
     /// The board of an edition.
-    pub async fn get(&self, edition: &Edition) -> Result<Arc<Board>> {
+    pub async fn get(&self, edition: &Edition) -> Result<Arc<Leaderboard>> {
         let slot =
             self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id, self.games.clone()));
         slot.look();

@@ -24,7 +24,7 @@ use crate::db::bots::StoodDown;
 use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, traces};
-use crate::keyed_tasks::Parts;
+use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
 use crate::tournament::{GrowError, episodes};
 use arbiter_proto::ids::EditionId;
@@ -40,7 +40,7 @@ const STEP: time::Duration = time::Duration::seconds(2);
 
 /// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader_election`).
 #[derive(Clone, Debug)]
-pub struct Upkeep {
+pub struct Maintenance {
     queue: Queue,
     clock: Clock,
     /// What was known of the faults of editions when they were looked at last.
@@ -50,10 +50,10 @@ pub struct Upkeep {
 /// Matches set aside, the last fault, and matches counted.
 type FaultSigns = (i64, i64, i64);
 
-/// Upkeep that failed.
+/// Maintenance that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("upkeep of {part} failed: {cause}; it is tried again in {rest_ms} ms")]
-pub struct UpkeepError {
+pub struct MaintenanceError {
     part: String,
     #[source]
     cause: Error,
@@ -111,8 +111,8 @@ impl Renewals {
     }
 }
 
-impl Upkeep {
-    /// Upkeep of this queue by this clock.
+impl Maintenance {
+    /// Maintenance of this queue by this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
         Self { queue, clock, faults_seen: Arc::default() }
     }
@@ -122,11 +122,11 @@ impl Upkeep {
     ///
     /// Nothing expires in a lease's time after that, nor in that after the database was away or its
     /// clock was set forward: workers could not renew their leases then.
-    pub async fn run(&self, away: Instant, mut done: impl FnMut(Result<Round, UpkeepError>)) {
-        let lease = self.queue.terms().lease.unsigned_abs();
+    pub async fn run(&self, away: Instant, mut done: impl FnMut(Result<Round, MaintenanceError>)) {
+        let lease = self.queue.lease_policy().lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: away, reading: None };
         let free = Arc::new(Semaphore::new(PARTS));
-        let mut parts: Parts<Part, (Round, Option<Error>)> = Parts::new();
+        let mut parts: KeyedTasks<Part, (Round, Option<Error>)> = KeyedTasks::new();
         let mut looking = Backoff::new();
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -148,7 +148,7 @@ impl Upkeep {
                         renewals.begin_again();
                     }
                     let rest_ms = parts.fail(part).as_millis();
-                    done(Err(UpkeepError { part: part.to_string(), cause, rest_ms }));
+                    done(Err(MaintenanceError { part: part.to_string(), cause, rest_ms }));
                     continue;
                 }
                 _ = rounds.tick() => {}
@@ -159,7 +159,7 @@ impl Upkeep {
                     renewals.begin_again();
                     let rest = looking.next();
                     let (part, rest_ms) = ("all editions".to_owned(), rest.as_millis());
-                    done(Err(UpkeepError { part, cause, rest_ms }));
+                    done(Err(MaintenanceError { part, cause, rest_ms }));
                     tokio::time::sleep(rest).await;
                     continue;
                 }
@@ -270,7 +270,8 @@ impl Upkeep {
         if before == Some((aside, last_fault, played)) {
             return Ok(Vec::new());
         }
-        let stood_down = bot_suspension::stand_down_faulty(self.queue.pool(), edition, now).await?;
+        let stood_down =
+            bot_suspension::suspend_for_faults(self.queue.pool(), edition, now).await?;
         self.faults_seen().insert(edition, (aside, last_fault, played));
         Ok(stood_down)
     }
@@ -296,7 +297,8 @@ impl Upkeep {
             }
         }
         if round.counted > before {
-            let stood_down = bot_suspension::stand_down(self.queue.pool(), edition, now).await?;
+            let stood_down =
+                bot_suspension::suspend_for_forfeits(self.queue.pool(), edition, now).await?;
             round.stood_down.extend(stood_down);
         }
         round.stood_down.extend(self.blame(edition, round.counted - before, now).await?);

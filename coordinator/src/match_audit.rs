@@ -40,9 +40,9 @@ use crate::db::played;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
 use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
-use crate::record_store::{Store, StoreError};
+use crate::record_store::{RecordStore, StoreError};
 use crate::tournament::handout::{Handout, HandoutError};
-use crate::worker_suspension::Suspended;
+use crate::worker_suspension::SuspendedWorker;
 
 mod recount;
 pub mod shadow_play;
@@ -86,14 +86,14 @@ pub(crate) struct AuditRound {
     /// Differences: the match, the worker that reported it, what differs.
     pub(crate) differences: Vec<(MatchId, WorkerId, String)>,
     /// Workers that were suspended.
-    pub(crate) suspended: Vec<Suspended>,
+    pub(crate) suspended: Vec<SuspendedWorker>,
 }
 
 /// Recounts, and suspends workers. The leader does so; several at once do no harm.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pool: PgPool,
-    store: Option<Store>,
+    store: Option<RecordStore>,
     handout: Arc<Handout>,
     clock: Clock,
     /// When it was looked last whether workers are to be suspended.
@@ -104,7 +104,7 @@ impl Auditor {
     /// An auditor of this database.
     pub(crate) fn new(
         pool: PgPool,
-        store: Option<Store>,
+        store: Option<RecordStore>,
         handout: Arc<Handout>,
         clock: Clock,
     ) -> Self {

@@ -32,7 +32,7 @@ use crate::db::evidence::Evidence;
 use crate::db::lots::Verdict;
 use crate::leader_election::Leadership;
 
-pub(crate) use database_collector::Stock;
+pub(crate) use database_collector::DatabaseCollector;
 pub(crate) use request_metrics::{count_call, count_request};
 
 /// The type of the text, with the mark of its end behind it.
@@ -114,9 +114,9 @@ metrics! {
             "How far this host's clock is ahead of the database's, which decides everything";
     }
     with {
-        calls: request_metrics::Calls,
+        calls: request_metrics::RequestMetrics,
         /// What there is in the database, as it was read last.
-        pub(crate) stock: Stock,
+        pub(crate) stock: DatabaseCollector,
     }
 }
 
@@ -201,7 +201,7 @@ string_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Background {
         Allocator = "allocator",
-        Upkeep = "upkeep",
+        Maintenance = "upkeep",
         Opener = "opener",
         Auditor = "auditor",
     }

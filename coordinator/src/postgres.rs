@@ -26,8 +26,8 @@ mod cluster_dir;
 mod role;
 
 use binaries::Binaries;
-use cluster_dir::{Place, Start};
-use role::{Entrance, ROLE};
+use cluster_dir::{ClusterDir, Start};
+use role::{Credentials, ROLE};
 
 /// How long a start may take: recovery after a kill included, and the end of a server that is
 /// still stopping where we start again.
@@ -135,7 +135,7 @@ pub struct Postgres {
     ended: Mutex<Receiver<io::Result<ExitStatus>>>,
     stopped: bool,
     socket: PathBuf,
-    entrance: Entrance,
+    entrance: Credentials,
     /// The directory of the socket, where the data's path is too long for one.
     _short: Option<tempfile::TempDir>,
 }
@@ -146,12 +146,12 @@ impl Postgres {
     /// # Errors
     /// If there are no binaries of the right version, or they fail.
     pub fn start(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
-        let place = Place::prepare(directory)?;
+        let place = ClusterDir::prepare(directory)?;
         let binaries = Binaries::find(&place.cluster)?;
         if !place.cluster.exists() {
             place.create(&binaries, durability)?;
         }
-        let entrance = Entrance::prepare(&place, &binaries, durability)?;
+        let entrance = Credentials::prepare(&place, &binaries, durability)?;
         let (socket, short) = place.socket()?;
         let (pid, ended) = launch(&place, &binaries, &socket, &entrance, durability)?;
         Ok(Self {
@@ -176,7 +176,7 @@ impl Postgres {
         if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {
             return Ok(false);
         }
-        let place = Place::prepare(&self.directory)?;
+        let place = ClusterDir::prepare(&self.directory)?;
         let binaries = Binaries::find(&place.cluster)?;
         let launched = launch(&place, &binaries, &self.socket, &self.entrance, self.durability);
         let (pid, ended) = launched?;
@@ -231,10 +231,10 @@ impl Postgres {
 
 /// Starts the server of a cluster, and waits until it is ready.
 fn launch(
-    place: &Place,
+    place: &ClusterDir,
     binaries: &Binaries,
     socket: &Path,
-    entrance: &Entrance,
+    entrance: &Credentials,
     durability: Durability,
 ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
     let deadline = Instant::now() + START_LIMIT;

@@ -19,7 +19,7 @@
 //! # What makes it fast
 //!
 //! Rows that change are few and small; results go in by `COPY`; many reports share one commit
-//! ([`Reporter`]); sums are brought up to date four times a second by [`crate::maintenance`], never while a
+//! ([`ReportSender`]); sums are brought up to date four times a second by [`crate::maintenance`], never while a
 //! report is stored, so that bots who meet in many matches do not wait for each other's row.
 //! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
 //! more can wait for another that does the same.
@@ -45,16 +45,16 @@ mod reuse_check;
 mod trials;
 mod verify_standings;
 
-pub use active_leases::Playing;
+pub use active_leases::ActiveLeases;
 pub(crate) use active_leases::WorkerStream;
 pub use audit_policy::{Audit, Share, ShareError};
 pub use audit_selection::{Selection, is_in_share};
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
 pub(crate) use record_upload::FORGOTTEN;
-pub use record_upload::{KeepError, Kept};
+pub use record_upload::{UploadError, UploadedRecords};
 pub use report::{MOST_FILES, Report};
-pub use report_batcher::{Collector, ReportError, Reporter};
-pub use verify_standings::Difference;
+pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
+pub use verify_standings::StandingDifference;
 
 pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
 
@@ -70,18 +70,22 @@ const REST: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// The rules of leasing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct LeasePolicy {
     /// How long a lease holds without being renewed.
     pub lease: Duration,
     /// How failed lots are tried again.
-    pub patience: Patience,
+    pub retry_policy: Patience,
 }
 
-impl Terms {
+impl LeasePolicy {
     /// Leases of a minute; three faults set a match aside.
-    pub const USUAL: Self = Self {
+    pub const DEFAULT: Self = Self {
         lease: Duration::MINUTE,
-        patience: Patience { faults: 3, rest: Duration::SECOND, longest_rest: Duration::MINUTE },
+        retry_policy: Patience {
+            faults: 3,
+            rest: Duration::SECOND,
+            longest_rest: Duration::MINUTE,
+        },
     };
 }
 
@@ -178,19 +182,19 @@ impl Counted {
 pub struct Queue {
     pool: PgPool,
     games: Games,
-    terms: Terms,
+    lease_policy: LeasePolicy,
     metrics: Arc<Metrics>,
 }
 
 impl Queue {
-    /// The queue of this database, of matches of these games, under these terms.
-    pub fn new(pool: PgPool, games: Games, terms: Terms) -> Self {
-        Self { pool, games, terms, metrics: Arc::new(Metrics::new()) }
+    /// The queue of this database, of matches of these games, under this policy.
+    pub fn new(pool: PgPool, games: Games, lease_policy: LeasePolicy) -> Self {
+        Self { pool, games, lease_policy, metrics: Arc::new(Metrics::new()) }
     }
 
     /// The rules of leasing.
-    pub fn terms(&self) -> Terms {
-        self.terms
+    pub fn lease_policy(&self) -> LeasePolicy {
+        self.lease_policy
     }
 
     /// The database.
@@ -260,7 +264,7 @@ impl Queue {
         edition: EditionId,
         holders: &[Option<WorkerId>],
     ) -> Result<Vec<Leased>> {
-        again(|| lots::claim(&self.pool, edition, holders, self.terms.lease)).await
+        again(|| lots::claim(&self.pool, edition, holders, self.lease_policy.lease)).await
     }
 
     /// Renews those leases that still hold, and returns them. Leases of other workers are left out
@@ -269,7 +273,7 @@ impl Queue {
     pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
         let mut held = Vec::new();
         for (kind, some) in leases::by_kind(leases, |lease| *lease) {
-            let renew = || leases::renew(&self.pool, kind, by, &some, self.terms.lease);
+            let renew = || leases::renew(&self.pool, kind, by, &some, self.lease_policy.lease);
             held.extend(again(renew).await?);
         }
         self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
@@ -315,7 +319,7 @@ impl Queue {
     pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>> {
         let failed = again(|| async {
             let mut transaction = self.pool.begin().await?;
-            let patience = &self.terms.patience;
+            let patience = &self.lease_policy.retry_policy;
             let failed = leases::fail(&mut transaction, failures, patience).await?;
             transaction.commit().await?;
             Ok(failed)
@@ -342,7 +346,7 @@ impl Queue {
             if overdue.is_empty() {
                 return Ok(Vec::new());
             }
-            let (overdue, patience) = (overdue_of(overdue), &self.terms.patience);
+            let (overdue, patience) = (overdue_of(overdue), &self.lease_policy.retry_policy);
             let failed = leases::fail(&mut transaction, &overdue, patience).await?;
             transaction.commit().await?;
             Ok(failed)

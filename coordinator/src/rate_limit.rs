@@ -13,14 +13,14 @@ pub(crate) struct Rate {
 
 /// What is left of what may be taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     rate: Rate,
     left: u32,
     /// When that was so.
     at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full one.
     pub(crate) fn full(rate: Rate, now: Instant) -> Self {
         Self { rate, left: rate.most, at: now }
@@ -79,7 +79,7 @@ mod tests {
     fn what_is_taken_comes_back_in_time() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut bucket = Bucket::full(Rate { most: 3, each: 2 * second }, start);
+        let mut bucket = TokenBucket::full(Rate { most: 3, each: 2 * second }, start);
         for _ in 0..3 {
             assert_eq!(bucket.take(1, start), Ok(()));
         }

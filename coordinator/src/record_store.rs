@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A store for records.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct RecordStore {
     objects: Arc<dyn ObjectStore>,
     /// What comes before every key.
     prefix: Path,
@@ -57,7 +57,7 @@ pub enum StoreError {
     Unnamed,
 }
 
-impl Store {
+impl RecordStore {
     /// The store at an address, `s3://BUCKET/PREFIX` or `file:///DIRECTORY`. How to reach and to
     /// enter the former is read from the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
     /// `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and their like.

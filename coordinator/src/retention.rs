@@ -23,14 +23,14 @@ use tokio::sync::Notify;
 use crate::database_clock::Clock;
 use crate::db::{dropped, packs, records, shelves};
 use crate::queue::FORGOTTEN;
-use crate::record_store::{Store, StoreError};
+use crate::record_store::{RecordStore, StoreError};
 
 /// How often it is looked whether something is to be cleared away, although nobody said so.
 const ROUND: Duration = Duration::from_secs(60);
 
 /// Why something is not cleared away yet.
 #[derive(Debug, thiserror::Error)]
-pub enum ClearError {
+pub enum CleanupError {
     /// The database failed.
     #[error("the database failed: {0}")]
     Database(#[from] Error),
@@ -43,21 +43,21 @@ pub enum ClearError {
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Where they are kept, if not in the database.
-    pub store: Option<Store>,
+    pub store: Option<RecordStore>,
     /// How long after the end of their tournament, if not for ever.
     pub keep: Option<time::Duration>,
 }
 
 /// Clears away, and is told when there is something.
 #[derive(Clone, Debug)]
-pub struct Clearing {
+pub struct Cleaner {
     pool: PgPool,
     records: Records,
     clock: Clock,
     due: Arc<Notify>,
 }
 
-impl Clearing {
+impl Cleaner {
     /// Clears away in this database, and in the store of its records.
     pub fn new(pool: PgPool, records: Records, clock: Clock) -> Self {
         Self { pool, records, clock, due: Arc::default() }
@@ -84,7 +84,7 @@ impl Clearing {
     /// # Errors
     /// If the database fails, or the store where packs are to be forgotten; the next round goes on
     /// where this one stopped. What else the store fails at is told, and holds up no other.
-    pub async fn round(&self) -> Result<(), ClearError> {
+    pub async fn round(&self) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
         if store.is_none() && keep.is_none() && dropped::list(&self.pool).await?.is_empty() {
             return Ok(());
@@ -99,7 +99,7 @@ impl Clearing {
     }
 
     /// Clears away as the only one.
-    async fn clear(&self, connection: &mut PgConnection) -> Result<(), ClearError> {
+    async fn clear(&self, connection: &mut PgConnection) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
         let gone = dropped::list(&mut *connection).await?;
         // Shelves first: they are the most.
@@ -128,7 +128,7 @@ impl Clearing {
                 Ok(()) => {
                     tracing::info!(%edition, "its records were kept for long enough, and are gone");
                 }
-                Err(ClearError::Store(error)) => {
+                Err(CleanupError::Store(error)) => {
                     tracing::warn!(%edition, %error, "its old records cannot go yet");
                 }
                 Err(error) => return Err(error),
@@ -141,9 +141,9 @@ impl Clearing {
 /// Clears the records of an edition away.
 async fn forget_records(
     connection: &mut PgConnection,
-    store: Option<&Store>,
+    store: Option<&RecordStore>,
     edition: EditionId,
-) -> Result<(), ClearError> {
+) -> Result<(), CleanupError> {
     while records::forget_some(&mut *connection, edition).await? > 0 {}
     remove_packs(connection, store, edition).await
 }
@@ -166,10 +166,10 @@ async fn take_down(
 /// Clears away what is left of a tournament without shelves.
 async fn finish(
     connection: &mut PgConnection,
-    store: Option<&Store>,
+    store: Option<&RecordStore>,
     tournament: TournamentId,
     name: &str,
-) -> Result<(), ClearError> {
+) -> Result<(), CleanupError> {
     for edition in dropped::editions(&mut *connection, tournament).await? {
         dropped::clear_edition(&mut *connection, edition).await?;
         remove_packs(&mut *connection, store, edition).await?;
@@ -186,9 +186,9 @@ async fn finish(
 /// Removes the packs of an edition to which no record refers any more.
 async fn remove_packs(
     connection: &mut PgConnection,
-    store: Option<&Store>,
+    store: Option<&RecordStore>,
     edition: EditionId,
-) -> Result<(), ClearError> {
+) -> Result<(), CleanupError> {
     loop {
         let some = packs::of_edition(&mut *connection, edition).await?;
         if some.is_empty() {
@@ -205,9 +205,9 @@ async fn remove_packs(
 /// Removes packs that were begun so long ago that nobody will use them any more.
 async fn forget_packs(
     connection: &mut PgConnection,
-    store: &Store,
+    store: &RecordStore,
     before: OffsetDateTime,
-) -> Result<(), ClearError> {
+) -> Result<(), CleanupError> {
     loop {
         // Locked: whoever comes to use one all the same finds it gone, and keeps its records anew.
         let mut transaction = connection.begin().await?;

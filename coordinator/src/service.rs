@@ -68,18 +68,18 @@ pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{Greeted, MOST_SLOTS, suspended};
 
-use crate::access::token_throttle::Guard;
+use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
 use crate::database_clock::Clock;
 use crate::db::tournaments::Tournament;
 use crate::db::{audit, tournaments as stored};
 use crate::leader_election::Leadership;
-use crate::leaderboard_cache::Boards;
+use crate::leaderboard_cache::LeaderboardCache;
 use crate::metrics::{Metrics, Observed, Observer};
-use crate::queue::{Dispatcher, Playing, Queue};
-use crate::record_store::Store;
+use crate::queue::{ActiveLeases, Dispatcher, Queue};
+use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
-use crate::retention::Clearing;
+use crate::retention::Cleaner;
 use crate::worker_suspension::Suspensions;
 use edition_watch::EditionWatches;
 use subscriptions::Watched;
@@ -110,13 +110,13 @@ pub struct Parts {
     pub(crate) pool: PgPool,
     pub(crate) queue: Queue,
     pub(crate) dispatcher: Dispatcher,
-    pub(crate) playing: Playing,
-    boards: Boards,
-    store: Option<Store>,
-    clearing: Clearing,
+    pub(crate) playing: ActiveLeases,
+    boards: LeaderboardCache,
+    store: Option<RecordStore>,
+    clearing: Cleaner,
     pub(crate) suspensions: Suspensions,
     pub(crate) changes: Changes,
-    pub(crate) guard: Guard,
+    pub(crate) guard: TokenThrottle,
     pub(crate) clock: Clock,
     /// How long a lease lasts.
     pub(crate) lease: time::Duration,
@@ -140,11 +140,11 @@ pub struct ServiceConfig {
     /// Where workers wait for lots.
     pub dispatcher: Dispatcher,
     /// Where records are, if not in the database.
-    pub store: Option<Store>,
+    pub store: Option<RecordStore>,
     /// Deletes dropped tournaments.
-    pub clearing: Clearing,
+    pub clearing: Cleaner,
     /// Limits invalid tokens.
-    pub guard: Guard,
+    pub guard: TokenThrottle,
     /// Tells the time.
     pub clock: Clock,
     /// How long a lease lasts.
@@ -174,8 +174,8 @@ impl Service {
         let ServiceConfig { pool, queue, dispatcher, store, clearing, guard, clock, lease } =
             config;
         Self(Arc::new(Parts {
-            boards: Boards::new(pool.clone(), queue.games().clone()),
-            playing: Playing::default(),
+            boards: LeaderboardCache::new(pool.clone(), queue.games().clone()),
+            playing: ActiveLeases::default(),
             suspensions: Suspensions::default(),
             changes: Changes::default(),
             turns: Turns::default(),

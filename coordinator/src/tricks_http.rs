@@ -44,15 +44,15 @@ use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::access::token_throttle::{Guard, Origin};
+use crate::access::token_throttle::{Origin, TokenThrottle};
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;
 use crate::db::tricks_http::{self, Ending, Holder, Stored};
 use crate::queue::again;
-use crate::rate_limit::Bucket;
+use crate::rate_limit::TokenBucket;
 use rate_limit::{Buckets, price};
 use session::{Session, WrongCount};
-use victory_token::Victory;
+use victory_token::VictoryToken;
 
 /// How many tables a session has if the request does not say, and at most.
 const TABLES: usize = 3;
@@ -83,9 +83,9 @@ string_enum! {
 pub struct ModeError(String);
 
 /// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
-pub fn router(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
+pub fn router(pool: PgPool, clock: Clock, guard: TokenThrottle, mode: Mode) -> Router {
     let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let house = House {
+    let house = TricksServer {
         pool,
         clock,
         guard,
@@ -104,10 +104,10 @@ pub fn router(pool: PgPool, clock: Clock, guard: Guard, mode: Mode) -> Router {
 
 /// What all requests share.
 #[derive(Clone, Debug)]
-struct House {
+struct TricksServer {
     pool: PgPool,
     clock: Clock,
-    guard: Guard,
+    guard: TokenThrottle,
     mode: Mode,
     buckets: Buckets,
     /// One for each thread that may think.
@@ -182,7 +182,7 @@ async fn wrong_method() -> Response {
 }
 
 /// Answers a request.
-async fn play(State(house): State<House>, from: Origin, request: Request) -> Response {
+async fn play(State(house): State<TricksServer>, from: Origin, request: Request) -> Response {
     let body = match receive(request).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(Format::Lines),
@@ -214,7 +214,7 @@ fn tables(games: Option<&str>) -> Result<usize, Refusal> {
     })
 }
 
-impl House {
+impl TricksServer {
     /// Does what a request says, and gives the lines of its answer.
     async fn answer(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
         let Wish { token, games, cards } = Wish::read(body)
@@ -252,7 +252,7 @@ impl House {
         &self,
         id: TokenId,
         tables: usize,
-        bucket: &mut Bucket,
+        bucket: &mut TokenBucket,
     ) -> Result<String, Refusal> {
         pay(bucket, tables)?;
         let seed = Seed(access::draw().map_err(Error::Io)?);
@@ -276,7 +276,7 @@ impl House {
         &self,
         holder: Holder,
         cards: &str,
-        bucket: &mut Bucket,
+        bucket: &mut TokenBucket,
     ) -> Result<String, Refusal> {
         let conflict = |words: &str| Refusal::new(StatusCode::CONFLICT, words);
         let Some(stored) = holder.session else {
@@ -315,7 +315,7 @@ impl House {
         news: String,
     ) -> Result<(bool, String), Refusal> {
         let (result, now) = (session.result(), self.clock.now());
-        let victory = Victory::of(id, result, now).filter(|_| self.mode == Mode::Official);
+        let victory = VictoryToken::of(id, result, now).filter(|_| self.mode == Mode::Official);
         let news = match victory {
             Some(victory) => {
                 let token = victory.token(&self.key().await?, first);
@@ -351,8 +351,8 @@ impl House {
     }
 
     /// Whose victory a token shows, if it shows one.
-    async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
-        let Some(victory) = Victory::claimed(token) else { return Ok(None) };
+    async fn winner(&self, token: &str) -> Result<Option<(String, VictoryToken)>, Error> {
+        let Some(victory) = VictoryToken::claimed(token) else { return Ok(None) };
         let holder = again(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let made: OffsetDateTime = victory.at;
@@ -362,7 +362,7 @@ impl House {
 }
 
 /// Takes the price of a request.
-fn pay(bucket: &mut Bucket, tables: usize) -> Result<(), Refusal> {
+fn pay(bucket: &mut TokenBucket, tables: usize) -> Result<(), Refusal> {
     let taken = bucket.take(price(tables), Instant::now());
     taken.map_err(|rest| Refusal::later("requests", rest))
 }

@@ -21,7 +21,7 @@ use crate::db::{audit, suspensions};
 const LOOK: Duration = Duration::from_millis(500);
 /// A worker that was suspended just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspended {
+pub struct SuspendedWorker {
     /// The worker.
     pub worker: WorkerId,
     /// Its name.
@@ -36,7 +36,7 @@ pub(crate) async fn suspend(
     worker: WorkerId,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<Option<Suspended>> {
+) -> Result<Option<SuspendedWorker>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let Some(name) = suspensions::suspend(&mut *db, worker, reason, now).await? else {
@@ -46,7 +46,7 @@ pub(crate) async fn suspend(
     audit::write(&mut *db, None, "worker suspend", &name, Some(&detail), now).await?;
     transaction.commit().await?;
     tracing::error!(%worker, name, reason, "suspended");
-    Ok(Some(Suspended { worker, name, reason: reason.to_owned() }))
+    Ok(Some(SuspendedWorker { worker, name, reason: reason.to_owned() }))
 }
 
 /// Who is suspended, as a coordinator knows it, and why.

@@ -15,7 +15,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
-use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -160,7 +160,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     for report in late {
         store(&queue, report).await;
     }
-    Upkeep::new(queue, Clock::given(|| START)).round().await.unwrap();
+    Maintenance::new(queue, Clock::given(|| START)).round().await.unwrap();
     let left = "SELECT count(*) FROM lots WHERE state = 'reported'";
     assert_eq!(database.number(left).await, 0);
     // Matches 0, 7 and 14 had a forfeit: those are recounted whatever the shares.

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::{LotState, Patience};
 use arbiter_coordinator::db::{editions, lots, results};
-use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Failure, Queue, Report, Terms, Verdict};
+use arbiter_coordinator::maintenance::Maintenance;
+use arbiter_coordinator::queue::{Failure, LeasePolicy, Queue, Report, Verdict};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -38,10 +38,10 @@ impl Time {
     }
 }
 
-/// Terms under which no match is ever set aside, so that everything must be played in the end.
-const PATIENT: Terms = Terms {
+/// A policy under which no match is ever set aside, so that everything must be played in the end.
+const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    patience: Patience {
+    retry_policy: Patience {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),
@@ -276,7 +276,7 @@ async fn matches_in_order_count_once_and_in_order() {
     assert_eq!(disorder, 0);
 }
 
-/// Upkeep by two coordinators at once counts nothing twice.
+/// Maintenance by two coordinators at once counts nothing twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_coordinators_may_count_at_once() {
     let database = Database::new().await;
@@ -290,7 +290,7 @@ async fn two_coordinators_may_count_at_once() {
     support::report_all(&queue, &reports).await;
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
-        let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START));
+        let upkeep = Maintenance::new(queue.clone(), Clock::given(|| START));
         tasks.spawn(async move { upkeep.round().await.unwrap().counted });
     }
     assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);

@@ -20,8 +20,8 @@ use arbiter_coordinator::db::bots;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::leader_election::{Election, Leadership};
-use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Dispatcher, Queue, Terms};
+use arbiter_coordinator::maintenance::Maintenance;
+use arbiter_coordinator::queue::{Dispatcher, LeasePolicy, Queue};
 use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
 use arbiter_games::gomoku;
@@ -191,12 +191,12 @@ async fn no_clock_of_a_host_decides_when_a_lease_ends() {
         || START - Duration::DAY,
     ];
     for clock in clocks {
-        let round = Upkeep::new(queue.clone(), Clock::given(clock)).round().await.unwrap();
+        let round = Maintenance::new(queue.clone(), Clock::given(clock)).round().await.unwrap();
         assert_eq!(round.expired.failed, []);
     }
     let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
     support::report_all(&queue, &reports).await;
-    let last = Upkeep::new(queue, Clock::given(clocks[2])).round().await.unwrap();
+    let last = Maintenance::new(queue, Clock::given(clocks[2])).round().await.unwrap();
     assert_eq!(last.complete, [edition]);
 }
 
@@ -207,7 +207,7 @@ async fn leases_survive_a_step_of_the_database_clock() {
     let edition = database.running(2, 1).await;
     set_clock(&database.pool, Duration::ZERO).await;
     let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
-    let upkeep = Upkeep::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
+    let upkeep = Maintenance::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
     let rounds = Arc::new(AtomicUsize::new(0));
     let expired = Arc::new(AtomicUsize::new(0));
     let (seen, failed) = (Arc::clone(&rounds), Arc::clone(&expired));
@@ -283,7 +283,7 @@ async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
         support::report_all(&queue, &reports).await;
     }
     poison(&database, "progress", "XX000", &format!("NEW.edition = {bad}")).await;
-    let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let upkeep = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
     let working =
         tokio::spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| {}).await });
     let state =
@@ -297,7 +297,8 @@ async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_change_is_kept_until_an_edition_can_be_opened() {
-    let server = Server::start_with(Terms { lease: Duration::HOUR, ..Terms::USUAL }).await;
+    let server =
+        Server::start_with(LeasePolicy { lease: Duration::HOUR, ..LeasePolicy::DEFAULT }).await;
     server.tournament("cup").await;
     server.edition("cup").await;
     let database = &server.stop().await;
@@ -361,7 +362,7 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
     replacing.commit().await.unwrap();
     let pending = "SELECT count(*) FROM lots WHERE state = 'pending'";
     assert_eq!(database.number(pending).await, 1);
-    let upkeep = Upkeep::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let upkeep = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
     upkeep.round().await.unwrap();
     assert_eq!(database.number(pending).await, 0);
 }

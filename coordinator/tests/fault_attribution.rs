@@ -7,13 +7,13 @@ mod support;
 
 use std::cell::Cell;
 
-use arbiter_coordinator::bot_suspension::fault_attribution::followed;
+use arbiter_coordinator::bot_suspension::fault_attribution::attribute_faults;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::faults::Attempted;
 use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
-use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
 use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
 use arbiter_games::Games;
@@ -85,7 +85,7 @@ impl Cup {
     /// Plays until nothing is left to be played; an attempt fails if `fails` says so of the number
     /// of its worker and of one of its bots.
     async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
-        let upkeep = Upkeep::new(self.queue.clone(), Clock::given(now));
+        let upkeep = Maintenance::new(self.queue.clone(), Clock::given(now));
         let opener = Opener::new(self.queue.clone(), Clock::given(now));
         let mut stood_down = Vec::new();
         for minute in 0..60_usize {
@@ -220,7 +220,7 @@ fn everywhere(
 
 fn blamed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec<i32> {
     let (faults, played) = everywhere(bots, workers, fails);
-    followed(&faults, &played).into_iter().map(|blamed| blamed.entrant.0).collect()
+    attribute_faults(&faults, &played).into_iter().map(|blamed| blamed.entrant.0).collect()
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod support;
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::workers;
-use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::trial::Figures;
@@ -139,12 +139,13 @@ fn points(result: &mut MatchResult, first: i64, second: i64) {
 
 #[tokio::test]
 async fn scores_that_no_match_has_are_never_stored() {
-    let mut terms = Terms::USUAL;
-    terms.patience.faults = i16::MAX;
-    (terms.patience.rest, terms.patience.longest_rest) = (Duration::ZERO, Duration::ZERO);
+    let mut lease_policy = LeasePolicy::DEFAULT;
+    lease_policy.retry_policy.faults = i16::MAX;
+    (lease_policy.retry_policy.rest, lease_policy.retry_policy.longest_rest) =
+        (Duration::ZERO, Duration::ZERO);
     // What the hostile one keeps is to be played in the end.
-    terms.lease = Duration::seconds(10);
-    let server = Server::start_with(terms).await;
+    lease_policy.lease = Duration::seconds(10);
+    let server = Server::start_with(lease_policy).await;
     server.tournament("cup").await;
     let edition = server.edition("cup").await;
     let mut hostile = Worker::new(&server, "hostile").await;
@@ -335,8 +336,9 @@ async fn a_worker_that_takes_nothing_of_what_it_is_sent_holds_up_no_other() {
     /// Bots that leave as much as they may, and meet twice.
     const BOTS: usize = 8;
     const PAIRS: usize = BOTS * (BOTS - 1) / 2;
-    let patience = Terms::USUAL.patience;
-    let server = Server::start_with(Terms { lease: Duration::seconds(6), patience }).await;
+    let retry_policy = LeasePolicy::DEFAULT.retry_policy;
+    let server =
+        Server::start_with(LeasePolicy { lease: Duration::seconds(6), retry_policy }).await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\nstate = \"pairing\"\n\
         [audit]\nreplay = \"0%\"\nshadow = \"0%\"\n";
     let file = file.to_owned();

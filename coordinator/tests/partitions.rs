@@ -10,7 +10,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::dropped;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{editions, files, results};
-use arbiter_coordinator::retention::Clearing;
+use arbiter_coordinator::retention::Cleaner;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -56,8 +56,8 @@ async fn drop_one(pool: &PgPool, id: TournamentId) {
 }
 
 /// Clears away what was dropped.
-fn clearing(pool: &PgPool) -> Clearing {
-    Clearing::new(pool.clone(), Records::default(), Clock::given(|| START))
+fn clearing(pool: &PgPool) -> Cleaner {
+    Cleaner::new(pool.clone(), Records::default(), Clock::given(|| START))
 }
 
 /// How many rows of each table belong to an edition.

@@ -8,10 +8,10 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, played, records};
-use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
-    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report, Reporter,
-    Verdict,
+    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
+    ReportSender, Verdict,
 };
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
@@ -459,7 +459,7 @@ async fn reports_are_gathered_and_each_gets_its_verdict() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1024, 1).await;
     let lots = queue.lease_at(edition, 1024, START).await.unwrap();
-    let (reporter, collector) = Reporter::new(queue.clone());
+    let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
         let (reporter, report) = (reporter.clone(), report(lot, worker));
@@ -486,7 +486,7 @@ async fn a_poisonous_report_spoils_no_other() {
     let stray = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
         SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
     sqlx::query(stray).execute(&database.pool).await.unwrap();
-    let (reporter, collector) = Reporter::new(queue.clone());
+    let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
         let (reporter, report) = (reporter.clone(), report(lot, worker));
@@ -510,14 +510,14 @@ async fn upkeep_brings_an_edition_to_its_end() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
-    let upkeep = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
+    let upkeep = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
     report_all(&queue, &reports).await;
     let round = upkeep.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
     assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
-    let later = Upkeep::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
+    let later = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
     set_time(&database.pool, START + Duration::HOUR * 2).await;
     assert_eq!(later.round().await.unwrap().expired.woken, 1);
     let last = lease_one(&queue, edition, 7200).await.unwrap();
@@ -547,7 +547,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
             .await
             .unwrap(),
         Games::built_in(),
-        arbiter_coordinator::queue::Terms::USUAL,
+        arbiter_coordinator::queue::LeasePolicy::DEFAULT,
     );
     let before = scans().await;
     for size in [1, 16, 256, 1024] {

@@ -9,7 +9,7 @@ mod support;
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::{played, records, results};
-use arbiter_coordinator::queue::{Failure, Terms};
+use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
@@ -103,7 +103,7 @@ async fn no_lot_is_read_to_say_how_many_there_are() {
 
 #[tokio::test]
 async fn a_bundle_comes_whole_whoever_else_fetches_it() {
-    let server = Server::start_with(Terms::USUAL).await;
+    let server = Server::start_with(LeasePolicy::DEFAULT).await;
     server.tournament("cup").await;
     // Of several pieces, and not a whole number of them.
     let bundle: Vec<u8> = (0..900_000_u32).map(|byte| (byte % 251) as u8).collect();

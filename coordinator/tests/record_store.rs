@@ -13,9 +13,9 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::records::{self, Record};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{dropped, editions};
-use arbiter_coordinator::queue::{Leased, Report, ReportError, Reporter, Verdict};
-use arbiter_coordinator::record_store::Store;
-use arbiter_coordinator::retention::Clearing;
+use arbiter_coordinator::queue::{Leased, Report, ReportError, ReportSender, Verdict};
+use arbiter_coordinator::record_store::RecordStore;
+use arbiter_coordinator::retention::Cleaner;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
 use sqlx::PgPool;
 use support::test_clock::AtTime as _;
@@ -39,11 +39,11 @@ fn said(edition: EditionId, number: MatchNumber) -> Vec<u8> {
 /// Reports lots at the same time, as a coordinator with this store takes them.
 async fn deliver(
     database: &Database,
-    store: Option<&Store>,
+    store: Option<&RecordStore>,
     lots: &[Leased],
     worker: WorkerId,
 ) -> Vec<Result<Verdict, ReportError>> {
-    let (reporter, collector) = Reporter::new(database.queue());
+    let (reporter, collector) = ReportSender::new(database.queue());
     let collecting = tokio::spawn(collector.with_store(store.cloned()).run(std::future::pending()));
     let mut reporting = Vec::new();
     for lot in lots {
@@ -64,7 +64,7 @@ fn all_accepted(verdicts: &[Result<Verdict, ReportError>]) -> bool {
 }
 
 /// A record, from wherever it is, and whether it was in the store.
-async fn read(pool: &PgPool, store: &Store, id: MatchId) -> (Vec<u8>, bool) {
+async fn read(pool: &PgPool, store: &RecordStore, id: MatchId) -> (Vec<u8>, bool) {
     let found = records::find(pool, id).await.unwrap().unwrap();
     match found.record {
         Record::Here(bytes) => (bytes, false),
@@ -82,9 +82,9 @@ async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
 }
 
 /// What clears away, some days after the tests begin.
-fn clearing(pool: &PgPool, store: &Store, keep: Option<Duration>) -> Clearing {
+fn clearing(pool: &PgPool, store: &RecordStore, keep: Option<Duration>) -> Cleaner {
     let records = Records { store: Some(store.clone()), keep };
-    Clearing::new(pool.clone(), records, Clock::given(|| START + Duration::days(40)))
+    Cleaner::new(pool.clone(), records, Clock::given(|| START + Duration::days(40)))
 }
 
 /// The files below a directory.
@@ -98,15 +98,16 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// A store in a directory.
-fn directory() -> (TempDir, Store) {
+fn directory() -> (TempDir, RecordStore) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&format!("file://{}/records", directory.path().display())).unwrap();
+    let store =
+        RecordStore::open(&format!("file://{}/records", directory.path().display())).unwrap();
     (directory, store)
 }
 
 /// A live installation is given a store: what was there stays where it was, what comes goes there,
 /// and all of it can be read; until it is dropped.
-async fn goes_round(store: &Store) {
+async fn goes_round(store: &RecordStore) {
     let database = Database::new().await;
     let pool = &database.pool;
     let edition = database.running(40, 2).await;
@@ -154,14 +155,19 @@ async fn records_are_kept_in_a_server_that_speaks_s3() {
         println!("left out: no server that speaks S3; scripts/try-store.sh starts one");
         return;
     };
-    goes_round(&Store::open(&address).unwrap()).await;
+    goes_round(&RecordStore::open(&address).unwrap()).await;
     // A bucket that is not there: the reason is told, and nothing is lost.
-    let missing = Store::open("s3://arbiter-has-no-such-bucket/records").unwrap();
-    refuses(&missing, "NoSuchBucket", |_| {}, &Store::open(&address).unwrap()).await;
+    let missing = RecordStore::open("s3://arbiter-has-no-such-bucket/records").unwrap();
+    refuses(&missing, "NoSuchBucket", |_| {}, &RecordStore::open(&address).unwrap()).await;
 }
 
 /// What a store refuses is not counted, and is repeated when the store takes it again.
-async fn refuses(broken: &Store, reason: &str, mend: impl FnOnce(&Store), mended: &Store) {
+async fn refuses(
+    broken: &RecordStore,
+    reason: &str,
+    mend: impl FnOnce(&RecordStore),
+    mended: &RecordStore,
+) {
     let database = Database::new().await;
     let pool = &database.pool;
     let edition = database.running(8, 2).await;
@@ -193,7 +199,7 @@ async fn reports_wait_for_a_store_that_fails() {
     // Something else is where the directory was: nothing can be written there.
     fs::remove_dir(&records).unwrap();
     fs::write(&records, "in the way").unwrap();
-    let mend = |_: &Store| {
+    let mend = |_: &RecordStore| {
         fs::remove_file(&records).unwrap();
         fs::create_dir(&records).unwrap();
     };
@@ -235,7 +241,7 @@ async fn records_are_kept_for_so_long() {
 #[test]
 fn an_address_says_what_it_should_be() {
     for address in ["records", "http://x/y", "s3://", "file://relative"] {
-        let error = Store::open(address).unwrap_err().to_string();
+        let error = RecordStore::open(address).unwrap_err().to_string();
         assert!(error.contains("write s3://BUCKET/PREFIX or file:///DIRECTORY"), "{error}");
     }
 }

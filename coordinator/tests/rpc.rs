@@ -9,7 +9,7 @@ mod grpc_client;
 mod support;
 
 use arbiter_coordinator::access::Role;
-use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::Seed;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
@@ -185,9 +185,9 @@ async fn leases_outlive_streams_and_are_given_back() {
 /// A worker whose token is revoked is sent away, also if it says nothing.
 #[tokio::test]
 async fn a_revoked_worker_is_sent_away() {
-    let mut terms = Terms::USUAL;
-    terms.lease = time::Duration::milliseconds(300);
-    let server = Server::start_with(terms).await;
+    let mut lease_policy = LeasePolicy::DEFAULT;
+    lease_policy.lease = time::Duration::milliseconds(300);
+    let server = Server::start_with(lease_policy).await;
     let mut worker = Worker::new(&server, "silent").await;
     let mut tokens = TokenServiceClient::with_interceptor(
         server.channel.clone(),

@@ -9,8 +9,8 @@ use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::voids::{self, Wanted};
 use arbiter_coordinator::db::{audit, bots, editions, evidence, lots, tokens, versions};
-use arbiter_coordinator::invalidation::{self, VoidError};
-use arbiter_coordinator::maintenance::Upkeep;
+use arbiter_coordinator::invalidation::{self, InvalidationError};
+use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
 use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
 use arbiter_games::{Forfeit, Games};
@@ -86,7 +86,7 @@ async fn play(
 
 async fn round(database: &Database, now: fn() -> OffsetDateTime) -> Vec<String> {
     set_time(&database.pool, now()).await;
-    let round = Upkeep::new(database.queue(), Clock::given(now)).round().await.unwrap();
+    let round = Maintenance::new(database.queue(), Clock::given(now)).round().await.unwrap();
     round.stood_down.into_iter().map(|bot| format!("{}: {}", bot.name, bot.reason)).collect()
 }
 
@@ -183,7 +183,7 @@ async fn find(
     tournament: &Tournament,
     wanted: &Wanted,
     named: &[MatchId],
-) -> Result<Vec<i64>, VoidError> {
+) -> Result<Vec<i64>, InvalidationError> {
     let mut db = database.pool.begin().await.unwrap();
     let found = invalidation::find(&mut db, tournament.id, wanted, named).await?;
     Ok(found.into_iter().map(|id| id.number.0).collect())
@@ -214,7 +214,7 @@ async fn matches_are_void_by_worker_and_by_time() {
     let named = find(&database, &tournament, &Wanted::default(), &[id(5), id(4), id(5)]).await;
     assert_eq!(named.unwrap(), [4, 5]);
     let boundless = find(&database, &tournament, &Wanted::default(), &[]).await.unwrap_err();
-    assert!(matches!(boundless, VoidError::Boundless));
+    assert!(matches!(boundless, InvalidationError::Boundless));
     let unplayed = find(&database, &tournament, &Wanted::default(), &[id(99)]).await.unwrap_err();
     assert_eq!(
         unplayed.to_string(),
@@ -240,7 +240,7 @@ async fn the_preview_is_the_board_without_void_matches() {
     assert!(everything.places.iter().all(|place| place.without.1.iter().all(|sum| *sum == 0)));
     // The matches that the loser forfeited give the others their points.
     let one = invalidation::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
-    let points = |places: &[invalidation::Moved], without: bool| -> i128 {
+    let points = |places: &[invalidation::RankChange], without: bool| -> i128 {
         places
             .iter()
             .map(|moved| {

@@ -11,7 +11,7 @@ use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::offers;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bots, listed, tournaments, versions};
-use arbiter_coordinator::queue::{Dispatcher, Failure, Queue, Terms, Verdict};
+use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
@@ -152,9 +152,9 @@ async fn a_fault_is_never_the_bots() {
     let stage = Stage::new().await;
     let (pool, queue) = (&stage.database.pool, stage.queue());
     let version = stage.submit(1).await;
-    let patience = Terms::USUAL.patience;
+    let retry_policy = LeasePolicy::DEFAULT.retry_policy;
     let mut now = START;
-    for fault in 1..=patience.faults {
+    for fault in 1..=retry_policy.faults {
         set_time(pool, now).await;
         assert!(offers::look(pool).await.unwrap().trial);
         let lease = trials::claim(pool, None, Duration::MINUTE).await.unwrap().unwrap();
@@ -171,12 +171,12 @@ async fn a_fault_is_never_the_bots() {
             };
             queue.fail_at(&[failure], now).await.unwrap()
         };
-        let last = fault == patience.faults;
+        let last = fault == retry_policy.faults;
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
         assert_eq!(stage.claim().await, None, "it rests");
         assert!(!offers::look(pool).await.unwrap().trial);
-        now += patience.longest_rest;
+        now += retry_policy.longest_rest;
     }
     assert_eq!(stage.state(version).await, TrialState::Aside);
     let trial = trials::get(pool, version).await.unwrap().unwrap();

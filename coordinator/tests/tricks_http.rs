@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::access::token_throttle::Guard;
+use arbiter_coordinator::access::token_throttle::TokenThrottle;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::database_clock::Clock;
@@ -72,7 +72,8 @@ impl Server {
     async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let pages = router(database.pool.clone(), Clock::given(clock), Guard::default(), mode);
+        let pages =
+            router(database.pool.clone(), Clock::given(clock), TokenThrottle::default(), mode);
         let serving = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
         Self { address, serving }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arbiter_coordinator::access::token_throttle;
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, PgConnectOptions, Records};
-use arbiter_coordinator::queue::{Patience, Terms};
-use arbiter_coordinator::record_store::{Store, StoreError};
+use arbiter_coordinator::queue::{LeasePolicy, Patience};
+use arbiter_coordinator::record_store::{RecordStore, StoreError};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Games;
@@ -94,15 +94,18 @@ pub(super) struct LeaseArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = interval)]
     lease: Duration,
     /// How many faults of ours set a match aside.
-    #[arg(long, value_name = "N", default_value_t = Terms::USUAL.patience.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = LeasePolicy::DEFAULT.retry_policy.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
     faults: i16,
 }
 
 impl LeaseArgs {
     /// These rules as the queue takes them.
-    pub(super) fn terms(&self) -> Terms {
+    pub(super) fn lease_policy(&self) -> LeasePolicy {
         let lease = self.lease.try_into().expect("a lease is a day at most");
-        Terms { lease, patience: Patience { faults: self.faults, ..Terms::USUAL.patience } }
+        LeasePolicy {
+            lease,
+            retry_policy: Patience { faults: self.faults, ..LeasePolicy::DEFAULT.retry_policy },
+        }
     }
 }
 
@@ -122,7 +125,7 @@ pub(super) struct RecordArgs {
 impl RecordArgs {
     /// The same as the coordinator takes it.
     pub(super) fn records(&self) -> Result<Records, Failure> {
-        let store = self.records.as_deref().map(Store::open).transpose();
+        let store = self.records.as_deref().map(RecordStore::open).transpose();
         let store = store.map_err(|error| match error {
             StoreError::Address(_) => Failure::usage(error),
             _ => Failure::Refused(error.to_string()),
@@ -147,7 +150,7 @@ impl CoordinatorArgs {
         let config = Config {
             games: games.clone(),
             tls: self.tls.tls(),
-            terms: self.leases.terms(),
+            lease_policy: self.leases.lease_policy(),
             connections: self.connections,
             proxies: self.trust_proxy,
             records: self.records.records()?,

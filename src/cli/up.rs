@@ -93,7 +93,7 @@ impl SlotArgs {
             grpc,
             http,
             database: None,
-            terms: leases.terms(),
+            lease_policy: leases.lease_policy(),
             records: Records::default(),
             slots: self.slots.map_or_else(default_slots, usize::from),
             policy: self.sandbox,

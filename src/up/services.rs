@@ -8,7 +8,7 @@ use std::time::Duration;
 use arbiter_coordinator::access::{Role, Secret};
 use arbiter_coordinator::coordinator::{Config, Coordinator, PgConnectOptions, Records};
 use arbiter_coordinator::postgres::{Durability, Postgres};
-use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Games;
 use arbiter_worker::connect::Access;
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     /// The database, if not a private one.
     pub(crate) database: Option<PgConnectOptions>,
     /// The rules of leasing.
-    pub(crate) terms: Terms,
+    pub(crate) lease_policy: LeasePolicy,
     /// What becomes of records.
     pub(crate) records: Records,
     /// Whether victories in tricks over HTTP count.
@@ -91,7 +91,7 @@ impl Services {
         let config = Config {
             games: plan.games.clone(),
             tls: None,
-            terms: plan.terms,
+            lease_policy: plan.lease_policy,
             connections: CONNECTIONS,
             proxies: Vec::new(),
             records: plan.records.clone(),

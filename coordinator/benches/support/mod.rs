@@ -11,7 +11,7 @@ use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::{self, MatchResult};
 use arbiter_coordinator::db::{self, bots, editions, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
-use arbiter_coordinator::queue::{NewLot, Order, Plan, Queue, Terms};
+use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Plan, Queue};
 use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
 use arbiter_games::{Games, gomoku};
@@ -110,7 +110,7 @@ pub(crate) async fn running_audited(
     per_lot: i32,
 ) -> EditionId {
     let edition = edition_audited(pool, name, audit, bots).await;
-    let queue = Queue::new(pool.clone(), Games::built_in(), Terms::USUAL);
+    let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
     assert!(queue.start(edition).await.expect("the plan makes sense"));
     edition

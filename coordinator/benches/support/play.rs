@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::queue::{Leased, Queue, Report, Reporter, Verdict};
+use arbiter_coordinator::queue::{Leased, Queue, Report, ReportSender, Verdict};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use tokio::sync::Mutex;
@@ -16,7 +16,7 @@ const REPORTERS: usize = 192;
 
 /// Leases and reports everything.
 pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, matches: i64) {
-    let (reporter, collector) = Reporter::new(queue.clone());
+    let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(collector.run(std::future::pending()));
     let hands = Arc::new(Hands {

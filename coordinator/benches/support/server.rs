@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::{Config, Coordinator, Records};
 use arbiter_coordinator::postgres::Postgres;
-use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::{Dice, Games, RULES_VERSION};
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
@@ -42,7 +42,7 @@ pub(crate) fn config() -> Config {
     Config {
         games: Games::built_in(),
         tls: None,
-        terms: Terms::USUAL,
+        lease_policy: LeasePolicy::DEFAULT,
         connections: CONNECTIONS,
         proxies: Vec::new(),
         records: Records::default(),

@@ -22,7 +22,7 @@ use ipnet::{IpNet, Ipv6Net};
 use thiserror::Error;
 
 use super::Secret;
-use crate::rate_limit::{Bucket, Rate};
+use crate::rate_limit::{Rate, TokenBucket};
 
 /// How many wrong tokens may come from an address in one go; later one every two seconds.
 const FROM_ONE: Rate = Rate { most: 30, each: Duration::from_secs(2) };
@@ -36,7 +36,7 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 
 /// Looks after those who show tokens.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct TokenThrottle {
     /// Those whose word is taken for where a request comes from.
     proxies: Arc<[IpNet]>,
     seen: Arc<Mutex<Seen>>,
@@ -45,9 +45,9 @@ pub struct Guard {
 /// What was seen lately.
 #[derive(Debug, Default)]
 struct Seen {
-    all: Option<Bucket>,
+    all: Option<TokenBucket>,
     /// What is left to each address that had wrong tokens.
-    by: HashMap<Key, Bucket>,
+    by: HashMap<Key, TokenBucket>,
     /// When good tokens were last used.
     good: HashMap<[u8; 32], Instant>,
 }
@@ -92,7 +92,7 @@ impl<S: Sync> FromRequestParts<S> for Origin {
     }
 }
 
-impl Guard {
+impl TokenThrottle {
     /// A guard who believes these proxies.
     pub fn new(proxies: Vec<IpNet>) -> Self {
         Self { proxies: proxies.into(), seen: Arc::default() }
@@ -114,7 +114,7 @@ impl Guard {
             return Ok(());
         }
         let seen = &mut *seen;
-        let all = seen.all.get_or_insert_with(|| Bucket::full(FROM_ALL, now)).look(1, now);
+        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now)).look(1, now);
         let one = seen.key(from).and_then(|key| seen.by.get_mut(&key));
         all.and(one.map_or(Ok(()), |bucket| bucket.look(1, now)))
     }
@@ -125,11 +125,11 @@ impl Guard {
         let mut seen = self.seen();
         seen.good.remove(&secret.hash());
         // What was tried at the same moment may find less than it costs.
-        let all = seen.all.get_or_insert_with(|| Bucket::full(FROM_ALL, now));
+        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now));
         all.take(1, now).ok();
         keep(&mut seen.by, ADDRESSES, |bucket| !bucket.is_full(now));
         if let Some(key) = seen.key(from) {
-            let one = seen.by.entry(key).or_insert_with(|| Bucket::full(FROM_ONE, now));
+            let one = seen.by.entry(key).or_insert_with(|| TokenBucket::full(FROM_ONE, now));
             one.take(1, now).ok();
         }
     }
@@ -181,12 +181,12 @@ fn keep<K: Eq + Hash, V>(
 /// A text that is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is no address; write one such as 10.0.0.7, or a network such as 10.0.0.0/8")]
-pub struct NoNetwork(String);
+pub struct NetworkError(String);
 
 /// Reads a network, or a single address.
-pub fn network(text: &str) -> Result<IpNet, NoNetwork> {
+pub fn network(text: &str) -> Result<IpNet, NetworkError> {
     let single = |_| text.parse().map(|address: IpAddr| address.into());
-    text.parse().or_else(single).map_err(|_| NoNetwork(text.to_owned()))
+    text.parse().or_else(single).map_err(|_| NetworkError(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_address_may_be_wrong_so_often_and_the_others_do_not_suffer() {
-        let (guard, now) = (Guard::default(), Instant::now());
+        let (guard, now) = (TokenThrottle::default(), Instant::now());
         let (good, bad) = (secret("good"), secret("bad"));
         let (eve, ada) = (at("10.0.0.1"), at("10.0.0.2"));
         guard.right(&good, now);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn all_addresses_together_have_a_bound_and_so_has_what_is_kept() {
-        let (guard, now) = (Guard::default(), Instant::now());
+        let (guard, now) = (TokenThrottle::default(), Instant::now());
         for number in 0..10_000_u32 {
             let from =
                 Origin { peer: Some(std::net::Ipv4Addr::from(number).into()), forwarded: None };
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn proxies_are_believed_if_they_are_known() {
         let known = ["10.0.0.0/8", "fd00::1"].map(|text| network(text).unwrap());
-        let guard = Guard::new(known.to_vec());
+        let guard = TokenThrottle::new(known.to_vec());
         let origin = |origin: &Origin| guard.address(origin).unwrap().to_string();
         assert_eq!(origin(&through("192.0.2.7", "198.51.100.1")), "192.0.2.7");
         assert_eq!(origin(&through("10.1.2.3", "198.51.100.1")), "198.51.100.1");
@@ -261,7 +261,7 @@ mod tests {
         for line in ["1.1.1.1", "198.51.100.1, 10.9.9.9"] {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
-        let guard = Guard::new(vec![network("10.0.0.0/8").unwrap()]);
+        let guard = TokenThrottle::new(vec![network("10.0.0.0/8").unwrap()]);
         let origin = Origin::new(at("10.1.2.3").peer, &headers);
         assert_eq!(guard.address(&origin).unwrap().to_string(), "198.51.100.1");
     }

@@ -31,7 +31,7 @@ const SHARE: usize = 10;
 
 /// A bot that faults follow around.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blamed {
+pub struct FaultyBot {
     /// Its number in the edition.
     pub entrant: Entrant,
     /// How many attempts with it failed.
@@ -42,7 +42,7 @@ pub struct Blamed {
     pub workers: usize,
 }
 
-impl fmt::Display for Blamed {
+impl fmt::Display for FaultyBot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { faults, matches, workers, .. } = self;
         let plural = if *workers == 1 { "" } else { "s" };
@@ -55,7 +55,7 @@ impl fmt::Display for Blamed {
 }
 
 /// The bots that these faults follow around, given the matches that were played meanwhile.
-pub fn followed(faults: &[Attempted], played: &[Attempted]) -> Vec<Blamed> {
+pub fn attribute_faults(faults: &[Attempted], played: &[Attempted]) -> Vec<FaultyBot> {
     let suspects = suspects(faults);
     let everywhere: BTreeSet<_> =
         faults.iter().chain(played).map(|attempt| attempt.worker).collect();
@@ -74,11 +74,11 @@ pub fn followed(faults: &[Attempted], played: &[Attempted]) -> Vec<Blamed> {
     blamed.collect()
 }
 
-fn blamed(entrant: Entrant, faults: &[Attempted]) -> Blamed {
+fn blamed(entrant: Entrant, faults: &[Attempted]) -> FaultyBot {
     let own: Vec<_> = faults.iter().filter(|fault| fault.seats.0.contains(&entrant)).collect();
     let matches: BTreeSet<MatchNumber> = own.iter().map(|fault| fault.number).collect();
     let workers: BTreeSet<WorkerId> = own.iter().map(|fault| fault.worker).collect();
-    Blamed { entrant, faults: own.len(), matches: matches.len(), workers: workers.len() }
+    FaultyBot { entrant, faults: own.len(), matches: matches.len(), workers: workers.len() }
 }
 
 /// The bots that several faulty matches have in common, each without another bot that has sat in all

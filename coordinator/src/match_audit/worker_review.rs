@@ -8,7 +8,7 @@ use super::shadow_play::{self, Accused};
 use crate::db::match_audits::{self, Recounted};
 use crate::db::worker_figures::{self, Unlikely};
 use crate::db::{shadows, suspensions};
-use crate::worker_suspension::{Suspended, suspend};
+use crate::worker_suspension::{SuspendedWorker, suspend};
 
 /// A worker of ours packs no record that cannot be unpacked; a disk may break one, but not several.
 const MOST_UNREADABLE: i64 = 3;
@@ -18,7 +18,7 @@ const MOST_UNREADABLE: i64 = 3;
 pub(crate) const IMPROBABLE: f64 = 0.001;
 
 /// Suspends the workers over a bound, and returns them.
-pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<Suspended>> {
+pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedWorker>> {
     let mut over = Vec::new();
     for found in match_audits::recounted(pool).await? {
         let reason = verdict(&found);

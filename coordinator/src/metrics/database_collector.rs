@@ -58,7 +58,7 @@ labels! {
 
 /// What there is, as it was read last.
 #[derive(Debug, Default)]
-pub(crate) struct Stock(Mutex<Shelf>);
+pub(crate) struct DatabaseCollector(Mutex<Shelf>);
 
 /// What is kept between two readings.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ struct Reading {
     text: String,
 }
 
-impl Stock {
+impl DatabaseCollector {
     /// Adds what there is to a text.
     pub(super) async fn encode(&self, observed: &Observed, text: &mut String) -> fmt::Result {
         // Those who ask at the same time wait for one reading.

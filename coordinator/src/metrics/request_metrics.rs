@@ -37,7 +37,7 @@ type Times<L> = Family<L, Histogram, fn() -> Histogram>;
 
 metrics! {
     /// Calls and requests.
-    pub(super) struct Calls {
+    pub(super) struct RequestMetrics {
         called: Family<Called, Counter> => "grpc_calls",
             "Calls of gRPC that have ended, streams with their last message";
         call: Times<Named> = Times::new_with_constructor(moments) => "grpc_call" in Seconds,

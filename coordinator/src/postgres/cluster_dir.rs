@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 use super::binaries::Binaries;
-use super::role::{self, Entrance};
+use super::role::{self, Credentials};
 use super::{Durability, LOOK, PostgresError, SUPERUSER, file, run};
 
 /// The longest path of a socket (`sun_path` in unix(7), without its final zero).
@@ -100,14 +100,14 @@ pub(super) enum Start {
 
 /// Where a cluster lives, and as whom.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ClusterDir {
     pub(super) cluster: PathBuf,
     pub(super) directory: PathBuf,
     log: PathBuf,
     user: Option<User>,
 }
 
-impl Place {
+impl ClusterDir {
     /// Makes the directory around the cluster, if it is not there.
     pub(super) fn prepare(directory: &Path) -> Result<Self, PostgresError> {
         fs::create_dir_all(directory).map_err(file("make the directory", directory))?;
@@ -185,7 +185,7 @@ impl Place {
         &self,
         binaries: &Binaries,
         socket: &Path,
-        entrance: &Entrance,
+        entrance: &Credentials,
         durability: Durability,
     ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
         let program = binaries.path("postgres");

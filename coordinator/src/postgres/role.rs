@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::binaries::Binaries;
-use super::cluster_dir::{FLEETING, Place, is_occupied, last_words};
+use super::cluster_dir::{ClusterDir, FLEETING, is_occupied, last_words};
 use super::{Durability, LOOK, PostgresError, START_LIMIT, file};
 use crate::access::Secret;
 
@@ -58,17 +58,17 @@ const GIVE: [&str; 4] = [
 
 /// How the server is entered.
 #[derive(Clone, Debug)]
-pub(super) struct Entrance {
+pub(super) struct Credentials {
     /// The password of [`ROLE`].
     pub(super) password: Secret,
     /// The file with [`RULES`].
     pub(super) rules: PathBuf,
 }
 
-impl Entrance {
+impl Credentials {
     /// The entrance of a cluster whose server does not run, made if it has none.
     pub(super) fn prepare(
-        place: &Place,
+        place: &ClusterDir,
         binaries: &Binaries,
         durability: Durability,
     ) -> Result<Self, PostgresError> {
@@ -116,7 +116,7 @@ fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Re
 
 /// Makes the role, with this password, in a cluster whose server does not run.
 fn make_role(
-    place: &Place,
+    place: &ClusterDir,
     binaries: &Binaries,
     durability: Durability,
     password: &Secret,
@@ -138,7 +138,7 @@ fn make_role(
 
 /// Runs statements as the superuser, a line each; not if a server still has the data.
 fn run_alone(
-    place: &Place,
+    place: &ClusterDir,
     binaries: &Binaries,
     durability: Durability,
     statements: &str,

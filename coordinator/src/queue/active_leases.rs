@@ -13,9 +13,9 @@ pub(crate) type WorkerStream = (WorkerId, i32);
 
 /// Over which stream which leases are held.
 #[derive(Clone, Debug, Default)]
-pub struct Playing(Arc<Mutex<HashMap<WorkerStream, HashSet<Lease>>>>);
+pub struct ActiveLeases(Arc<Mutex<HashMap<WorkerStream, HashSet<Lease>>>>);
 
-impl Playing {
+impl ActiveLeases {
     fn leases(&self) -> MutexGuard<'_, HashMap<WorkerStream, HashSet<Lease>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn leases_begin_and_end() {
-        let playing = Playing::default();
+        let playing = ActiveLeases::default();
         let lease = |version| Lease::of_trial(VersionId(version), Attempt(1));
         let (one, other) = (WorkerId(1), WorkerId(2));
         playing.begin((one, 1), &[lease(1), lease(2)]);

@@ -98,7 +98,7 @@ type Given = (Task, Instant);
 
 /// Whom a task goes to.
 #[derive(Debug)]
-struct Asker {
+struct Waiter {
     /// The worker that is to hold the lease.
     worker: Option<WorkerId>,
     give: oneshot::Sender<Given>,
@@ -108,7 +108,7 @@ struct Asker {
 /// Where workers ask.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
-    line: mpsc::Sender<Asker>,
+    line: mpsc::Sender<Waiter>,
     returns: mpsc::UnboundedSender<Lease>,
     news: Arc<Notify>,
 }
@@ -155,7 +155,7 @@ impl Drop for Unsent {
 #[derive(Debug)]
 pub struct Allocator {
     queue: Queue,
-    line: mpsc::Receiver<Asker>,
+    line: mpsc::Receiver<Waiter>,
     /// Leases of lots that nobody took.
     returns: mpsc::UnboundedReceiver<Lease>,
     /// Leases that are to be given back.
@@ -163,7 +163,7 @@ pub struct Allocator {
     /// What failed lately.
     resting: Rests<Offer>,
     news: Arc<Notify>,
-    waiting: VecDeque<Asker>,
+    waiting: VecDeque<Waiter>,
     /// When there was reason to look again after nothing had been there.
     woken: Instant,
     /// The edition served last: the next one has its turn first.
@@ -215,7 +215,7 @@ impl Dispatcher {
     pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
         let (give, given) = oneshot::channel();
         let mut waiting = Waiting { given, dispatcher: self.clone() };
-        self.line.send(Asker { worker, give, since: Instant::now() }).await.ok()?;
+        self.line.send(Waiter { worker, give, since: Instant::now() }).await.ok()?;
         (&mut waiting.given).await.ok()
     }
 
@@ -389,7 +389,7 @@ impl Allocator {
     async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
         while let Some(worker) = self.waiting.front().map(|asker| asker.worker) {
-            let lease = trials::claim(&mut own, worker, self.queue.terms.lease).await?;
+            let lease = trials::claim(&mut own, worker, self.queue.lease_policy.lease).await?;
             let Some(lease) = lease else { break };
             leased = true;
             self.queue.metrics.leased(&[lease]);
@@ -406,7 +406,7 @@ impl Allocator {
         edition: EditionId,
     ) -> Result<(PgConnection, bool)> {
         let holders: Vec<_> = self.waiting.iter().map(|asker| asker.worker).collect();
-        let lots = lots::claim(&mut own, edition, &holders, self.queue.terms.lease).await?;
+        let lots = lots::claim(&mut own, edition, &holders, self.queue.lease_policy.lease).await?;
         if lots.is_empty() {
             return Ok((own, false));
         }
@@ -430,7 +430,8 @@ impl Allocator {
                 continue;
             }
             self.last_worker = Some(worker);
-            let leases = shadows::claim(&mut own, worker, room, self.queue.terms.lease).await?;
+            let leases =
+                shadows::claim(&mut own, worker, room, self.queue.lease_policy.lease).await?;
             leased |= !leases.is_empty();
             vain += usize::from(leases.len() < room);
             self.queue.metrics.leased(&leases);

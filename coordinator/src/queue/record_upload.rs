@@ -14,7 +14,7 @@ use time::{Duration, OffsetDateTime};
 use super::{Queue, Report, again};
 use crate::db::packs::{self, PackId};
 use crate::db::records::Slice;
-use crate::record_store::{Store, StoreError};
+use crate::record_store::{RecordStore, StoreError};
 
 /// When a pack that was announced and is not used is one that nobody will use: an hour, and a report
 /// is given up after minutes.
@@ -22,9 +22,9 @@ pub(crate) const FORGOTTEN: Duration = Duration::HOUR;
 
 /// Where the records of some reports are, if they are not in the database.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(HashMap<(Lease, WorkerId, MatchNumber), Slice>);
+pub struct UploadedRecords(HashMap<(Lease, WorkerId, MatchNumber), Slice>);
 
-impl Kept {
+impl UploadedRecords {
     /// Where the record of a match of a report is, if not in the database.
     pub(super) fn find(&self, report: &Report, number: MatchNumber) -> Option<Slice> {
         self.0.get(&(report.lease, report.worker, number)).copied()
@@ -33,7 +33,7 @@ impl Kept {
 
 /// Why records cannot be kept.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum UploadError {
     /// The database failed.
     #[error("cannot announce records: {0}")]
     Database(#[from] Error),
@@ -49,10 +49,10 @@ impl Queue {
     /// If the store or the database fails: then the reports are to be repeated.
     pub async fn keep(
         &self,
-        store: &Store,
+        store: &RecordStore,
         reports: &[Report],
         now: OffsetDateTime,
-    ) -> Result<Kept, KeepError> {
+    ) -> Result<UploadedRecords, UploadError> {
         let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
         let mut places = Vec::new();
         let mut named = HashSet::new();
@@ -69,7 +69,7 @@ impl Queue {
         }
         let editions: Vec<_> = contents.keys().copied().collect();
         if editions.is_empty() {
-            return Ok(Kept::default());
+            return Ok(UploadedRecords::default());
         }
         let begun = again(|| packs::begin(&self.pool, &editions, now)).await?;
         for (edition, pack) in &begun {
@@ -82,7 +82,7 @@ impl Queue {
             let pack = *begun.get(&lease.lot.edition)?;
             Some((place, Slice { pack, start, length }))
         });
-        Ok(Kept(slices.collect()))
+        Ok(UploadedRecords(slices.collect()))
     }
 }
 

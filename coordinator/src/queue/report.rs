@@ -8,7 +8,7 @@ use arbiter_proto::level::Level;
 use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
-use super::{Kept, Queue, again};
+use super::{Queue, UploadedRecords, again};
 use crate::db::evidence::{self, Evidence};
 use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
@@ -121,7 +121,7 @@ impl Queue {
     /// Stores reports, all in one transaction, and says what became of each. Records are not stored
     /// which are kept elsewhere already. If the database fails nothing is known of any of them, and
     /// they are to be repeated.
-    pub async fn report(&self, reports: &[Report], kept: &Kept) -> Result<Vec<Verdict>> {
+    pub async fn report(&self, reports: &[Report], kept: &UploadedRecords) -> Result<Vec<Verdict>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // Of two reports of one worker under one lease the second is judged as if it came later.
         // Of two workers' reports at most one is the holder's: both are tried.
@@ -169,7 +169,7 @@ async fn store(
     db: &mut PgConnection,
     reports: &[Report],
     tried: &[(usize, Claim)],
-    kept: &Kept,
+    kept: &UploadedRecords,
 ) -> Result<(HashSet<usize>, Vec<EditionId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let flipped = lots::flip(&mut *db, &claims).await?;
@@ -222,7 +222,7 @@ fn stored<'a>(
 async fn store_records<'a>(
     db: &mut PgConnection,
     stored: impl Iterator<Item = (EditionId, &'a Report)>,
-    kept: &Kept,
+    kept: &UploadedRecords,
 ) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut records = Vec::new();

@@ -10,10 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::{KeepError, Kept, Queue, Report};
+use super::{Queue, Report, UploadError, UploadedRecords};
 use crate::db;
 use crate::db::lots::Verdict;
-use crate::record_store::Store;
+use crate::record_store::RecordStore;
 
 /// How long the first report of a batch waits for others.
 const WAIT: Duration = Duration::from_millis(10);
@@ -45,7 +45,7 @@ pub enum ReportError {
     Database(Arc<Error>),
     /// Its records cannot be kept.
     #[error("cannot keep the records of a report: {0}")]
-    Records(Arc<KeepError>),
+    Records(Arc<UploadError>),
     /// The coordinator stops.
     #[error("the coordinator stops")]
     Stopped,
@@ -53,24 +53,24 @@ pub enum ReportError {
 
 /// Takes reports, from anywhere.
 #[derive(Clone, Debug)]
-pub struct Reporter {
+pub struct ReportSender {
     jobs: mpsc::Sender<Job>,
 }
 
 /// Gathers reports and stores them.
 #[derive(Debug)]
-pub struct Collector {
+pub struct ReportBatcher {
     queue: Queue,
     /// Where records are kept, if not in the database.
-    store: Option<Store>,
+    store: Option<RecordStore>,
     jobs: mpsc::Receiver<Job>,
 }
 
-impl Reporter {
+impl ReportSender {
     /// A reporter for a queue, and the collector that is to run beside it.
-    pub fn new(queue: Queue) -> (Self, Collector) {
+    pub fn new(queue: Queue) -> (Self, ReportBatcher) {
         let (sender, jobs) = mpsc::channel(WAITING);
-        (Self { jobs: sender }, Collector { queue, store: None, jobs })
+        (Self { jobs: sender }, ReportBatcher { queue, store: None, jobs })
     }
 
     /// Stores a report together with others, and says what became of it once that is certain.
@@ -85,14 +85,14 @@ impl Reporter {
     }
 }
 
-impl Collector {
+impl ReportBatcher {
     /// The same, but that records are kept in a store, if there is one.
     #[must_use]
-    pub fn with_store(self, store: Option<Store>) -> Self {
+    pub fn with_store(self, store: Option<RecordStore>) -> Self {
         Self { store, ..self }
     }
 
-    /// Stores what is reported, until every [`Reporter`] is gone or `stop` says so: then no more is
+    /// Stores what is reported, until every [`ReportSender`] is gone or `stop` says so: then no more is
     /// taken, and what came before is stored.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let free = Arc::new(Semaphore::new(FLUSHES));
@@ -173,10 +173,10 @@ impl Batch {
 
 /// Stores a batch. Where the database refuses it as a whole each report is stored by itself, so
 /// that one that the database cannot take holds up no other.
-async fn flush(queue: &Queue, store: Option<&Store>, Batch { reports, tell, .. }: Batch) {
+async fn flush(queue: &Queue, store: Option<&RecordStore>, Batch { reports, tell, .. }: Batch) {
     let kept = match store {
         Some(store) => queue.keep(store, &reports, reports[0].at).await,
-        None => Ok(Kept::default()),
+        None => Ok(UploadedRecords::default()),
     };
     let verdicts = match kept {
         Ok(kept) => store_batch(queue, &reports, &kept).await,
@@ -197,7 +197,7 @@ async fn flush(queue: &Queue, store: Option<&Store>, Batch { reports, tell, .. }
 async fn store_batch(
     queue: &Queue,
     reports: &[Report],
-    kept: &Kept,
+    kept: &UploadedRecords,
 ) -> Vec<Result<Verdict, ReportError>> {
     match queue.report(reports, kept).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
@@ -218,7 +218,7 @@ async fn store_batch(
 async fn singly(
     queue: &Queue,
     reports: &[Report],
-    kept: &Kept,
+    kept: &UploadedRecords,
 ) -> Vec<Result<Verdict, ReportError>> {
     let mut verdicts = Vec::with_capacity(reports.len());
     let mut postponed: Vec<Arc<Error>> = Vec::new();

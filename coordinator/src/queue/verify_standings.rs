@@ -13,7 +13,7 @@ use crate::db::{self, standings};
 
 /// Where standings and results part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct StandingDifference {
     /// Whose sums they are.
     pub entrant: Entrant,
     /// As stored; nothing if the standings do not have the entrant.
@@ -22,7 +22,7 @@ pub struct Difference {
     pub computed: Option<Tally>,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for StandingDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { entrant, stored, computed } = self;
         let sums = |tally: &Option<Tally>| match tally {
@@ -37,7 +37,7 @@ impl fmt::Display for Difference {
 impl Queue {
     /// Computes the sums of an edition anew from its results, and returns where the standings
     /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
-    pub async fn check(&self, edition: EditionId) -> Result<Vec<Difference>> {
+    pub async fn check(&self, edition: EditionId) -> Result<Vec<StandingDifference>> {
         let mut transaction = db::snapshot(self.pool()).await?;
         let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
         let mut tallies = Tallies::new(&game);
@@ -50,7 +50,7 @@ impl Queue {
         entrants.sort_unstable();
         entrants.dedup();
         let differing = entrants.into_iter().filter(|who| stored.get(who) != computed.get(who));
-        let difference = |entrant| Difference {
+        let difference = |entrant| StandingDifference {
             entrant,
             stored: stored.get(&entrant).cloned(),
             computed: computed.get(&entrant).cloned(),

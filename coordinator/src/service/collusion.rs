@@ -14,7 +14,7 @@ use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
-use crate::leaderboard_cache::Board;
+use crate::leaderboard_cache::Leaderboard;
 use crate::tournament::episodes::round_of;
 
 /// Pairs in an answer where no number is asked for, and at most.
@@ -107,7 +107,7 @@ fn nothing(tournament: &Tournament, edition: &Edition, results: usize) -> Servic
 }
 
 fn message(
-    board: &Board,
+    board: &Leaderboard,
     edition: &Edition,
     found: &Collusion,
     limit: usize,

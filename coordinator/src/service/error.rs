@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::access::{BadName, UnknownRole};
 use crate::db;
-use crate::invalidation::VoidError;
+use crate::invalidation::InvalidationError;
 use crate::queue::PlanError;
 use crate::tournament::beacon::BeaconError;
 use crate::tournament::create::{CreateError, StateError};
@@ -206,10 +206,10 @@ impl From<BeaconError> for ServiceError {
     }
 }
 
-impl From<VoidError> for ServiceError {
-    fn from(error: VoidError) -> Self {
+impl From<InvalidationError> for ServiceError {
+    fn from(error: InvalidationError) -> Self {
         match error {
-            VoidError::Database(error) => error.into(),
+            InvalidationError::Database(error) => error.into(),
             other => Self::invalid_argument(other.to_string()),
         }
     }

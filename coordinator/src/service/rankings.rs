@@ -16,7 +16,7 @@ use crate::db::editions::{self, Edition};
 use crate::db::standings::Past;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
-use crate::leaderboard_cache::Board;
+use crate::leaderboard_cache::Leaderboard;
 
 /// Places on a page where no number is asked for, and at most.
 const PLACES: (u32, u32) = (100, 1000);
@@ -93,7 +93,7 @@ impl Service {
         &self,
         caller: &Caller,
         board: v1::Board,
-    ) -> Result<(Edition, Arc<Board>)> {
+    ) -> Result<(Edition, Arc<Leaderboard>)> {
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         Ok((edition, board))
@@ -196,14 +196,14 @@ impl Service {
 }
 
 /// The place of a bot by name.
-fn place_of(board: &Board, bot: &str) -> Result<Place> {
+fn place_of(board: &Leaderboard, bot: &str) -> Result<Place> {
     let entrant = board.roster.find(bot);
     let found = entrant.and_then(|entrant| board.place(entrant));
     found.map(|found| place(board, found)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.
-pub(crate) fn place(board: &Board, found: &ranking::Place) -> Place {
+pub(crate) fn place(board: &Leaderboard, found: &ranking::Place) -> Place {
     let named = board.roster.get(found.contestant.entrant);
     let (name, version) =
         named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));

@@ -19,7 +19,7 @@ use super::{Answers, Caller, Parts, Principal, Result, Service, ServiceError};
 use crate::access::Role;
 use crate::db::{held, suspensions, workers};
 use crate::match_audit::Auditor;
-use crate::queue::Reporter;
+use crate::queue::ReportSender;
 use crate::tournament::handout::Handout;
 use crate::tournament::trial::{self, TrialAssignment, TrialError};
 
@@ -41,7 +41,7 @@ pub struct WorkerParts {
     pub(crate) service: Service,
     /// Makes messages of lots and trials.
     pub(crate) handout: Arc<Handout>,
-    pub(super) reporter: Reporter,
+    pub(super) reporter: ReportSender,
     /// How much workers give back.
     pub(crate) returns: Returns,
     bundles: BundlePieces,
@@ -69,7 +69,7 @@ pub(crate) struct Greeted {
 
 impl WorkerService {
     /// The use cases of workers beside those of clients.
-    pub fn new(service: Service, handout: Arc<Handout>, reporter: Reporter) -> Self {
+    pub fn new(service: Service, handout: Arc<Handout>, reporter: ReportSender) -> Self {
         let (returns, bundles) = (Returns::default(), BundlePieces::default());
         Self(Arc::new(WorkerParts { service, handout, reporter, returns, bundles }))
     }

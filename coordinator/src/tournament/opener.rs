@@ -24,7 +24,7 @@ use crate::database_clock::Clock;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::db::{self, changes, versions};
-use crate::keyed_tasks::Parts;
+use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{PlanError, Queue};
 
 /// How often it is looked whether an edition is due.
@@ -60,7 +60,8 @@ impl Opener {
     /// that fails rests.
     pub async fn run(&self, mut done: impl FnMut(Result<Outcome, OpenError>)) {
         let free = Arc::new(Semaphore::new(OPENINGS));
-        let mut openings: Parts<TournamentId, Result<Option<Outcome>, OpenError>> = Parts::new();
+        let mut openings: KeyedTasks<TournamentId, Result<Option<Outcome>, OpenError>> =
+            KeyedTasks::new();
         let mut looking = Backoff::new();
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

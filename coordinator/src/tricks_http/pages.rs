@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{House, Mode};
+use super::{Mode, TricksServer};
 use crate::db::tricks_http::{self, Record};
 use crate::queue::again;
 
@@ -16,7 +16,7 @@ const POLICY: &str =
     "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The leaderboard.
-pub(super) async fn records(State(house): State<House>) -> Response {
+pub(super) async fn records(State(house): State<TricksServer>) -> Response {
     match again(|| tricks_http::records(&house.pool)).await {
         Ok(records) => {
             let shown = html! {
@@ -30,13 +30,16 @@ pub(super) async fn records(State(house): State<House>) -> Response {
 }
 
 /// Whose victory a token shows.
-pub(super) async fn victory(State(house): State<House>, Path(token): Path<String>) -> Response {
+pub(super) async fn victory(
+    State(house): State<TricksServer>,
+    Path(token): Path<String>,
+) -> Response {
     match house.winner(&token).await {
         Ok(Some((name, victory))) => {
             let shown = html! {
                 p { b { (name) } " won with a result of " (victory.result) ", " (utc(victory.at)) }
             };
-            page(StatusCode::OK, "Victory", &shown)
+            page(StatusCode::OK, "VictoryToken", &shown)
         }
         Ok(None) => {
             let shown = html! { p { "This is no victory token of this server." } };

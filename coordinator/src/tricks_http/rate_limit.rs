@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::rate_limit::{Bucket, Rate};
+use crate::rate_limit::{Rate, TokenBucket};
 
 /// How many tables a token may have answered in one go: three whole sessions of 200, each with some
 /// 30 requests; and a thousand more a second.
@@ -28,16 +28,16 @@ type Hash = [u8; 32];
 /// The buckets of all tokens that have asked lately. Who is unknown has one too, so that nobody is
 /// looked for in the database before it is their turn.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Buckets(Arc<ShortMutex<HashMap<Hash, Arc<Mutex<Bucket>>>>>);
+pub(super) struct Buckets(Arc<ShortMutex<HashMap<Hash, Arc<Mutex<TokenBucket>>>>>);
 
 impl Buckets {
     /// Waits until a token's other requests are answered, and gives its bucket.
-    pub(super) async fn turn_of(&self, token: Hash, now: Instant) -> OwnedMutexGuard<Bucket> {
+    pub(super) async fn turn_of(&self, token: Hash, now: Instant) -> OwnedMutexGuard<TokenBucket> {
         let bucket = self.bucket(token, now);
         bucket.lock_owned().await
     }
 
-    fn bucket(&self, token: Hash, now: Instant) -> Arc<Mutex<Bucket>> {
+    fn bucket(&self, token: Hash, now: Instant) -> Arc<Mutex<TokenBucket>> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= KEPT && !buckets.contains_key(&token) {
             // One that is in use or not full yet is needed; a full one is like a new one.
@@ -46,7 +46,7 @@ impl Buckets {
                 Err(_) => true,
             });
         }
-        let new = || Arc::new(Mutex::new(Bucket::full(TABLES, now)));
+        let new = || Arc::new(Mutex::new(TokenBucket::full(TABLES, now)));
         Arc::clone(buckets.entry(token).or_insert_with(new))
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_bucket_empties_and_fills() {
         let start = Instant::now();
-        let mut bucket = Bucket::full(TABLES, start);
+        let mut bucket = TokenBucket::full(TABLES, start);
         let mut sessions = 0;
         while bucket.take(price(198), start).is_ok() {
             sessions += 1;

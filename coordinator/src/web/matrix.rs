@@ -54,7 +54,7 @@ pub(super) async fn show(
 
 fn matrix(
     tournament: &str,
-    board: &leaderboard_cache::Board,
+    board: &leaderboard_cache::Leaderboard,
     meetings: &Meetings,
     shown: &[Entrant],
 ) -> Markup {

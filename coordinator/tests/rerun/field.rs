@@ -9,7 +9,7 @@ use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
-use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
 use arbiter_coordinator::tournament::{
@@ -26,10 +26,10 @@ use time::{Duration, OffsetDateTime};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
-/// Terms under which no match is ever set aside.
-const PATIENT: Terms = Terms {
+/// A policy under which no match is ever set aside.
+const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    patience: Patience {
+    retry_policy: Patience {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),

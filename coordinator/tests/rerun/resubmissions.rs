@@ -1,7 +1,7 @@
 //! A bot submits another version: only its own matches are played.
 
 use arbiter_coordinator::db::{bots, editions, standings};
-use arbiter_coordinator::leaderboard_cache::Boards;
+use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
 use arbiter_games::{Games, bitwa, blackjack, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 
@@ -86,7 +86,7 @@ async fn what_was_ever_played_is_not_played_again() {
 /// What a bot is told of its past is what the leaderboards say, the newest first.
 async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editions: &[EditionId]) {
     let pool = &field.database.pool;
-    let boards = Boards::new(pool.clone(), Games::built_in());
+    let boards = LeaderboardCache::new(pool.clone(), Games::built_in());
     let found = bots::find(pool, field.tournament.id, &name(bot)).await.unwrap().unwrap();
     let past = standings::of_bot(pool, found.id, None).await.unwrap();
     assert_eq!(past.iter().map(|past| past.edition).collect::<Vec<_>>(), editions);

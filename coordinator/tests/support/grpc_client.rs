@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::{Config, Coordinator};
-use arbiter_coordinator::queue::Terms;
+use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::coordinator_message::Say as Answer;
@@ -60,12 +60,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Terms::USUAL).await
+        Self::start_with(LeasePolicy::DEFAULT).await
     }
 
-    pub(crate) async fn start_with(terms: Terms) -> Self {
+    pub(crate) async fn start_with(lease_policy: LeasePolicy) -> Self {
         let database = Database::new().await;
-        let config = Config { terms, ..config() };
+        let config = Config { lease_policy, ..config() };
         let coordinator = Coordinator::prepare(database.options(), config).await.unwrap();
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();

@@ -21,7 +21,7 @@ use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
-    Kept, Leased, NewLot, Order, Plan, Queue, Report, Terms, Verdict,
+    LeasePolicy, Leased, NewLot, Order, Plan, Queue, Report, UploadedRecords, Verdict,
 };
 use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
@@ -102,9 +102,9 @@ impl Database {
         self.cluster.postgres.options(&self.name)
     }
 
-    /// Its queue, under the usual terms.
+    /// Its queue, under the default policy.
     pub(crate) fn queue(&self) -> Queue {
-        Queue::new(self.pool.clone(), Games::built_in(), Terms::USUAL)
+        Queue::new(self.pool.clone(), Games::built_in(), LeasePolicy::DEFAULT)
     }
 
     pub(crate) async fn tournament(&self, name: &str, game: Game) -> TournamentId {
@@ -176,7 +176,7 @@ pub(crate) fn config() -> Config {
     Config {
         games: Games::built_in(),
         tls: None,
-        terms: Terms::USUAL,
+        lease_policy: LeasePolicy::DEFAULT,
         connections: 8,
         proxies: Vec::new(),
         records: Records::default(),
@@ -273,7 +273,7 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
 
 /// Reports lots whose records are stored with them.
 pub(crate) async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<Verdict> {
-    queue.report(reports, &Kept::default()).await.unwrap()
+    queue.report(reports, &UploadedRecords::default()).await.unwrap()
 }
 
 /// Reports one lot.

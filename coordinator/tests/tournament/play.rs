@@ -9,8 +9,8 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{files, matches};
-use arbiter_coordinator::maintenance::Upkeep;
-use arbiter_coordinator::queue::{Leased, Queue, Terms, Verdict, Work};
+use arbiter_coordinator::maintenance::Maintenance;
+use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{Handout, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
@@ -25,10 +25,10 @@ use crate::stage::{file, matches as plan, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
-/// Terms under which no match is ever set aside.
-const PATIENT: Terms = Terms {
+/// A policy under which no match is ever set aside.
+const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    patience: Patience {
+    retry_policy: Patience {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),
@@ -70,7 +70,7 @@ impl Troupe {
 
     /// Plays until the edition is complete.
     pub(crate) async fn play(mut self) {
-        let upkeep = Upkeep::new(self.queue.clone(), Clock::given(self.clock));
+        let upkeep = Maintenance::new(self.queue.clone(), Clock::given(self.clock));
         for _ in 0..10_000 {
             if !upkeep.round().await.unwrap().complete.is_empty() {
                 return;
