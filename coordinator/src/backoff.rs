@@ -1,4 +1,4 @@
-//! How long something rests that failed, before it is tried again.
+//! How long to wait before failed work is retried: the wait doubles with each failure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,85 +6,88 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The rest after the first failure.
-const LEAST: Duration = Duration::from_millis(250);
-/// The longest rest: work goes on within a minute after its cause is gone.
-const MOST: Duration = Duration::from_secs(20);
+/// The delay after the first failure.
+const MIN_DELAY: Duration = Duration::from_millis(250);
+/// The longest delay. It is short enough that work resumes within a minute after the cause of its
+/// failure is gone.
+const MAX_DELAY: Duration = Duration::from_secs(20);
 
-/// Rests that double from failure to failure.
+/// Delays that double with each failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
-    rest: Duration,
+    delay: Duration,
 }
 
 impl Backoff {
-    /// Begins with the shortest.
+    /// Starts with the shortest delay.
     pub(crate) fn new() -> Self {
-        Self { rest: LEAST }
+        Self { delay: MIN_DELAY }
     }
 
-    /// The next rest.
+    /// The next delay.
     pub(crate) fn next(&mut self) -> Duration {
-        let rest = self.rest;
-        self.rest = (rest * 2).min(MOST);
-        rest
+        let delay = self.delay;
+        self.delay = (delay * 2).min(MAX_DELAY);
+        delay
     }
 }
 
-/// How something failed lately.
+/// The last failure of one key.
 #[derive(Clone, Copy, Debug)]
-struct Failing {
-    at: Instant,
-    until: Instant,
+struct Failure {
+    failed_at: Instant,
+    retry_at: Instant,
     backoff: Backoff,
 }
 
-/// What failed lately, by a key each, and rests.
+/// A backoff for each key that failed recently.
 #[derive(Debug)]
-pub(crate) struct Rests<K>(HashMap<K, Failing>);
+pub(crate) struct BackoffMap<K>(HashMap<K, Failure>);
 
-impl<K: Copy + Eq + Hash> Rests<K> {
-    /// Nothing rests.
+impl<K: Copy + Eq + Hash> BackoffMap<K> {
+    /// No key has failed yet.
     pub(crate) fn new() -> Self {
         Self(HashMap::new())
     }
 
-    /// Until when something rests, or rested last.
-    pub(crate) fn until(&self, key: K) -> Option<Instant> {
-        self.0.get(&key).map(|failing| failing.until)
+    /// When a key may be retried, if it failed recently.
+    pub(crate) fn retry_at(&self, key: K) -> Option<Instant> {
+        self.0.get(&key).map(|failure| failure.retry_at)
     }
 
-    /// Whether something rests now.
-    pub(crate) fn rests(&self, key: K) -> bool {
-        self.until(key).is_some_and(|until| Instant::now() < until)
+    /// Whether a key must still wait before it is retried.
+    pub(crate) fn is_waiting(&self, key: K) -> bool {
+        self.retry_at(key).is_some_and(|retry_at| Instant::now() < retry_at)
     }
 
-    /// Something failed: how long it rests.
-    pub(crate) fn fail(&mut self, key: K) -> Duration {
-        let at = Instant::now();
-        let first = Failing { at, until: at, backoff: Backoff::new() };
-        let failing = self.0.entry(key).or_insert(first);
-        let rest = failing.backoff.next();
-        (failing.at, failing.until) = (at, at + rest);
-        rest
+    /// Records a failure, and returns the delay until the retry.
+    pub(crate) fn record_failure(&mut self, key: K) -> Duration {
+        let now = Instant::now();
+        let first = Failure { failed_at: now, retry_at: now, backoff: Backoff::new() };
+        let failure = self.0.entry(key).or_insert(first);
+        let delay = failure.backoff.next();
+        failure.failed_at = now;
+        failure.retry_at = now + delay;
+        delay
     }
 
-    /// Something succeeded. Its last failure is remembered for a while.
-    pub(crate) fn succeed(&mut self, key: K, remembered: Duration) {
-        let is_over = |failing: &Failing| failing.at.elapsed() >= remembered;
+    /// Records a success. [`BackoffMap::failed_at`] still returns the last failure until it is
+    /// `remembered` old.
+    pub(crate) fn record_success(&mut self, key: K, remembered: Duration) {
+        let is_over = |failure: &Failure| failure.failed_at.elapsed() >= remembered;
         if self.0.get(&key).is_some_and(is_over) {
             self.0.remove(&key);
-        } else if let Some(failing) = self.0.get_mut(&key) {
-            failing.backoff = Backoff::new();
+        } else if let Some(failure) = self.0.get_mut(&key) {
+            failure.backoff = Backoff::new();
         }
     }
 
-    /// When something failed last, as long as that is remembered.
+    /// When a key failed last, while that is remembered.
     pub(crate) fn failed_at(&self, key: K) -> Option<Instant> {
-        self.0.get(&key).map(|failing| failing.at)
+        self.0.get(&key).map(|failure| failure.failed_at)
     }
 
-    /// Nothing rests any more.
+    /// Forgets all failures.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -95,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rests_double_up_to_the_longest() {
+    fn delays_double_up_to_the_maximum() {
         let mut backoff = Backoff::new();
-        let rests: Vec<_> = (0..10).map(|_| backoff.next()).collect();
-        assert_eq!(rests[..3], [LEAST, LEAST * 2, LEAST * 4]);
-        assert_eq!(rests[9], MOST);
+        let delays: Vec<_> = (0..10).map(|_| backoff.next()).collect();
+        assert_eq!(delays[..3], [MIN_DELAY, MIN_DELAY * 2, MIN_DELAY * 4]);
+        assert_eq!(delays[9], MAX_DELAY);
     }
 }

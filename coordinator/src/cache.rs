@@ -1,14 +1,15 @@
-//! A bounded cache of what takes long to find out.
+//! A bounded cache for expensive results.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Values that weigh at most so much together: those that were not used for longest make room.
+/// An LRU cache: when the total weight exceeds the capacity, the least recently used values are
+/// evicted. Clones share their entries.
 #[derive(Debug)]
 pub struct Cache<K, V> {
-    bound: usize,
+    capacity: usize,
     weigh: fn(&V) -> usize,
     entries: Arc<Mutex<Entries<K, V>>>,
 }
@@ -16,43 +17,43 @@ pub struct Cache<K, V> {
 #[derive(Debug)]
 struct Entries<K, V> {
     by_key: HashMap<K, Entry<V>>,
-    /// Uses so far.
+    /// How often any value was used.
     uses: u64,
 }
 
 #[derive(Debug)]
 struct Entry<V> {
     inserted_at: Instant,
-    /// The number of its last use.
-    used: u64,
+    /// The value of `Entries::uses` at its last use.
+    last_use: u64,
     value: Arc<V>,
 }
 
 impl<K, V> Clone for Cache<K, V> {
     fn clone(&self) -> Self {
-        Self { bound: self.bound, weigh: self.weigh, entries: Arc::clone(&self.entries) }
+        Self { capacity: self.capacity, weigh: self.weigh, entries: Arc::clone(&self.entries) }
     }
 }
 
 impl<K: Copy + Eq + Hash, V> Cache<K, V> {
-    /// For so many values.
-    pub fn new(most: usize) -> Self {
-        Self::weighted(most, |_| 1)
+    /// A cache of at most `capacity` values.
+    pub fn new(capacity: usize) -> Self {
+        Self::weighted(capacity, |_| 1)
     }
 
-    /// For values that weigh so much together; one that is heavier is not kept.
-    pub fn weighted(bound: usize, weigh: fn(&V) -> usize) -> Self {
+    /// A cache whose values weigh at most `capacity` in total. A heavier value is not stored.
+    pub fn weighted(capacity: usize, weigh: fn(&V) -> usize) -> Self {
         let entries = Entries { by_key: HashMap::new(), uses: 0 };
-        Self { bound, weigh, entries: Arc::new(Mutex::new(entries)) }
+        Self { capacity, weigh, entries: Arc::new(Mutex::new(entries)) }
     }
 
-    /// A value, if it was inserted no longer ago than this.
-    pub fn get(&self, key: K, oldest: Option<Duration>) -> Option<Arc<V>> {
-        let fresh = |entry: &Entry<V>| oldest.is_none_or(|age| entry.inserted_at.elapsed() <= age);
+    /// The value of a key, if it was inserted at most `max_age` ago.
+    pub fn get(&self, key: K, max_age: Option<Duration>) -> Option<Arc<V>> {
+        let fresh = |entry: &Entry<V>| max_age.is_none_or(|age| entry.inserted_at.elapsed() <= age);
         self.entries().get(key, fresh)
     }
 
-    /// A value; made, unless it is there.
+    /// The value of a key. If there is none, `make` is called and its value inserted.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         let mut entries = self.entries();
         match entries.get(key, |_| true) {
@@ -61,7 +62,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         }
     }
 
-    /// Inserts a value, in the place of an earlier one.
+    /// Inserts a value. It replaces an earlier one of the same key.
     pub fn insert(&self, key: K, value: V) -> Arc<V> {
         self.insert_into(&mut self.entries(), key, value)
     }
@@ -69,18 +70,21 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     fn insert_into(&self, entries: &mut Entries<K, V>, key: K, value: V) -> Arc<V> {
         let value = Arc::new(value);
         entries.uses += 1;
-        let entry =
-            Entry { inserted_at: Instant::now(), used: entries.uses, value: Arc::clone(&value) };
+        let entry = Entry {
+            inserted_at: Instant::now(),
+            last_use: entries.uses,
+            value: Arc::clone(&value),
+        };
         entries.by_key.insert(key, entry);
-        while entries.weight(self.weigh) > self.bound {
-            let oldest = entries.by_key.iter().min_by_key(|(_, entry)| entry.used);
+        while entries.weight(self.weigh) > self.capacity {
+            let oldest = entries.by_key.iter().min_by_key(|(_, entry)| entry.last_use);
             let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
             entries.by_key.remove(&oldest);
         }
         value
     }
 
-    /// What all values weigh.
+    /// The total weight of all values.
     #[cfg(test)]
     pub(crate) fn weight(&self) -> usize {
         self.entries().weight(self.weigh)
@@ -95,7 +99,7 @@ impl<K: Copy + Eq + Hash, V> Entries<K, V> {
     fn get(&mut self, key: K, fits: impl FnOnce(&Entry<V>) -> bool) -> Option<Arc<V>> {
         let entry = self.by_key.get_mut(&key).filter(|entry| fits(entry))?;
         self.uses += 1;
-        entry.used = self.uses;
+        entry.last_use = self.uses;
         Some(Arc::clone(&entry.value))
     }
 
@@ -109,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn the_least_recently_used_value_is_evicted() {
         let cache = Cache::new(2);
         for key in [1, 2, 1, 3] {
             cache.insert(key, key * 10);
@@ -121,11 +125,11 @@ mod tests {
         assert_eq!(*cache.get_or_insert_with(3, || 0), 30);
         assert_eq!(*cache.get_or_insert_with(4, || 40), 40);
         assert_eq!(cache.get(4, None).as_deref(), Some(&40));
-        assert_eq!(cache.get(1, None), None, "it was not used for longest");
+        assert_eq!(cache.get(1, None), None, "it was the least recently used");
     }
 
     #[test]
-    fn the_weight_has_a_bound() {
+    fn the_total_weight_stays_within_the_capacity() {
         let cache = Cache::weighted(10, |weight| *weight);
         for (key, weight) in [(1, 4), (2, 4), (3, 2)] {
             assert_eq!(*cache.insert(key, weight), weight);
@@ -134,6 +138,6 @@ mod tests {
         cache.insert(1, 5);
         assert_eq!((cache.get(2, None), cache.weight()), (None, 7));
         cache.insert(4, 11);
-        assert_eq!(cache.weight(), 0, "nothing makes room for what is too heavy");
+        assert_eq!(cache.weight(), 0, "a value that is too heavy is not stored");
     }
 }

@@ -1,7 +1,7 @@
-//! Work that is cut into parts, so that one that fails or takes long holds up no other.
+//! Background tasks by key, so that a slow or failing key does not delay the others.
 //!
-//! Each part has at most one task at a time. A part that failed rests, longer from failure to
-//! failure, until it has succeeded again.
+//! Each key has at most one task at a time. After a failure a key waits before it is retried; the
+//! wait doubles with each failure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,55 +10,54 @@ use std::time::Duration;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::backoff::Rests;
+use crate::backoff::BackoffMap;
 
-/// The parts of some work, by a key each, and what their tasks return.
+/// Running tasks by key; each returns a `T`.
 #[derive(Debug)]
 pub(crate) struct KeyedTasks<K, T> {
-    working: JoinSet<T>,
-    under_way: HashMap<task::Id, K>,
-    rests: Rests<K>,
+    tasks: JoinSet<T>,
+    keys: HashMap<task::Id, K>,
+    backoffs: BackoffMap<K>,
 }
 
 impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
-    /// None yet.
+    /// Starts without tasks.
     pub(crate) fn new() -> Self {
-        Self { working: JoinSet::new(), under_way: HashMap::new(), rests: Rests::new() }
+        Self { tasks: JoinSet::new(), keys: HashMap::new(), backoffs: BackoffMap::new() }
     }
 
-    /// Whether a part may be worked on: it is not, and does not rest.
-    pub(crate) fn is_free(&self, part: K) -> bool {
-        !self.rests.rests(part) && self.under_way.values().all(|busy| *busy != part)
+    /// Whether a task may be spawned for a key: none runs, and the key does not wait for a retry.
+    pub(crate) fn is_ready(&self, key: K) -> bool {
+        !self.backoffs.is_waiting(key) && self.keys.values().all(|running| *running != key)
     }
 
-    /// Begins to work on a part.
-    pub(crate) fn begin(&mut self, part: K, work: impl Future<Output = T> + Send + 'static) {
-        self.under_way.insert(self.working.spawn(work).id(), part);
+    /// Spawns the task of a key.
+    pub(crate) fn spawn(&mut self, key: K, work: impl Future<Output = T> + Send + 'static) {
+        self.keys.insert(self.tasks.spawn(work).id(), key);
     }
 
-    /// Waits for the end of the work on a part; nothing if there is no such work. A caller that stops
-    /// waiting misses nothing.
-    pub(crate) async fn next(&mut self) -> Option<(K, Result<T, JoinError>)> {
-        let (id, ended) = match self.working.join_next_with_id().await? {
+    /// Waits for the next task that ends; `None` if no task runs. Cancel safe.
+    pub(crate) async fn join_next(&mut self) -> Option<(K, Result<T, JoinError>)> {
+        let (id, result) = match self.tasks.join_next_with_id().await? {
             Ok((id, returned)) => (id, Ok(returned)),
             Err(panicked) => (panicked.id(), Err(panicked)),
         };
-        self.under_way.remove(&id).map(|part| (part, ended))
+        self.keys.remove(&id).map(|key| (key, result))
     }
 
-    /// The work on a part failed: how long it rests.
-    pub(crate) fn fail(&mut self, part: K) -> Duration {
-        self.rests.fail(part)
+    /// Records that the task of a key failed, and returns the delay until the retry.
+    pub(crate) fn record_failure(&mut self, key: K) -> Duration {
+        self.backoffs.record_failure(key)
     }
 
-    /// The work on a part succeeded. Its last failure is remembered for a while.
-    pub(crate) fn succeed(&mut self, part: K, remembered: Duration) {
-        self.rests.succeed(part, remembered);
+    /// Records that the task of a key succeeded; see [`BackoffMap::record_success`].
+    pub(crate) fn record_success(&mut self, key: K, remembered: Duration) {
+        self.backoffs.record_success(key, remembered);
     }
 
-    /// When a part failed last, as long as that is remembered.
-    pub(crate) fn failed_at(&self, part: K) -> Option<Instant> {
-        self.rests.failed_at(part)
+    /// When a key failed last, while that is remembered.
+    pub(crate) fn failed_at(&self, key: K) -> Option<Instant> {
+        self.backoffs.failed_at(key)
     }
 }
 
@@ -67,27 +66,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_part_that_fails_rests_and_holds_up_no_other() {
-        let mut parts = KeyedTasks::new();
-        parts.begin(1, std::future::ready(true));
-        assert!(!parts.is_free(1) && parts.is_free(2));
-        let (part, ended) = parts.next().await.unwrap();
-        assert_eq!((part, ended.unwrap()), (1, true));
-        let rest = parts.fail(1);
-        assert!(!parts.is_free(1) && parts.is_free(2));
-        assert!(parts.fail(1) > rest);
-        parts.succeed(1, Duration::from_secs(60));
-        assert!(parts.failed_at(1).is_some());
-        assert_eq!(parts.fail(1), rest, "it begins again with the shortest rest");
-        parts.succeed(1, Duration::ZERO);
-        assert!(parts.failed_at(1).is_none() && parts.is_free(1));
+    async fn a_failing_key_waits_and_delays_no_other() {
+        let mut tasks = KeyedTasks::new();
+        tasks.spawn(1, std::future::ready(true));
+        assert!(!tasks.is_ready(1) && tasks.is_ready(2));
+        let (key, result) = tasks.join_next().await.unwrap();
+        assert_eq!((key, result.unwrap()), (1, true));
+        let delay = tasks.record_failure(1);
+        assert!(!tasks.is_ready(1) && tasks.is_ready(2));
+        assert!(tasks.record_failure(1) > delay);
+        tasks.record_success(1, Duration::from_secs(60));
+        assert!(tasks.failed_at(1).is_some());
+        assert_eq!(tasks.record_failure(1), delay, "it starts again with the shortest delay");
+        tasks.record_success(1, Duration::ZERO);
+        assert!(tasks.failed_at(1).is_none() && tasks.is_ready(1));
     }
 
     #[tokio::test]
-    async fn a_part_whose_task_panics_is_free_again() {
-        let mut parts: KeyedTasks<u8, ()> = KeyedTasks::new();
-        parts.begin(1, async { panic!("as a test wants") });
-        let (part, ended) = parts.next().await.unwrap();
-        assert!(part == 1 && ended.is_err() && parts.is_free(1));
+    async fn a_key_whose_task_panics_is_ready_again() {
+        let mut tasks: KeyedTasks<u8, ()> = KeyedTasks::new();
+        tasks.spawn(1, async { panic!("for the test") });
+        let (key, result) = tasks.join_next().await.unwrap();
+        assert!(key == 1 && result.is_err() && tasks.is_ready(1));
     }
 }

@@ -126,13 +126,13 @@ impl Maintenance {
         let lease = self.queue.lease_policy().lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: away, reading: None };
         let free = Arc::new(Semaphore::new(PARTS));
-        let mut parts: KeyedTasks<Part, (Round, Option<Error>)> = KeyedTasks::new();
+        let mut tasks: KeyedTasks<Part, (Round, Option<Error>)> = KeyedTasks::new();
         let mut looking = Backoff::new();
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some((part, ended)) = parts.next() => {
+                Some((part, ended)) = tasks.join_next() => {
                     let failed = match ended {
                         Ok((round, failed)) => {
                             done(Ok(round));
@@ -141,13 +141,13 @@ impl Maintenance {
                         Err(panicked) => Some(Error::Decode(Box::new(panicked))),
                     };
                     let Some(cause) = failed else {
-                        parts.succeed(part, lease);
+                        tasks.record_success(part, lease);
                         continue;
                     };
                     if db::is_away(&cause) {
                         renewals.begin_again();
                     }
-                    let rest_ms = parts.fail(part).as_millis();
+                    let rest_ms = tasks.record_failure(part).as_millis();
                     done(Err(MaintenanceError { part: part.to_string(), cause, rest_ms }));
                     continue;
                 }
@@ -166,9 +166,9 @@ impl Maintenance {
             };
             looking = Backoff::new();
             for (part, expires) in due {
-                if parts.is_free(part) {
-                    let expire = expires && renewals.may_expire(parts.failed_at(part));
-                    parts.begin(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
+                if tasks.is_ready(part) {
+                    let expire = expires && renewals.may_expire(tasks.failed_at(part));
+                    tasks.spawn(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
                 }
             }
         }

@@ -1,72 +1,72 @@
-//! Token buckets: how often something may be done, in one go and in the long run.
+//! Token buckets: rate limits that allow short bursts.
 
 use std::time::{Duration, Instant};
 
-/// How much a bucket holds, and how fast it fills.
+/// How many tokens a bucket holds, and how fast it refills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// What it holds when it is full: so much may be taken in one go.
-    pub(crate) most: u32,
-    /// How long it takes until there is one more.
-    pub(crate) each: Duration,
+    /// The capacity: at most this many tokens can be taken at once.
+    pub(crate) burst: u32,
+    /// The time in which one token is added.
+    pub(crate) interval: Duration,
 }
 
-/// What is left of what may be taken.
+/// A token bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     rate: Rate,
-    left: u32,
-    /// When that was so.
-    at: Instant,
+    tokens: u32,
+    /// When `tokens` was correct.
+    updated_at: Instant,
 }
 
 impl TokenBucket {
-    /// A full one.
+    /// A full bucket.
     pub(crate) fn full(rate: Rate, now: Instant) -> Self {
-        Self { rate, left: rate.most, at: now }
+        Self { rate, tokens: rate.burst, updated_at: now }
     }
 
-    /// Adds what has come in since it was last looked at.
-    fn fill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.at).as_nanos();
-        let more = passed / self.rate.each.as_nanos().max(1);
-        let room = self.rate.most - self.left;
-        match u32::try_from(more) {
-            Ok(more) if more < room => {
-                self.left += more;
-                self.at += self.rate.each * more;
+    /// Adds the tokens that are due since the last update.
+    fn refill(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.updated_at).as_nanos();
+        let due = elapsed / self.rate.interval.as_nanos().max(1);
+        let missing = self.rate.burst - self.tokens;
+        match u32::try_from(due) {
+            Ok(due) if due < missing => {
+                self.tokens += due;
+                self.updated_at += self.rate.interval * due;
             }
-            _ => (self.left, self.at) = (self.rate.most, now),
+            _ => *self = Self::full(self.rate, now),
         }
     }
 
-    /// Whether it is full: then it is like a new one.
+    /// Whether it is full, and so equal to a new one.
     pub(crate) fn is_full(&mut self, now: Instant) -> bool {
-        self.fill(now);
-        self.left == self.rate.most
+        self.refill(now);
+        self.tokens == self.rate.burst
     }
 
-    /// Looks whether so much is there.
+    /// Whether `price` tokens can be taken. A price above the capacity costs a full bucket.
     ///
     /// # Errors
-    /// If it is not: how long until it is.
-    pub(crate) fn look(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
-        self.fill(now);
-        let price = price.min(self.rate.most);
-        if price <= self.left {
+    /// If there are fewer: the time until there are enough.
+    pub(crate) fn check(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
+        self.refill(now);
+        let price = price.min(self.rate.burst);
+        if price <= self.tokens {
             return Ok(());
         }
-        let passed = now.saturating_duration_since(self.at);
-        Err((self.rate.each * (price - self.left)).saturating_sub(passed))
+        let elapsed = now.saturating_duration_since(self.updated_at);
+        Err((self.rate.interval * (price - self.tokens)).saturating_sub(elapsed))
     }
 
-    /// Takes so much, or all that a full one holds if that is less.
+    /// Takes `price` tokens. A price above the capacity costs a full bucket.
     ///
     /// # Errors
-    /// If there is not as much left, and nothing is taken: how long until there is.
-    pub(crate) fn take(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
-        self.look(price, now)?;
-        self.left -= price.min(self.rate.most);
+    /// If there are fewer: the time until there are enough. No token is taken then.
+    pub(crate) fn try_take(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
+        self.check(price, now)?;
+        self.tokens -= price.min(self.rate.burst);
         Ok(())
     }
 }
@@ -76,18 +76,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_comes_back_in_time() {
+    fn taken_tokens_are_refilled() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut bucket = TokenBucket::full(Rate { most: 3, each: 2 * second }, start);
+        let mut bucket = TokenBucket::full(Rate { burst: 3, interval: 2 * second }, start);
         for _ in 0..3 {
-            assert_eq!(bucket.take(1, start), Ok(()));
+            assert_eq!(bucket.try_take(1, start), Ok(()));
         }
-        assert_eq!(bucket.take(1, start), Err(2 * second));
-        assert_eq!(bucket.take(2, start + second), Err(3 * second), "the half is not lost");
-        assert_eq!(bucket.take(1, start + 2 * second), Ok(()));
+        assert_eq!(bucket.try_take(1, start), Err(2 * second));
+        assert_eq!(bucket.try_take(2, start + second), Err(3 * second), "half an interval counts");
+        assert_eq!(bucket.try_take(1, start + 2 * second), Ok(()));
         assert!(!bucket.is_full(start + 7 * second));
         assert!(bucket.is_full(start + 8 * second));
-        assert_eq!(bucket.take(9, start + 9 * second), Ok(()), "all there can be is enough");
+        assert_eq!(bucket.try_take(9, start + 9 * second), Ok(()), "a full bucket is enough");
     }
 }

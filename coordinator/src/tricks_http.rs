@@ -52,7 +52,7 @@ use crate::queue::again;
 use crate::rate_limit::TokenBucket;
 use rate_limit::{Buckets, price};
 use session::{Session, WrongCount};
-use victory_token::VictoryToken;
+use victory_token::Victory;
 
 /// How many tables a session has if the request does not say, and at most.
 const TABLES: usize = 3;
@@ -315,7 +315,7 @@ impl TricksServer {
         news: String,
     ) -> Result<(bool, String), Refusal> {
         let (result, now) = (session.result(), self.clock.now());
-        let victory = VictoryToken::of(id, result, now).filter(|_| self.mode == Mode::Official);
+        let victory = Victory::of(id, result, now).filter(|_| self.mode == Mode::Official);
         let news = match victory {
             Some(victory) => {
                 let token = victory.token(&self.key().await?, first);
@@ -351,8 +351,8 @@ impl TricksServer {
     }
 
     /// Whose victory a token shows, if it shows one.
-    async fn winner(&self, token: &str) -> Result<Option<(String, VictoryToken)>, Error> {
-        let Some(victory) = VictoryToken::claimed(token) else { return Ok(None) };
+    async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
+        let Some(victory) = Victory::claimed(token) else { return Ok(None) };
         let holder = again(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let made: OffsetDateTime = victory.at;
@@ -363,6 +363,6 @@ impl TricksServer {
 
 /// Takes the price of a request.
 fn pay(bucket: &mut TokenBucket, tables: usize) -> Result<(), Refusal> {
-    let taken = bucket.take(price(tables), Instant::now());
+    let taken = bucket.try_take(price(tables), Instant::now());
     taken.map_err(|rest| Refusal::later("requests", rest))
 }

@@ -25,9 +25,9 @@ use super::Secret;
 use crate::rate_limit::{Rate, TokenBucket};
 
 /// How many wrong tokens may come from an address in one go; later one every two seconds.
-const FROM_ONE: Rate = Rate { most: 30, each: Duration::from_secs(2) };
+const FROM_ONE: Rate = Rate { burst: 30, interval: Duration::from_secs(2) };
 /// The same from all addresses.
-const FROM_ALL: Rate = Rate { most: 600, each: Duration::from_millis(50) };
+const FROM_ALL: Rate = Rate { burst: 600, interval: Duration::from_millis(50) };
 /// So many addresses are told apart; those beyond are one.
 const ADDRESSES: usize = 4096;
 /// So many good tokens are remembered, and for so long after each use.
@@ -114,9 +114,9 @@ impl TokenThrottle {
             return Ok(());
         }
         let seen = &mut *seen;
-        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now)).look(1, now);
+        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now)).check(1, now);
         let one = seen.key(from).and_then(|key| seen.by.get_mut(&key));
-        all.and(one.map_or(Ok(()), |bucket| bucket.look(1, now)))
+        all.and(one.map_or(Ok(()), |bucket| bucket.check(1, now)))
     }
 
     /// A token was wrong.
@@ -126,11 +126,11 @@ impl TokenThrottle {
         seen.good.remove(&secret.hash());
         // What was tried at the same moment may find less than it costs.
         let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now));
-        all.take(1, now).ok();
+        all.try_take(1, now).ok();
         keep(&mut seen.by, ADDRESSES, |bucket| !bucket.is_full(now));
         if let Some(key) = seen.key(from) {
             let one = seen.by.entry(key).or_insert_with(|| TokenBucket::full(FROM_ONE, now));
-            one.take(1, now).ok();
+            one.try_take(1, now).ok();
         }
     }
 
@@ -211,14 +211,14 @@ mod tests {
         let (good, bad) = (secret("good"), secret("bad"));
         let (eve, ada) = (at("10.0.0.1"), at("10.0.0.2"));
         guard.right(&good, now);
-        for _ in 0..FROM_ONE.most {
+        for _ in 0..FROM_ONE.burst {
             assert_eq!(guard.admits(&bad, &eve, now), Ok(()));
             guard.wrong(&bad, &eve, now);
         }
-        assert_eq!(guard.admits(&bad, &eve, now), Err(FROM_ONE.each));
+        assert_eq!(guard.admits(&bad, &eve, now), Err(FROM_ONE.interval));
         assert_eq!(guard.admits(&bad, &ada, now), Ok(()));
         assert_eq!(guard.admits(&good, &eve, now), Ok(()), "who was let in is let in");
-        assert_eq!(guard.admits(&bad, &eve, now + FROM_ONE.each), Ok(()));
+        assert_eq!(guard.admits(&bad, &eve, now + FROM_ONE.interval), Ok(()));
         guard.wrong(&good, &eve, now);
         assert!(guard.admits(&good, &eve, now).is_err(), "it was revoked");
     }

@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Leased, Queue, again};
-use crate::backoff::Rests;
+use crate::backoff::BackoffMap;
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::offers::{self, Offers};
@@ -161,7 +161,7 @@ pub struct Allocator {
     /// Leases that are to be given back.
     unwanted: Vec<Lease>,
     /// What failed lately.
-    resting: Rests<Offer>,
+    backoffs: BackoffMap<Offer>,
     news: Arc<Notify>,
     waiting: VecDeque<Waiter>,
     /// When there was reason to look again after nothing had been there.
@@ -191,7 +191,7 @@ impl Dispatcher {
             line,
             returns,
             unwanted: Vec::new(),
-            resting: Rests::new(),
+            backoffs: BackoffMap::new(),
             news,
             waiting: VecDeque::new(),
             woken: Instant::now(),
@@ -267,7 +267,7 @@ impl Allocator {
                 self.woken = Instant::now();
             }
         }
-        self.resting.clear();
+        self.backoffs.clear();
         self.take_back(&mut failed).await;
     }
 
@@ -275,7 +275,7 @@ impl Allocator {
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|asker| !asker.give.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
-            let returns_again = self.resting.until(Offer::Returns);
+            let returns_again = self.backoffs.retry_at(Offer::Returns);
             tokio::select! {
                 () = sleep_until(returns_again.unwrap_or_else(Instant::now)),
                     if !self.unwanted.is_empty() => return true,
@@ -297,7 +297,7 @@ impl Allocator {
         while let Ok(lease) = self.returns.try_recv() {
             self.unwanted.push(lease);
         }
-        if self.unwanted.is_empty() || self.resting.rests(Offer::Returns) {
+        if self.unwanted.is_empty() || self.backoffs.is_waiting(Offer::Returns) {
             return;
         }
         let given_back = self.queue.give_back(None, &self.unwanted).await.map(drop);
@@ -310,10 +310,10 @@ impl Allocator {
     /// Takes note of what came of an offer: what failed rests.
     fn note(&mut self, offer: Offer, came: Result<()>, failed: &mut impl FnMut(Error)) {
         if let Err(error) = came {
-            self.resting.fail(offer);
+            self.backoffs.record_failure(offer);
             failed(error);
         } else {
-            self.resting.succeed(offer, Duration::ZERO);
+            self.backoffs.record_success(offer, Duration::ZERO);
         }
     }
 
@@ -336,7 +336,7 @@ impl Allocator {
             if self.waiting.is_empty() {
                 return;
             }
-            if self.resting.rests(offer) {
+            if self.backoffs.is_waiting(offer) {
                 continue;
             }
             let leased = self.lease(offer).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Caller, Result, Service, ServiceError, Which, time_of};
 use crate::db::voids::Wanted;
 use crate::db::{editions, workers};
-use crate::invalidation::{self, Moved, Preview};
+use crate::invalidation::{self, Preview, RankChange};
 use crate::tournament::create;
 
 /// So many of the matches are named.
@@ -87,7 +87,7 @@ fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResp
         (0..columns.len()).map(part).collect()
     };
     let rank = |rank: usize| u32::try_from(rank).unwrap_or(u32::MAX);
-    let places = places.into_iter().map(|Moved { bot, now, without }| VoidPlace {
+    let places = places.into_iter().map(|RankChange { bot, now, without }| VoidPlace {
         bot,
         rank: rank(now.0),
         rank_without: rank(without.0),

@@ -67,16 +67,16 @@ impl Opener {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some((tournament, ended)) = openings.next() => {
+                Some((tournament, ended)) = openings.join_next() => {
                     match ended.unwrap_or(Err(OpenError::Stopped)) {
                         Ok(outcome) => {
-                            openings.succeed(tournament, Duration::ZERO);
+                            openings.record_success(tournament, Duration::ZERO);
                             if let Some(outcome) = outcome {
                                 done(Ok(outcome));
                             }
                         }
                         Err(error) => {
-                            openings.fail(tournament);
+                            openings.record_failure(tournament);
                             done(Err(error));
                         }
                     }
@@ -94,10 +94,10 @@ impl Opener {
             };
             looking = Backoff::new();
             for tournament in changed {
-                if openings.is_free(tournament) {
+                if openings.is_ready(tournament) {
                     let (queue, now) = (self.queue.clone(), self.clock.now());
                     let turn = Arc::clone(&free).acquire_owned();
-                    openings.begin(tournament, async move {
+                    openings.spawn(tournament, async move {
                         let _turn = turn.await;
                         open_due(&queue, tournament, now).await
                     });

@@ -39,7 +39,7 @@ pub(super) async fn victory(
             let shown = html! {
                 p { b { (name) } " won with a result of " (victory.result) ", " (utc(victory.at)) }
             };
-            page(StatusCode::OK, "VictoryToken", &shown)
+            page(StatusCode::OK, "Victory", &shown)
         }
         Ok(None) => {
             let shown = html! { p { "This is no victory token of this server." } };

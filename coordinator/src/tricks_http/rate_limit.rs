@@ -11,7 +11,7 @@ use crate::rate_limit::{Rate, TokenBucket};
 
 /// How many tables a token may have answered in one go: three whole sessions of 200, each with some
 /// 30 requests; and a thousand more a second.
-const TABLES: Rate = Rate { most: 20_000, each: Duration::from_millis(1) };
+const TABLES: Rate = Rate { burst: 20_000, interval: Duration::from_millis(1) };
 /// What a request costs besides its tables, in tables.
 const REQUEST: u32 = 2;
 /// So many buckets are kept before the full ones are looked for and thrown away.
@@ -60,22 +60,22 @@ mod tests {
         let start = Instant::now();
         let mut bucket = TokenBucket::full(TABLES, start);
         let mut sessions = 0;
-        while bucket.take(price(198), start).is_ok() {
+        while bucket.try_take(price(198), start).is_ok() {
             sessions += 1;
         }
         assert_eq!(sessions, 100);
-        assert_eq!(bucket.take(price(98), start), Err(Duration::from_millis(100)));
-        assert_eq!(bucket.take(price(98), start + Duration::from_millis(100)), Ok(()));
+        assert_eq!(bucket.try_take(price(98), start), Err(Duration::from_millis(100)));
+        assert_eq!(bucket.try_take(price(98), start + Duration::from_millis(100)), Ok(()));
         let later = start + Duration::from_secs(3600);
-        assert_eq!(bucket.take(price(18_000), later), Ok(()));
-        assert!(bucket.take(price(2000), later).is_err());
+        assert_eq!(bucket.try_take(price(18_000), later), Ok(()));
+        assert!(bucket.try_take(price(2000), later).is_err());
     }
 
     #[tokio::test]
     async fn full_buckets_are_forgotten() {
         let (start, buckets) = (Instant::now(), Buckets::default());
         let mut held = buckets.turn_of([1; 32], start).await;
-        held.take(price(1000), start).unwrap();
+        held.try_take(price(1000), start).unwrap();
         for token in 0..KEPT {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&token.to_be_bytes());
@@ -85,6 +85,6 @@ mod tests {
         assert!(kept < 10, "{kept}");
         drop(held);
         let mut held = buckets.turn_of([1; 32], start).await;
-        assert!(held.take(price(19_000), start).is_err(), "an emptied bucket is kept");
+        assert!(held.try_take(price(19_000), start).is_err(), "an emptied bucket is kept");
     }
 }

@@ -19,7 +19,7 @@ const PROOF: usize = 32;
 
 /// A victory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VictoryToken {
+pub(super) struct Victory {
     /// Who won.
     pub(super) player: TokenId,
     /// Tables won minus tables lost, at most 200.
@@ -28,7 +28,7 @@ pub(super) struct VictoryToken {
     pub(super) at: OffsetDateTime,
 }
 
-impl VictoryToken {
+impl Victory {
     /// The victory of a session that ended so, if it is one.
     pub(super) fn of(player: TokenId, result: i32, at: OffsetDateTime) -> Option<Self> {
         let result = u8::try_from(result).ok().filter(|_| result >= ENOUGH)?;
@@ -44,7 +44,7 @@ impl VictoryToken {
         format!("{claim}{}", &hasher.finalize().to_hex()[..PROOF])
     }
 
-    /// What a token claims; whether it is true, [`VictoryToken::token`] shows.
+    /// What a token claims; whether it is true, [`Victory::token`] shows.
     pub(super) fn claimed(token: &str) -> Option<Self> {
         let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if token.len() != PLAYER + RESULT + TIME + PROOF || !token.bytes().all(digits) {
@@ -71,21 +71,19 @@ mod tests {
     fn tokens_are_read_and_cannot_be_changed() {
         let at = datetime!(2026-01-01 12:00:00.5 UTC);
         let (key, hash) = ([7; 32], [8; 32]);
-        let victory = VictoryToken::of(TokenId(41), 200, at).unwrap();
+        let victory = Victory::of(TokenId(41), 200, at).unwrap();
         let token = victory.token(&key, &hash);
         assert!(token.len() == 52 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        assert_eq!(VictoryToken::claimed(&token), Some(victory));
+        assert_eq!(Victory::claimed(&token), Some(victory));
         assert_ne!(victory.token(&[6; 32], &hash), token);
         assert_ne!(victory.token(&key, &[9; 32]), token);
-        for other in [
-            VictoryToken { player: TokenId(42), ..victory },
-            VictoryToken { result: 36, ..victory },
-        ] {
+        for other in [Victory { player: TokenId(42), ..victory }, Victory { result: 36, ..victory }]
+        {
             assert_ne!(other.token(&key, &hash)[20..], token[20..]);
         }
-        assert_eq!(VictoryToken::of(TokenId(1), 34, at), None);
+        assert_eq!(Victory::of(TokenId(1), 34, at), None);
         for wrong in ["", "x", &token[1..], &token.to_uppercase(), &"é".repeat(26)] {
-            assert_eq!(VictoryToken::claimed(wrong), None, "{wrong}");
+            assert_eq!(Victory::claimed(wrong), None, "{wrong}");
         }
     }
 }
