@@ -295,10 +295,10 @@ const FLOORS: [(&str, &[&str]); 8] = [
     (
         "schedule/src",
         &[
-            "bot chance times",
-            "certificate error lineage",
+            "bot repetitions seeded_mix",
+            "certificate error roster_history",
             "episodes foursomes round_robin",
-            "field",
+            "participants",
             "plan",
             "config",
         ],
@@ -320,7 +320,10 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "games",
         ],
     ),
-    ("ranking/src", &["entrant u256", "outcome spread", "meetings residual", "collusion"]),
+    (
+        "ranking/src",
+        &["entrant u256", "confidence scored_match", "head_to_head residual", "collusion"],
+    ),
 ];
 
 /// The path of the module that a file is, from the crate's root on; empty for the root.

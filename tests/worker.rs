@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Say as Said;
+use arbiter_proto::v1::coordinator_message::Payload as Said;
 use coordinator::{Coordinator, Place, lease, lot};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{arbiter, run};
@@ -46,7 +46,7 @@ async fn a_report_survives_a_kill() {
     let mut worker = start(&coordinator, &place);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.report().await, report);
-    line.judge(report.lease, v1::Fate::Accepted).await;
+    line.judge(report.lease, v1::ReportStatus::Accepted).await;
 
     // It ends when it is told to, and gives back what will not end by then.
     let silent = coordinator.submit(&place.bot("silent", coordinator::SILENT));
@@ -55,7 +55,8 @@ async fn a_report_survives_a_kill() {
     tell(&worker, Signal::TERM);
     tell(&worker, Signal::INT);
     let rest = line.rest().await;
-    let back = v1::worker_message::Say::GiveBack(v1::GiveBack { leases: vec![lease(2)] });
+    let back =
+        v1::worker_message::Payload::ReturnLeases(v1::ReturnLeases { leases: vec![lease(2)] });
     assert_eq!(rest.last(), Some(&back));
     drop(line);
     assert_eq!(worker.wait().unwrap().code(), Some(0));

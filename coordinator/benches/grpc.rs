@@ -18,8 +18,8 @@ use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share};
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{EditionId, Lease};
-use arbiter_proto::v1::Fate;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::ReportStatus;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -257,8 +257,8 @@ async fn work(mut worker: Worker, left: Arc<AtomicI64>, over: watch::Sender<bool
                 worker.offer(1).await;
             }
             // The second play of a match is no lot.
-            Answer::Verdict(verdict) => {
-                assert_eq!(verdict.fate(), Fate::Accepted);
+            Answer::ReportResponse(verdict) => {
+                assert_eq!(verdict.status(), ReportStatus::Accepted);
                 let lease = verdict.lease.and_then(|lease| Lease::try_from(lease).ok());
                 let is_shadow = lease.expect("a lease").shadow().is_some();
                 if !is_shadow && left.fetch_sub(1, Ordering::Relaxed) == 1 {

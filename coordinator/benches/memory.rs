@@ -17,13 +17,13 @@ use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Plan, Queue};
 use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{LotNumber, MatchNumber};
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
-    Board, CoordinatorMessage, FetchBundleRequest, GetMeetingsRequest, Hello, Lot, MatchResult,
-    Report, Room, SeatResult, WorkerMessage,
+    Capacity, CoordinatorMessage, FetchBundleRequest, GetHeadToHeadRequest, Hello, LeaderboardRef,
+    Lot, MatchResult, Report, SeatResult, WorkerMessage,
 };
 use arbiter_ranking::Entrant;
 use sqlx::postgres::PgConnectOptions;
@@ -151,8 +151,8 @@ impl Server {
             async move { client.work(request).await.expect("it may work").into_inner() }
         });
         let worker = Worker { say, hear: stream };
-        worker.say(Say::Hello(hello)).await;
-        worker.say(Say::Room(Room { slots })).await;
+        worker.say(Payload::Hello(hello)).await;
+        worker.say(Payload::Capacity(Capacity { slots })).await;
         worker
     }
 
@@ -176,8 +176,8 @@ struct Worker {
 }
 
 impl Worker {
-    async fn say(&self, say: Say) {
-        self.say.send(WorkerMessage { say: Some(say) }).await.expect("the coordinator listens");
+    async fn say(&self, say: Payload) {
+        self.say.send(WorkerMessage { payload: Some(say) }).await.expect("the coordinator listens");
     }
 }
 
@@ -186,7 +186,7 @@ async fn lots(hear: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> 
     let mut lots = Vec::new();
     while i64::try_from(lots.len()).expect("few") < count {
         let message = hear.message().await.expect("the stream holds").expect("it goes on");
-        if let Some(Answer::Lot(lot)) = message.say {
+        if let Some(Answer::Lot(lot)) = message.payload {
             lots.push(lot);
         }
     }
@@ -218,7 +218,8 @@ async fn reports(postgres: &Postgres, pool: &PgPool) {
         let record = noise(RECORD);
         let reporting = tokio::spawn(async move {
             for lot in lots {
-                let say = say.send(WorkerMessage { say: Some(Say::Report(report(&lot, &record))) });
+                let say = say
+                    .send(WorkerMessage { payload: Some(Payload::Report(report(&lot, &record))) });
                 say.await.expect("the coordinator listens");
             }
             say
@@ -313,12 +314,12 @@ async fn meetings(postgres: &Postgres, pool: &PgPool) {
     }
     let what = format!("the meetings of a bot, of {MET} matches of {FIELD}");
     let act = async |server: &Server| {
-        let board = Some(Board { tournament, edition: None });
-        let request = GetMeetingsRequest { board, bot: "bot-0".to_owned() };
+        let board = Some(LeaderboardRef { tournament, edition: None });
+        let request = GetHeadToHeadRequest { leaderboard: board, bot: "bot-0".to_owned() };
         let mut client = RankingServiceClient::new(server.channel().await);
         let begin = std::time::Instant::now();
-        let met = client.get_meetings(request).await.expect("they are counted").into_inner();
-        assert!(met.meetings.len() > 900, "{} others", met.meetings.len());
+        let met = client.get_head_to_head(request).await.expect("they are counted").into_inner();
+        assert!(met.results.len() > 900, "{} others", met.results.len());
         println!("they are counted within {} ms", begin.elapsed().as_millis());
     };
     server.measure(&what, act).await;
@@ -331,7 +332,9 @@ async fn empty_results(postgres: &Postgres, _pool: &PgPool) {
         let Worker { say, hear } = server.worker(1).await;
         let results = vec![MatchResult::default(); EMPTY];
         let report = Report { results, ..Report::default() };
-        say.send(WorkerMessage { say: Some(Say::Report(report)) }).await.expect("it listens");
+        say.send(WorkerMessage { payload: Some(Payload::Report(report)) })
+            .await
+            .expect("it listens");
         let mut hear = hear.await.expect("it is there");
         while let Ok(Some(_)) = hear.message().await {}
     };

@@ -13,7 +13,7 @@ use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::{Games, Seed};
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
-use arbiter_proto::v1::{Board, GetPlaceRequest, GetRankingRequest};
+use arbiter_proto::v1::{GetRankingRequest, GetStandingRequest, LeaderboardRef};
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
@@ -84,7 +84,7 @@ async fn measure(postgres: &Postgres, pool: &PgPool, results: i64) {
 struct Spectator {
     rankings: RankingServiceClient<Channel>,
     health: tonic_health::pb::health_client::HealthClient<Channel>,
-    board: Board,
+    board: LeaderboardRef,
     dice: arbiter_games::Dice,
 }
 
@@ -93,7 +93,7 @@ impl Spectator {
         Self {
             rankings: RankingServiceClient::new(server.channel().await),
             health: server.health().await,
-            board: Board { tournament: tournament.to_owned(), edition: None },
+            board: LeaderboardRef { tournament: tournament.to_owned(), edition: None },
             dice: Seed::of_text("spectator").dice(0),
         }
     }
@@ -101,17 +101,17 @@ impl Spectator {
     /// Looks at the first page.
     async fn look(&mut self) {
         let board = Some(self.board.clone());
-        let asked = GetRankingRequest { board, ..GetRankingRequest::default() };
+        let asked = GetRankingRequest { leaderboard: board, ..GetRankingRequest::default() };
         let page = self.rankings.get_ranking(asked).await.expect("a page").into_inner();
-        assert_eq!(page.places.len(), 100);
+        assert_eq!(page.standings.len(), 100);
     }
 
     /// Looks up one bot.
     async fn look_up(&mut self) {
         let bot = format!("bot-{}", self.dice.below(BOTS.cast_unsigned()));
-        let asked = GetPlaceRequest { board: Some(self.board.clone()), bot };
-        let place = self.rankings.get_place(asked).await.expect("a place").into_inner();
-        assert!(place.place.is_some());
+        let asked = GetStandingRequest { leaderboard: Some(self.board.clone()), bot };
+        let place = self.rankings.get_standing(asked).await.expect("a place").into_inner();
+        assert!(place.standing.is_some());
     }
 
     /// Looks for a while, and says how long it took; meanwhile workers play, if they have a server.

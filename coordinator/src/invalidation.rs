@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use arbiter_games::{Game, Games};
 use arbiter_proto::ids::{EditionId, MatchId, TokenId, TournamentId};
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{self as ranking, Place, Tallies, Tally};
+use arbiter_ranking::{self as ranking, RankedContestant, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
@@ -148,9 +148,14 @@ pub async fn preview(
 }
 
 /// Two rankings of the same bots side by side, in the order of the first.
-fn moved(roster: &Roster, now: Vec<Place>, without: Vec<Place>) -> Vec<RankChange> {
-    let place =
-        |place: Place| (place.contestant.entrant, (place.rank, place.contestant.tally.score));
+fn moved(
+    roster: &Roster,
+    now: Vec<RankedContestant>,
+    without: Vec<RankedContestant>,
+) -> Vec<RankChange> {
+    let place = |place: RankedContestant| {
+        (place.contestant.entrant, (place.rank, place.contestant.tally.score))
+    };
     let mut without: HashMap<_, _> = without.into_iter().map(place).collect();
     let moved = now.into_iter().map(place).map(|(entrant, now)| RankChange {
         bot: roster.get(entrant).map(|named| named.name.clone()).unwrap_or_default(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::{Game, Games};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{self as ranking, Contestant, Place};
+use arbiter_ranking::{self as ranking, Contestant, RankedContestant};
 use sqlx::{Error, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -47,7 +47,7 @@ pub struct Leaderboard {
     /// How many matches are in it.
     pub counted: i64,
     /// The places, the best first.
-    pub places: Vec<Place>,
+    pub places: Vec<RankedContestant>,
     /// Who takes part.
     pub roster: Arc<Roster>,
     /// Where each entrant stands in `places`.
@@ -56,7 +56,7 @@ pub struct Leaderboard {
 
 impl Leaderboard {
     /// The place of an entrant.
-    pub fn place(&self, entrant: Entrant) -> Option<&Place> {
+    pub fn place(&self, entrant: Entrant) -> Option<&RankedContestant> {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }
 
@@ -73,7 +73,7 @@ impl Leaderboard {
         let counted = editions::counted(&mut *transaction, id).await?;
         let (game, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;
-            let now = earlier.places.iter().map(|Place { contestant, .. }| {
+            let now = earlier.places.iter().map(|RankedContestant { contestant, .. }| {
                 let Contestant { entrant, submitted_at, .. } = *contestant;
                 let tally = tallies.remove(&entrant).unwrap_or_default();
                 Contestant { entrant, submitted_at, tally }
@@ -87,7 +87,8 @@ impl Leaderboard {
         };
         transaction.commit().await?;
         let places = ranking::rank(&game, contestants);
-        let number = |(position, place): (usize, &Place)| (place.contestant.entrant, position);
+        let number =
+            |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
         let positions = places.iter().enumerate().map(number).collect();
         Ok(Self { game, counted, places, roster, positions })
     }
@@ -221,7 +222,7 @@ impl LeaderboardCache {
         let mut db = self.pool.acquire().await?;
         standings::each_field(&mut db, &unknown, |edition, field| {
             let mut ranks = vec![(0, false); field.len()];
-            for Place { rank, tied, contestant } in ranking::rank(game, field) {
+            for RankedContestant { rank, tied, contestant } in ranking::rank(game, field) {
                 let entrant = usize::try_from(contestant.entrant.0).unwrap_or(usize::MAX);
                 if let Some(own) = ranks.get_mut(entrant) {
                     *own = (rank, tied);

@@ -8,7 +8,7 @@
 use std::io::{self, BufRead as _, Read as _};
 
 use arbiter_games::Protocol;
-use arbiter_proto::trial::Replies;
+use arbiter_proto::trial::ReplyTimeSummary;
 use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -22,7 +22,7 @@ pub struct ReplyTimes {
     /// In how many matches.
     pub matches: u32,
     /// What they come to, if there were any.
-    pub replies: Option<Replies>,
+    pub replies: Option<ReplyTimeSummary>,
     /// How many took no longer than so many microseconds, and longer than the bin before: the
     /// shortest first, from the first bin with any to the last.
     pub bins: Vec<(u64, u64)>,
@@ -102,7 +102,7 @@ impl Reading {
                 break;
             }
         }
-        ReplyTimes { matches: self.matches, replies: Replies::of(self.times), bins }
+        ReplyTimes { matches: self.matches, replies: ReplyTimeSummary::of(self.times), bins }
     }
 }
 

@@ -11,9 +11,9 @@ use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{
-    CreateTokenRequest, CreateTournamentRequest, Fate, RevokeTokenRequest, Submission,
+    CreateTokenRequest, CreateTournamentRequest, ReportStatus, RevokeTokenRequest, Submission,
     SubmitVersionRequest,
 };
 use grpc_client::{Bearer, Link, PATIENCE, Server, Worker, report};
@@ -133,23 +133,25 @@ async fn a_revoked_token_ends_its_stream_and_nothing_of_it_counts_from_then_on()
     let mut worker = Worker::call(client, "rack", rules).await.unwrap();
     worker.hear().await;
     let [counted, lost] = [worker.lot().await, worker.lot().await];
-    assert_eq!(worker.report(report(&counted)).await, Fate::Accepted);
+    assert_eq!(worker.report(report(&counted)).await, ReportStatus::Accepted);
     let id = made.id;
     tokens(&server).revoke_token(RevokeTokenRequest { id }).await.unwrap();
     // Its leases are free at once, and nobody is blamed.
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     assert_eq!(server.database.number(leased).await, 0);
     // What it says before it is sent away has no effect; it may be gone already.
-    let message = arbiter_proto::v1::WorkerMessage { say: Some(Say::Report(report(&lost))) };
+    let message =
+        arbiter_proto::v1::WorkerMessage { payload: Some(Payload::Report(report(&lost))) };
     drop(worker.say.send(message).await);
     let refused = loop {
         match tokio::time::timeout(PATIENCE, worker.hear.message()).await.unwrap() {
             Ok(message) => {
-                let say = message.unwrap().say.unwrap();
-                let arbiter_proto::v1::coordinator_message::Say::Verdict(verdict) = say else {
+                let say = message.unwrap().payload.unwrap();
+                let arbiter_proto::v1::coordinator_message::Payload::ReportResponse(verdict) = say
+                else {
                     panic!("a verdict or the end")
                 };
-                assert_eq!(verdict.fate(), Fate::Late);
+                assert_eq!(verdict.status(), ReportStatus::Late);
             }
             Err(status) => break status,
         }

@@ -13,7 +13,7 @@ use arbiter_coordinator::db::{
 use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{Tally, U256, Whose, rank};
+use arbiter_ranking::{PairFilter, Tally, U256, rank};
 use serde_json::json;
 use sqlx::Error;
 use support::test_clock::AtTime as _;
@@ -286,10 +286,10 @@ async fn a_check_finds_what_was_tampered_with() {
     assert_eq!(queue.check(edition).await.unwrap(), []);
     queue.count(edition).await.unwrap();
     assert_eq!(queue.check(edition).await.unwrap(), []);
-    let meetings = queue.meetings(edition, Whose::One(Entrant(0))).await.unwrap();
+    let meetings = queue.meetings(edition, PairFilter::One(Entrant(0))).await.unwrap();
     assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
     assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "which were not asked for");
-    let three = Whose::Among((1..4).map(Entrant).collect());
+    let three = PairFilter::Among((1..4).map(Entrant).collect());
     let among = queue.meetings(edition, three).await.unwrap();
     assert!(among.between(Entrant(1), Entrant(2)).unwrap().matches > 0);
     assert_eq!(among.between(Entrant(0), Entrant(1)), None, "which were not asked for");

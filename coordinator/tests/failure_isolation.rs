@@ -26,9 +26,9 @@ use arbiter_coordinator::tournament::Opener;
 use arbiter_coordinator::tournament::opener::Outcome;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, Lease};
-use arbiter_proto::v1::coordinator_message::Say as Answer;
-use arbiter_proto::v1::worker_message::Say;
-use arbiter_proto::v1::{Fate, Renew, Verdict};
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::worker_message::Payload;
+use arbiter_proto::v1::{RenewLeases, ReportResponse, ReportStatus};
 use grpc_client::{PATIENCE, Server, Worker, report as wire_report};
 use outage::Outage;
 use sqlx::AssertSqlSafe;
@@ -72,8 +72,8 @@ async fn running(database: &Database, name: &str) -> EditionId {
     edition
 }
 
-async fn verdict(worker: &mut Worker) -> Verdict {
-    let Answer::Verdict(verdict) = worker.hear().await else { panic!("a verdict is due") };
+async fn verdict(worker: &mut Worker) -> ReportResponse {
+    let Answer::ReportResponse(verdict) = worker.hear().await else { panic!("a verdict is due") };
     verdict
 }
 
@@ -87,14 +87,14 @@ async fn a_report_is_postponed_as_long_as_it_could_be_stored_later() {
     // A full disk, no memory, no connection, a timeout, a lock, a broken disk, a missing table.
     for code in ["53100", "53200", "53300", "57014", "55P03", "58030", "XX000", "42P01"] {
         poison(&server.database, "results", code, "true").await;
-        worker.say(Say::Report(wire_report(&lot))).await;
+        worker.say(Payload::Report(wire_report(&lot))).await;
         let verdict = verdict(&mut worker).await;
-        assert_eq!(verdict.fate(), Fate::Postponed, "{code}");
+        assert_eq!(verdict.status(), ReportStatus::Postponed, "{code}");
         assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
         cure(&server.database).await;
     }
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
-    assert_eq!(worker.report(wire_report(&lot)).await, Fate::Accepted);
+    assert_eq!(worker.report(wire_report(&lot)).await, ReportStatus::Accepted);
     server.stop().await;
 }
 
@@ -107,9 +107,9 @@ async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
     for (number, code) in [(1, "22003"), (2, "23514")] {
         let lot = worker.lot().await;
         poison(&server.database, "results", code, "true").await;
-        worker.say(Say::Report(wire_report(&lot))).await;
+        worker.say(Payload::Report(wire_report(&lot))).await;
         let verdict = verdict(&mut worker).await;
-        assert_eq!(verdict.fate(), Fate::Malformed, "{code}");
+        assert_eq!(verdict.status(), ReportStatus::Refused, "{code}");
         assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
         cure(&server.database).await;
         assert_eq!(server.database.number("SELECT count(*) FROM faults").await, number);
@@ -155,7 +155,7 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
         .execute(&mut *stalled)
         .await
         .unwrap();
-    worker.say(Say::Report(wire_report(&first))).await;
+    worker.say(Payload::Report(wire_report(&first))).await;
     let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     until("the report waits", async || server.database.number(waits).await > 0).await;
     let deadlines = "
@@ -163,16 +163,16 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
         WHERE state = 'leased'";
     let before = server.database.number(deadlines).await;
     let leases = vec![first.lease.unwrap(), second.lease.unwrap()];
-    worker.say(Say::Renew(Renew { leases })).await;
+    worker.say(Payload::RenewLeases(RenewLeases { leases })).await;
     until("the other is renewed", async || server.database.number(deadlines).await > before).await;
     // Whether the report waits on or is postponed meanwhile: it is stored when the lock is gone.
     stalled.rollback().await.unwrap();
-    let mut fate = verdict(&mut worker).await.fate();
-    while fate == Fate::Postponed {
+    let mut fate = verdict(&mut worker).await.status();
+    while fate == ReportStatus::Postponed {
         fate = worker.report(wire_report(&first)).await;
     }
-    assert_eq!(fate, Fate::Accepted);
-    assert_eq!(worker.report(wire_report(&second)).await, Fate::Accepted);
+    assert_eq!(fate, ReportStatus::Accepted);
+    assert_eq!(worker.report(wire_report(&second)).await, ReportStatus::Accepted);
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     server.stop().await;
 }
@@ -259,12 +259,12 @@ async fn what_cannot_be_handed_out_at_present_is_given_back_and_is_no_fault() {
     server.edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
     run(&server.database, "ALTER TABLE matches RENAME TO gone".to_owned()).await;
-    worker.say(Say::Room(arbiter_proto::v1::Room { slots: 1 })).await;
+    worker.say(Payload::Capacity(arbiter_proto::v1::Capacity { slots: 1 })).await;
     let attempts = "SELECT coalesce(sum(attempt), 0)::bigint FROM lots";
     until("it was tried", async || server.database.number(attempts).await > 1).await;
     run(&server.database, "ALTER TABLE gone RENAME TO matches".to_owned()).await;
     let Answer::Lot(lot) = worker.hear().await else { panic!("a lot was asked for") };
-    assert_eq!(worker.report(wire_report(&lot)).await, Fate::Accepted);
+    assert_eq!(worker.report(wire_report(&lot)).await, ReportStatus::Accepted);
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     until("nothing stays leased", async || server.database.number(leased).await == 0).await;

@@ -12,14 +12,15 @@ use arbiter_coordinator::db::workers;
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::ids::TokenId;
-use arbiter_proto::trial::Figures;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::trial::Measurements;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
-    CheckEditionRequest, CreateTournamentRequest, Fate, Fault, FetchBundleRequest, GiveBack, Lot,
-    MatchResult, Renew, Report, RevokeTokenRequest, Room, SeatResult, Trial, TrialReport,
+    Capacity, CheckEditionRequest, CreateTournamentRequest, Fault, FetchBundleRequest, Lot,
+    MatchResult, RenewLeases, Report, ReportStatus, ReturnLeases, RevokeTokenRequest, SeatResult,
+    Trial, TrialReport,
 };
 use grpc_client::{Bearer, Link, Server, Worker, report};
 use support::{START, until};
@@ -64,14 +65,14 @@ async fn a_lease_is_its_holders_alone() {
     let lease = lot.lease.unwrap();
     let (client, _) = stranger(&server).await;
     for mut other in [connected(&client, "hostile").await, Worker::new(&server, "twin").await] {
-        other.say(Say::Renew(Renew { leases: vec![lease] })).await;
-        let Answer::Lost(lost) = other.hear().await else { panic!("it is another's lease") };
+        other.say(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
+        let Answer::LeasesLost(lost) = other.hear().await else { panic!("it is another's lease") };
         assert_eq!(lost.leases, [lease]);
-        other.say(Say::GiveBack(GiveBack { leases: vec![lease] })).await;
+        other.say(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
         let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
-        other.say(Say::Fault(fault)).await;
+        other.say(Payload::Fault(fault)).await;
         // Answers come in turn: what went before has had its effect, or none.
-        assert_eq!(other.report(report(&lot)).await, Fate::Late);
+        assert_eq!(other.report(report(&lot)).await, ReportStatus::Late);
         let leased = "SELECT count(*) FROM lots WHERE state = 'leased' AND attempt = 1";
         assert_eq!(number(&server, leased).await, 1);
         assert_eq!(number(&server, "SELECT count(*) FROM faults").await, 0);
@@ -83,23 +84,27 @@ async fn a_lease_is_its_holders_alone() {
     for result in &mut forged.results {
         result.record = b"a forged record".to_vec();
     }
-    hostile.say(Say::Report(forged)).await;
-    honest.say(Say::Report(report(&lot))).await;
+    hostile.say(Payload::Report(forged)).await;
+    honest.say(Payload::Report(report(&lot))).await;
     let fate = |answer| match answer {
-        Answer::Verdict(verdict) => verdict.fate(),
+        Answer::ReportResponse(verdict) => verdict.status(),
         other => panic!("a verdict is due, not {other:?}"),
     };
-    assert_eq!(fate(hostile.hear().await), Fate::Late);
-    assert_eq!(fate(honest.hear().await), Fate::Accepted);
-    assert_eq!(hostile.report(report(&lot)).await, Fate::Late, "nor is it told that it was stored");
+    assert_eq!(fate(hostile.hear().await), ReportStatus::Late);
+    assert_eq!(fate(honest.hear().await), ReportStatus::Accepted);
+    assert_eq!(
+        hostile.report(report(&lot)).await,
+        ReportStatus::Late,
+        "nor is it told that it was stored"
+    );
     let forged = "SELECT count(*) FROM records WHERE bytes = 'a forged record'";
     assert_eq!(number(&server, forged).await, 0);
     // The holder after a restart.
     let second = honest.lot().await;
     drop(honest);
     let mut honest = Worker::new(&server, "honest").await;
-    honest.say(Say::Renew(Renew { leases: vec![second.lease.unwrap()] })).await;
-    assert_eq!(honest.report(report(&second)).await, Fate::Accepted);
+    honest.say(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
+    assert_eq!(honest.report(report(&second)).await, ReportStatus::Accepted);
     server.stop().await;
 }
 
@@ -159,7 +164,7 @@ async fn scores_that_no_match_has_are_never_stored() {
             }
             let mut report = report(&lot);
             lie(report.results.last_mut().unwrap());
-            assert_eq!(hostile.report(report).await, Fate::Malformed, "{what}, {again}");
+            assert_eq!(hostile.report(report).await, ReportStatus::Refused, "{what}, {again}");
             faults += 1;
             let told = "SELECT count(*) FROM faults f JOIN workers w ON w.id = f.worker
                 WHERE w.name = 'hostile' AND f.kind = 'report'";
@@ -172,7 +177,7 @@ async fn scores_that_no_match_has_are_never_stored() {
     while played < edition.matches {
         let lot = honest.lot().await;
         played += i64::try_from(lot.matches.len()).unwrap();
-        assert_eq!(honest.report(report(&lot)).await, Fate::Accepted);
+        assert_eq!(honest.report(report(&lot)).await, ReportStatus::Accepted);
     }
     let check = CheckEditionRequest { tournament: "cup".to_owned(), edition: None, records: false };
     let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
@@ -271,7 +276,7 @@ async fn bundles_are_for_those_who_have_them_leased() {
         let there = fetched(&client, digest).await;
         assert_eq!(there.is_ok(), needed.contains(&digest.to_vec()));
     }
-    assert_eq!(hostile.report(report(&own)).await, Fate::Accepted);
+    assert_eq!(hostile.report(report(&own)).await, ReportStatus::Accepted);
     for digest in &digests {
         assert_eq!(fetched(&client, digest).await, Err(Code::PermissionDenied), "it is over");
     }
@@ -280,16 +285,16 @@ async fn bundles_are_for_those_who_have_them_leased() {
 
 /// The next trial that a worker is sent.
 async fn trial(worker: &mut Worker) -> Trial {
-    worker.say(Say::Room(Room { slots: 1 })).await;
+    worker.say(Payload::Capacity(Capacity { slots: 1 })).await;
     let Answer::Trial(trial) = worker.hear().await else { panic!("a trial was asked for") };
     trial
 }
 
 fn trial_report(trial: &Trial, passed: bool, program: &[u8]) -> Report {
-    let verdict = if passed { String::new() } else { "it does not answer".to_owned() };
-    let figures = serde_json::json!(Figures::default()).to_string();
+    let reason = if passed { String::new() } else { "it does not answer".to_owned() };
+    let measurements = serde_json::json!(Measurements::default()).to_string();
     let program = program.to_vec();
-    let told = TrialReport { passed, verdict, figures, program, ..TrialReport::default() };
+    let told = TrialReport { passed, reason, measurements, program, ..TrialReport::default() };
     Report { lease: trial.lease, trial: Some(told), ..Report::default() }
 }
 
@@ -309,24 +314,24 @@ async fn a_trial_is_its_holders_alone() {
     assert_eq!(fetched(&ours, own.as_bytes()).await.unwrap(), b"a new bot");
     assert!(fetched(&ours, &house[0]).await.is_ok(), "it is tried against house bots");
 
-    hostile.say(Say::Renew(Renew { leases: vec![lease] })).await;
-    let Answer::Lost(lost) = hostile.hear().await else { panic!("it is another's lease") };
+    hostile.say(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
+    let Answer::LeasesLost(lost) = hostile.hear().await else { panic!("it is another's lease") };
     assert_eq!(lost.leases, [lease]);
-    hostile.say(Say::GiveBack(GiveBack { leases: vec![lease] })).await;
+    hostile.say(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
     let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
-    hostile.say(Say::Fault(fault)).await;
+    hostile.say(Payload::Fault(fault)).await;
     let foreign = trial_report(&tried, true, b"a foreign program");
-    assert_eq!(hostile.report(foreign.clone()).await, Fate::Late);
+    assert_eq!(hostile.report(foreign.clone()).await, ReportStatus::Late);
     let failed = trial_report(&tried, false, b"");
-    assert_eq!(hostile.report(failed).await, Fate::Late);
+    assert_eq!(hostile.report(failed).await, ReportStatus::Late);
     let untouched = "SELECT count(*) FROM trials
         WHERE state = 'leased' AND attempt = 1 AND faults = 0 AND program IS NULL";
     assert_eq!(number(&server, untouched).await, 1);
     assert_eq!(number(&server, "SELECT count(*) FROM bundles").await, 4, "it is not kept");
 
-    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Accepted);
-    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, Fate::Repeated);
-    assert_eq!(hostile.report(foreign).await, Fate::Late);
+    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, ReportStatus::Accepted);
+    assert_eq!(honest.report(trial_report(&tried, true, b"")).await, ReportStatus::Duplicate);
+    assert_eq!(hostile.report(foreign).await, ReportStatus::Late);
     server.stop().await;
 }
 
@@ -355,28 +360,28 @@ async fn a_worker_that_takes_nothing_of_what_it_is_sent_holds_up_no_other() {
     for _ in 0..PAIRS {
         lots.push(honest.lot().await);
         let leases = lots.iter().filter_map(|lot| lot.lease).collect();
-        honest.say(Say::Renew(Renew { leases })).await;
+        honest.say(Payload::RenewLeases(RenewLeases { leases })).await;
     }
     while let Some(lot) = lots.pop() {
         // On a busy machine all reports together take longer than a lease.
         let leases = lots.iter().filter_map(|lot| lot.lease).collect();
-        honest.say(Say::Renew(Renew { leases })).await;
+        honest.say(Payload::RenewLeases(RenewLeases { leases })).await;
         let mut first = report(&lot);
         for seat in &mut first.results[0].seats {
             seat.files = vec![7; 1 << 20];
         }
-        assert_eq!(honest.report(first).await, Fate::Accepted);
+        assert_eq!(honest.report(first).await, ReportStatus::Accepted);
     }
     let bearer = server.bearer(Some(Role::Worker));
     let client = WorkerServiceClient::with_interceptor(server.another_connection().await, bearer);
     let silent = Worker::call(client, "silent", RULES_VERSION).await.unwrap();
-    silent.say(Say::Room(Room { slots: 64 })).await;
+    silent.say(Payload::Capacity(Capacity { slots: 64 })).await;
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     until("it has them all", async || server.database.number(leased).await == 28).await;
     for _ in 0..PAIRS {
         let lot = honest.lot().await;
         assert_eq!(lot.matches[0].seats[0].files.len(), 1 << 20);
-        assert_eq!(honest.report(report(&lot)).await, Fate::Accepted);
+        assert_eq!(honest.report(report(&lot)).await, ReportStatus::Accepted);
     }
     let faults = number(&server, "SELECT count(*) FROM faults").await;
     assert!(faults <= 5, "what was sent ran out, and nothing else: {faults}");

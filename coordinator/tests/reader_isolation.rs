@@ -13,7 +13,7 @@ use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
-use arbiter_proto::v1::{Fate, FetchBundleRequest, GetMatchRequest};
+use arbiter_proto::v1::{FetchBundleRequest, GetMatchRequest, ReportStatus};
 use grpc_client::{Server, Worker, report};
 use sqlx::PgConnection;
 use support::{Database, until};
@@ -38,9 +38,9 @@ async fn workers_go_on_while_readers_hold_all_their_connections() {
     }
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     until("readers wait", async || server.database.number(waiting).await >= 2).await;
-    assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+    assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
     let next = worker.lot().await;
-    assert_eq!(worker.report(report(&next)).await, Fate::Accepted);
+    assert_eq!(worker.report(report(&next)).await, ReportStatus::Accepted);
     assert!(readers.try_join_next().is_none(), "readers are held up no more");
     stalled.rollback().await.unwrap();
     readers.join_all().await;

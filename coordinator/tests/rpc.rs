@@ -11,16 +11,16 @@ mod support;
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::Seed;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{
-    self, Board, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest,
-    CreateTournamentRequest, Edition, EstimateEditionRequest, Fate, FetchBundleRequest,
-    FindCollusionRequest, FindCollusionResponse, GetRankingRequest, GetRecordRequest, GiveBack,
-    ListTokensRequest, ListTournamentsRequest, MatchResult, Renew, Report, RevokeTokenRequest,
-    SeatResult, StartEditionRequest, WatchEditionRequest,
+    self, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
+    Edition, EstimateEditionRequest, FetchBundleRequest, FindCollusionRequest,
+    FindCollusionResponse, GetRankingRequest, GetRecordRequest, LeaderboardRef, ListTokensRequest,
+    ListTournamentsRequest, MatchResult, RenewLeases, Report, ReportStatus, ReturnLeases,
+    RevokeTokenRequest, SeatResult, StartEditionRequest, WatchEditionRequest,
 };
 use tonic::{Code, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
@@ -88,20 +88,21 @@ async fn a_tournament_is_played_over_the_wire() {
         played += i64::try_from(lot.matches.len()).unwrap();
         some = format!("{}/{}", edition.id, lot.matches[0].number);
         let first = report(&lot);
-        assert_eq!(worker.report(first.clone()).await, Fate::Accepted);
-        assert_eq!(worker.report(first.clone()).await, Fate::Repeated);
+        assert_eq!(worker.report(first.clone()).await, ReportStatus::Accepted);
+        assert_eq!(worker.report(first.clone()).await, ReportStatus::Duplicate);
         let mut other = first;
         other.lease.as_mut().unwrap().attempt += 1;
-        assert_eq!(worker.report(other).await, Fate::Late);
+        assert_eq!(worker.report(other).await, ReportStatus::Late);
     }
     let over = last(watched.into_inner()).await;
     assert_eq!((over.state.as_str(), over.official, over.counted), ("complete", true, played));
-    let board = Board { tournament: "cup".to_owned(), edition: None };
-    let ask = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
+    let board = LeaderboardRef { tournament: "cup".to_owned(), edition: None };
+    let ask = GetRankingRequest { leaderboard: Some(board), ..GetRankingRequest::default() };
     let mut rankings = RankingServiceClient::new(server.channel.clone());
     let page = rankings.get_ranking(ask).await.unwrap().into_inner();
-    assert!(page.official && page.places.len() == 3);
-    let points: i64 = page.places.iter().map(|place| place.score[0].parse::<i64>().unwrap()).sum();
+    assert!(page.official && page.standings.len() == 3);
+    let points: i64 =
+        page.standings.iter().map(|place| place.score[0].parse::<i64>().unwrap()).sum();
     assert_eq!(points, 2 * played);
     let tournament = "cup".to_owned();
     let check = CheckEditionRequest { tournament, edition: None, records: false };
@@ -164,8 +165,8 @@ async fn leases_outlive_streams_and_are_given_back() {
     let (first, second) = (one.lot().await, one.lot().await);
     drop(one);
     let mut one = Worker::new(&server, "one").await;
-    assert_eq!(one.report(report(&first)).await, Fate::Accepted);
-    one.say(Say::GiveBack(GiveBack { leases: vec![second.lease.unwrap()] })).await;
+    assert_eq!(one.report(report(&first)).await, ReportStatus::Accepted);
+    one.say(Payload::ReturnLeases(ReturnLeases { leases: vec![second.lease.unwrap()] })).await;
     let mut two = Worker::new(&server, "two").await;
     loop {
         let lot = two.lot().await;
@@ -173,12 +174,12 @@ async fn leases_outlive_streams_and_are_given_back() {
             assert_eq!(lot.lease.unwrap().attempt, 2);
             break;
         }
-        assert_eq!(two.report(report(&lot)).await, Fate::Accepted);
+        assert_eq!(two.report(report(&lot)).await, ReportStatus::Accepted);
     }
-    one.say(Say::Renew(Renew { leases: vec![second.lease.unwrap()] })).await;
-    let Answer::Lost(lost) = one.hear().await else { panic!("the lease is lost") };
+    one.say(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
+    let Answer::LeasesLost(lost) = one.hear().await else { panic!("the lease is lost") };
     assert_eq!(lost.leases, [second.lease.unwrap()]);
-    assert_eq!(one.report(report(&second)).await, Fate::Late);
+    assert_eq!(one.report(report(&second)).await, ReportStatus::Late);
     server.stop().await;
 }
 
@@ -228,8 +229,9 @@ async fn who_does_not_fit_is_sent_away_with_a_reason() {
     let twice = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
     assert_eq!(twice.unwrap_err().code(), Code::AlreadyExists);
     let mut rankings = RankingServiceClient::new(server.channel.clone());
-    let board = Board { tournament: "cup".to_owned(), edition: None };
-    let none = rankings.get_ranking(GetRankingRequest { board: Some(board), ..Default::default() });
+    let board = LeaderboardRef { tournament: "cup".to_owned(), edition: None };
+    let none =
+        rankings.get_ranking(GetRankingRequest { leaderboard: Some(board), ..Default::default() });
     let none = none.await.unwrap_err();
     assert!(none.message().contains("no edition yet"), "{}", none.message());
     server.stop().await;
@@ -285,18 +287,18 @@ async fn editions_are_certified_and_estimated() {
     assert_eq!((estimated.slots, estimated.eta_us, estimated.measured), (0, None, false));
     let certify = CertifyEditionRequest { tournament: "cup".to_owned(), ..Default::default() };
     let next = organiser.certify_edition(certify.clone()).await.unwrap().into_inner();
-    assert_eq!((next.edition, next.matches, next.broken.as_str()), (0, 6, ""));
+    assert_eq!((next.edition, next.matches, next.broken_promise.as_str()), (0, 6, ""));
     let mut worker = Worker::new(&server, "w").await;
     let estimated = organiser.estimate_edition(estimate).await.unwrap().into_inner();
     assert!(estimated.slots == 3 && estimated.eta_us.is_some(), "{estimated:?}");
     let edition = server.edition("cup").await;
     assert!(edition.slots == 3 && edition.eta_us.is_some(), "{edition:?}");
     let played = organiser.certify_edition(certify).await.unwrap().into_inner();
-    assert_eq!((played.edition, played.matches, played.broken.as_str()), (1, 6, ""));
+    assert_eq!((played.edition, played.matches, played.broken_promise.as_str()), (1, 6, ""));
     let listed = organiser.list_tournaments(ListTournamentsRequest {}).await.unwrap();
     assert_eq!(listed.into_inner().tournaments[0].editions.len(), 1);
     let lot = worker.lot().await;
-    assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+    assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
     server.stop().await;
 }
 
@@ -370,7 +372,7 @@ async fn play_with_colluders(server: &Server, matches: i64) {
         let (level, trace) = ("A".to_owned(), String::new());
         let results = results.collect();
         let report = Report { lease: lot.lease, results, level, trial: None, trace };
-        assert_eq!(worker.report(report).await, Fate::Accepted);
+        assert_eq!(worker.report(report).await, ReportStatus::Accepted);
     }
 }
 
@@ -436,7 +438,7 @@ async fn two_at_a_table_cannot_collude_against_another() {
     while played < edition.matches {
         let lot = worker.lot().await;
         played += i64::try_from(lot.matches.len()).unwrap();
-        assert_eq!(worker.report(report(&lot)).await, Fate::Accepted);
+        assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
     }
     let refused = collusion(&server, Some(Role::Organiser), "cup").await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);

@@ -154,15 +154,15 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::worker_message::Say;
-    use crate::v1::{Renew, Report};
+    use crate::v1::worker_message::Payload;
+    use crate::v1::{RenewLeases, Report};
 
-    fn message(say: Say) -> Vec<u8> {
-        WorkerMessage { say: Some(say) }.encode_to_vec()
+    fn message(say: Payload) -> Vec<u8> {
+        WorkerMessage { payload: Some(say) }.encode_to_vec()
     }
 
     fn report(results: Vec<MatchResult>) -> Vec<u8> {
-        message(Say::Report(Report { results, ..Report::default() }))
+        message(Payload::Report(Report { results, ..Report::default() }))
     }
 
     /// A result as short as there can be one.
@@ -176,7 +176,7 @@ mod tests {
     fn honest_messages_are_read() {
         assert!(!grows(&report((0..4096).map(result).collect())));
         let leases = vec![Lease { edition: 1, lot: 1, attempt: 1 }; 4096];
-        assert!(!grows(&message(Say::Renew(Renew { leases }))));
+        assert!(!grows(&message(Payload::RenewLeases(RenewLeases { leases }))));
         let large = MatchResult { record: vec![0; 4 << 20], ..result(0) };
         assert!(!grows(&report(vec![large; 4])));
     }

@@ -9,21 +9,21 @@ string_enum! {
     /// Why an attempt failed, through no bot's fault.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum FaultKind {
-        /// Nothing was heard of it within the time of its lease.
+        /// Its lease expired without a message from the worker.
         Expired = "expired",
-        /// It could not be handed out.
+        /// The lot could not be handed out.
         HandOut = "handout",
-        /// Its report made no sense, or could not be stored.
+        /// Its report was malformed, or could not be stored.
         Report = "report",
-        /// Something of the worker's machine or of its system failed.
+        /// The worker's machine or its operating system failed.
         System = "system",
-        /// Something of a match could not be ended or removed.
+        /// Processes or files of a match could not be ended or removed.
         Unclean = "unclean",
         /// The worker's program failed.
         Panic = "panic",
-        /// The worker could not have its bots, or could not make sense of it.
-        Supplies = "supplies",
-        /// It was not said.
+        /// The bots could not be fetched, or the worker could not read the lot.
+        Inputs = "inputs",
+        /// Not given.
         Unknown = "unknown",
     }
 }
@@ -35,7 +35,7 @@ impl From<v1::FaultKind> for FaultKind {
             v1::FaultKind::System => Self::System,
             v1::FaultKind::Unclean => Self::Unclean,
             v1::FaultKind::Panic => Self::Panic,
-            v1::FaultKind::Supplies => Self::Supplies,
+            v1::FaultKind::Inputs => Self::Inputs,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What was measured in the matches of a trial, as JSON in `TrialReport.figures`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Figures {
+pub struct Measurements {
     /// How long it took to build, in milliseconds; nothing if there was nothing to build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_ms: Option<u64>,
@@ -17,7 +17,7 @@ pub struct Figures {
     pub start_us: Option<u64>,
     /// How long the other answers took on the wall.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replies: Option<Replies>,
+    pub replies: Option<ReplyTimeSummary>,
     /// The most memory in use at a time, in bytes, where that is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
@@ -25,7 +25,7 @@ pub struct Figures {
 
 /// How long answers took, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replies {
+pub struct ReplyTimeSummary {
     /// How many there were.
     pub count: usize,
     /// Half of them took no longer.
@@ -38,7 +38,7 @@ pub struct Replies {
     pub max_us: u64,
 }
 
-impl Replies {
+impl ReplyTimeSummary {
     /// Of answers that took so long, in microseconds; nothing if there were none.
     pub fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
@@ -56,10 +56,11 @@ mod tests {
 
     #[test]
     fn percentiles() {
-        assert_eq!(Replies::of(Vec::new()), None);
-        let found = Replies::of((1..=200).rev().collect()).unwrap();
-        let due = Replies { count: 200, p50_us: 100, p90_us: 180, p99_us: 198, max_us: 200 };
+        assert_eq!(ReplyTimeSummary::of(Vec::new()), None);
+        let found = ReplyTimeSummary::of((1..=200).rev().collect()).unwrap();
+        let due =
+            ReplyTimeSummary { count: 200, p50_us: 100, p90_us: 180, p99_us: 198, max_us: 200 };
         assert_eq!(found, due);
-        assert_eq!(Replies::of(vec![7]).map(|one| (one.p50_us, one.p99_us)), Some((7, 7)));
+        assert_eq!(ReplyTimeSummary::of(vec![7]).map(|one| (one.p50_us, one.p99_us)), Some((7, 7)));
     }
 }

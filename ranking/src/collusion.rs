@@ -35,8 +35,8 @@ mod tables;
 use crate::Entrant;
 use arbiter_games::Seed;
 
-use self::permutation::{Budget, Sittings};
-pub use self::tables::{MOST_TABLES, Tables, TooManyTables};
+use self::permutation::{Appearances, Budget};
+pub use self::tables::{MAX_TABLES, Tables, TooManyTables};
 
 /// The expected share of honest pairs among those that are flagged.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
@@ -88,7 +88,7 @@ pub struct Pair {
 
 /// A pair's p-value, as small as it can be stored: there may be millions.
 #[derive(Clone, Copy, Debug)]
-struct Tested {
+struct TestedPair {
     bot: u32,
     partner: u32,
     p: f64,
@@ -104,17 +104,17 @@ fn float(number: usize) -> f64 {
 /// The same tables, in the same order, and the same seed give the same answer everywhere.
 pub fn analyze(tables: &Tables, seed: Seed, most: usize) -> Collusion {
     let residuals = fit::residuals(tables);
-    let sittings = Sittings::new(tables, &residuals);
+    let appearances = Appearances::new(tables, &residuals);
     let mut budget = Budget::new(tables.bots(), FALSE_DISCOVERIES);
     let mut tested = Vec::new();
     for bot in 0..tables.bots() {
-        sittings.test(bot, seed, &mut budget, &mut tested);
+        appearances.test(bot, seed, &mut budget, &mut tested);
     }
     let qs = select::q_values(&mut tested);
     let flagged = qs.iter().filter(|q| **q <= FALSE_DISCOVERIES).count();
-    let pair = |(tested, q): (&Tested, &f64)| {
-        let Tested { bot, partner, p } = *tested;
-        let with = sittings.compare(bot, partner);
+    let pair = |(tested, q): (&TestedPair, &f64)| {
+        let TestedPair { bot, partner, p } = *tested;
+        let with = appearances.compare(bot, partner);
         Pair {
             bot: tables.entrant(bot),
             partner: tables.entrant(partner),
@@ -122,7 +122,7 @@ pub fn analyze(tables: &Tables, seed: Seed, most: usize) -> Collusion {
             mean_with: with.mean_with,
             mean_without: with.mean_without,
             difference: with.difference,
-            partner_difference: sittings.compare(partner, bot).difference,
+            partner_difference: appearances.compare(partner, bot).difference,
             p,
             q: *q,
             flagged: *q <= FALSE_DISCOVERIES,

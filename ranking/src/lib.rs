@@ -12,18 +12,18 @@ use arbiter_games::{Forfeit, Game};
 use time::OffsetDateTime;
 
 pub mod collusion;
+mod confidence;
 mod entrant;
-mod meetings;
-mod outcome;
+mod head_to_head;
 pub mod residual;
-mod spread;
+mod scored_match;
 mod u256;
 
+pub use confidence::Mean;
 pub use entrant::Entrant;
-pub use meetings::{Meeting, Meetings, Whose};
-pub use outcome::Outcome;
-pub use spread::Mean;
-pub use u256::{NoNumber, U256};
+pub use head_to_head::{HeadToHead, HeadToHeads, PairFilter};
+pub use scored_match::ScoredMatch;
+pub use u256::{ParseU256Error, U256};
 
 /// Sums over the matches of one entrant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,12 +97,12 @@ impl Tallies {
     }
 
     /// Adds a match.
-    pub fn add(&mut self, outcome: &Outcome<'_>) {
+    pub fn add(&mut self, played: &ScoredMatch<'_>) {
         self.matches += 1;
-        for (seat, (entrant, score)) in outcome.scored().enumerate() {
-            let forfeit = outcome.forfeits.get(seat).copied().flatten();
-            let bad_answers = outcome.bad_answers.get(seat).copied().unwrap_or(0);
-            let parts = outcome.adds(&self.game, seat, score);
+        for (seat, (entrant, score)) in played.entrant_scores().enumerate() {
+            let forfeit = played.forfeits.get(seat).copied().flatten();
+            let bad_answers = played.bad_answers.get(seat).copied().unwrap_or(0);
+            let parts = played.contribution(&self.game, seat, score);
             self.by_entrant.entry(entrant).or_default().add(&parts, forfeit, bad_answers);
         }
     }
@@ -131,12 +131,12 @@ pub struct Contestant {
 
 /// A place in a ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RankedContestant {
     /// From 1. Equals share a place, and the next ones are as far behind as if they did not.
     pub rank: usize,
     /// Whether somebody else has the same place.
     pub tied: bool,
-    /// Whose place it is.
+    /// PairFilter place it is.
     pub contestant: Contestant,
 }
 
@@ -165,7 +165,7 @@ fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
 }
 
 /// Ranks contestants by the rules of `game`, the best first; equals by their numbers.
-pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<Place> {
+pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
     contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
     let same = |a: usize, b: usize| {
         let pair = contestants.get(a).zip(contestants.get(b));
@@ -181,7 +181,7 @@ pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<Place> {
         places.push((rank, above || same(index, index + 1)));
     }
     let places = places.into_iter().zip(contestants);
-    places.map(|((rank, tied), contestant)| Place { rank, tied, contestant }).collect()
+    places.map(|((rank, tied), contestant)| RankedContestant { rank, tied, contestant }).collect()
 }
 
 #[cfg(test)]

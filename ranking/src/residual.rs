@@ -74,7 +74,7 @@ impl Moments {
 
 /// What a worker's lots say to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer<W, Q> {
+pub struct WorkerSample<W, Q> {
     /// The worker.
     pub worker: W,
     /// The question: the same for all workers.
@@ -105,7 +105,7 @@ impl<Q> Residual<Q> {
 }
 
 /// A probability as people read it: small ones by their magnitude.
-pub fn shown(p: f64) -> String {
+pub fn format_probability(p: f64) -> String {
     if p < 0.0001 { format!("{p:.0e}") } else { format!("{p:.4}") }
 }
 
@@ -114,15 +114,15 @@ pub fn shown(p: f64) -> String {
 /// before the others are compared. The workers in `untrusted` are out of the field from the
 /// beginning, and each is compared with the field alone.
 pub fn residuals<W: Copy + Ord, Q: Copy + Ord>(
-    answers: &[Answer<W, Q>],
+    samples: &[WorkerSample<W, Q>],
     untrusted: &BTreeSet<W>,
     bound: f64,
 ) -> BTreeMap<W, Residual<Q>> {
     let mut questions: BTreeMap<Q, Vec<(W, Moments)>> = BTreeMap::new();
-    for Answer { worker, question, moments } in answers {
+    for WorkerSample { worker, question, moments } in samples {
         questions.entry(*question).or_default().push((*worker, *moments));
     }
-    let workers: BTreeSet<W> = answers.iter().map(|answer| answer.worker).collect();
+    let workers: BTreeSet<W> = samples.iter().map(|sample| sample.worker).collect();
     let (out, mut field): (BTreeSet<W>, BTreeSet<W>) =
         workers.into_iter().partition(|worker| untrusted.contains(worker));
     let mut found = BTreeMap::new();
@@ -155,13 +155,13 @@ fn compare<W: Copy + Ord, Q: Copy + Ord>(
     field: &BTreeSet<W>,
 ) -> BTreeMap<W, Residual<Q>> {
     let mut of_worker: BTreeMap<W, Vec<Residual<Q>>> = BTreeMap::new();
-    for (question, answers) in questions {
-        let answers: Vec<_> = answers.iter().filter(|(worker, _)| field.contains(worker)).collect();
+    for (question, samples) in questions {
+        let samples: Vec<_> = samples.iter().filter(|(worker, _)| field.contains(worker)).collect();
         let mut all = Moments::default();
-        for (_, moments) in &answers {
+        for (_, moments) in &samples {
             all.add(moments);
         }
-        for (worker, own) in answers {
+        for (worker, own) in samples {
             if let Some((chi_square, ln_p)) = deviation(own, &all) {
                 let residual =
                     Residual { question: *question, chi_square, ln_p, is_ambiguous: false };

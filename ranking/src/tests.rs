@@ -11,8 +11,8 @@ fn duel(seats: [i32; 2], scores: [i64; 2]) -> (Vec<Entrant>, Vec<i64>) {
     (seats.map(Entrant).to_vec(), scores.to_vec())
 }
 
-fn outcome((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> Outcome<'_> {
-    Outcome { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
+fn outcome((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> ScoredMatch<'_> {
+    ScoredMatch { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
 }
 
 /// Contestants with these sums, submitted in this order.
@@ -85,11 +85,11 @@ fn whoever_has_not_played_has_nothing() {
 fn chips_are_counted_at_the_end_of_the_episode() {
     let seats = [Entrant(0), Entrant(1)];
     let none =
-        Outcome { seats: &seats, scores: &[], carried: &[], forfeits: &[], bad_answers: &[] };
+        ScoredMatch { seats: &seats, scores: &[], carried: &[], forfeits: &[], bad_answers: &[] };
     let mut tallies = Tallies::new(&blackjack::game());
-    tallies.add(&Outcome { scores: &[250, 190], ..none });
-    tallies.add(&Outcome { scores: &[300, 9], carried: &[250, 190], ..none });
-    tallies.add(&Outcome { seats: &seats[..1], scores: &[280], carried: &[300], ..none });
+    tallies.add(&ScoredMatch { scores: &[250, 190], ..none });
+    tallies.add(&ScoredMatch { scores: &[300, 9], carried: &[250, 190], ..none });
+    tallies.add(&ScoredMatch { seats: &seats[..1], scores: &[280], carried: &[300], ..none });
     let scores: Vec<_> = tallies.by_entrant().values().map(|tally| tally.score.clone()).collect();
     assert_eq!(scores, [vec![280, 0], vec![9, -1]]);
     assert_eq!(blackjack::game().ranking_columns(), ["chips", "solvent"]);
@@ -101,7 +101,7 @@ fn forfeits_are_counted_by_kind() {
     let forfeits = [None, Some(Forfeit::Illegal)];
     let mut tallies = Tallies::new(&gomoku::game());
     let bad_answers = [2, 0];
-    let played = Outcome {
+    let played = ScoredMatch {
         seats: &seats,
         scores: &[2, 0],
         carried: &[],
@@ -116,26 +116,26 @@ fn forfeits_are_counted_by_kind() {
 }
 
 /// Those of all who take part in these tests.
-fn all() -> Whose {
-    Whose::Among((0..4).map(Entrant).collect())
+fn all() -> PairFilter {
+    PairFilter::Among((0..4).map(Entrant).collect())
 }
 
 #[test]
 fn meetings_are_seen_from_both_sides() {
-    let mut meetings = Meetings::new(all());
+    let mut meetings = HeadToHeads::new(all());
     for match_ in [duel([0, 1], [2, 0]), duel([1, 0], [1, 1]), duel([1, 0], [2, 0])] {
         meetings.add(&outcome(&match_));
     }
     let meeting = meetings.between(Entrant(1), Entrant(0)).unwrap();
     assert_eq!((meeting.matches, meeting.won, meeting.drawn, meeting.lost), (3, 1, 1, 1));
-    assert_eq!((meeting.own, meeting.other), (3, 3));
+    assert_eq!((meeting.points_for, meeting.points_against), (3, 3));
     assert_eq!(meetings.between(Entrant(0), Entrant(1)), Some(meeting.mirrored()));
     assert_eq!(meetings.between(Entrant(0), Entrant(2)), None);
 }
 
 #[test]
 fn at_a_table_of_four_each_meets_each() {
-    let mut meetings = Meetings::new(all());
+    let mut meetings = HeadToHeads::new(all());
     let seats = [3, 1, 0, 2].map(Entrant).to_vec();
     meetings.add(&outcome(&(seats, vec![48, 24, 6, 6])));
     let won = |a, b| meetings.between(Entrant(a), Entrant(b)).unwrap().won;
@@ -166,7 +166,7 @@ fn sums_of_a_hundred_million_great_matches_are_exact() {
     let carried = [-GREAT, GREAT];
     let played = duel([0, 1], [GREAT, -GREAT]);
     let mut tallies = Tallies::new(&gomoku::game());
-    tallies.add(&Outcome { carried: &carried, ..outcome(&played) });
+    tallies.add(&ScoredMatch { carried: &carried, ..outcome(&played) });
     let mut tally = tallies.by_entrant()[&Entrant(0)].clone();
     // 2²⁷ of them, by doubling.
     for _ in 0..27 {

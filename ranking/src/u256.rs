@@ -20,7 +20,7 @@ pub struct U256 {
 /// A text is no whole number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is no whole number of digits alone")]
-pub struct NoNumber(String);
+pub struct ParseU256Error(String);
 
 impl U256 {
     /// The greatest number.
@@ -129,13 +129,13 @@ impl fmt::Display for U256 {
 }
 
 impl FromStr for U256 {
-    type Err = NoNumber;
+    type Err = ParseU256Error;
 
     /// Reads digits; a number that is too great is the greatest there is.
-    fn from_str(text: &str) -> Result<Self, NoNumber> {
+    fn from_str(text: &str) -> Result<Self, ParseU256Error> {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if text.is_empty() || !digits(text) {
-            return Err(NoNumber(text.to_owned()));
+            return Err(ParseU256Error(text.to_owned()));
         }
         let mut number = Some(Self::default());
         for digit in text.bytes().map(|byte| u64::from(byte - b'0')) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::hint::black_box;
 
 use arbiter_games::Seed;
-use arbiter_schedule::Extent;
+use arbiter_schedule::FoursomesConfig;
 
 /// Plans are made again until there are so many tables: the kernel counts processor time in steps
 /// of a few milliseconds.
@@ -40,7 +40,8 @@ fn main() {
 
 /// Makes a plan; how many tables it has.
 fn stream(bots: usize) -> u64 {
-    let plan = Extent::Least.plan(bots, Seed::of_text("bench")).expect("there is such a plan");
+    let plan =
+        FoursomesConfig::Least.plan(bots, Seed::of_text("bench")).expect("there is such a plan");
     let promised = plan.matches();
     let mut tables = 0;
     for table in plan {

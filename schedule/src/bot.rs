@@ -1,30 +1,30 @@
-//! Bots, as schedules know them.
+//! Bots and their owners, as numbers.
 
 /// A bot: its position in the list of a tournament's bots, from 0.
 pub type Bot = u16;
 
-/// The most bots that can be planned.
-pub const MOST_BOTS: usize = 1 << 16;
+/// The maximum number of bots in a plan.
+pub const MAX_BOTS: usize = 1 << 16;
 
-/// The most bots whose plan can grow, or whose owners can be kept apart: their meetings are counted
-/// pair by pair.
-pub const MOST_KNOWN: usize = 5000;
+/// The maximum number of bots in an incremental plan, or in a plan that keeps owners apart: both
+/// count meetings pair by pair.
+pub const MAX_COUNTED_BOTS: usize = 5000;
 
-/// Whose a bot is: any number that no other owner has.
+/// The owner of a bot: any number that no other owner has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub i32);
 
-/// Whether two bots have the same owner. There may be no owners, if that makes no difference.
-pub(crate) fn are_kin(owners: &[Option<Owner>], one: usize, other: usize) -> bool {
+/// Whether two bots have the same owner. `owners` is empty where owners do not matter.
+pub(crate) fn have_same_owner(owners: &[Option<Owner>], one: usize, other: usize) -> bool {
     let owner = |bot: usize| owners.get(bot).copied().flatten();
-    owner(one).is_some_and(|owned| owner(other) == Some(owned))
+    owner(one).is_some_and(|found| owner(other) == Some(found))
 }
 
-/// Who has, or had, a place of a lineage.
+/// The bot at a position of a [`RosterHistory`](crate::RosterHistory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its bot; none if it left.
+    /// The bot; `None` if it left.
     pub bot: Option<Bot>,
-    /// Its owner, if that is to make a difference: bots of one owner are kept apart.
+    /// The bot's owner, if bots of one owner are kept apart.
     pub owner: Option<Owner>,
 }

@@ -1,8 +1,8 @@
-//! What is wrong with a schedule.
+//! Errors of schedules.
 
 use thiserror::Error;
 
-/// Looks whether so many bots can be planned, by a plan that needs so many at least.
+/// Checks that a plan that needs `fewest` bots is possible for `bots` of them.
 pub(crate) fn check_bots(
     bots: usize,
     fewest: usize,
@@ -10,58 +10,58 @@ pub(crate) fn check_bots(
 ) -> Result<(), ScheduleError> {
     if bots < fewest {
         Err(ScheduleError::TooFew { bots, fewest, plan })
-    } else if bots > super::MOST_BOTS {
+    } else if bots > super::MAX_BOTS {
         Err(ScheduleError::TooMany { bots })
     } else {
         Ok(())
     }
 }
 
-/// Why there is no such plan.
+/// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleError {
-    /// There are not enough bots for one match.
+    /// There are too few bots for one match.
     #[error("too few bots for {plan}: {bots}; enter at least {fewest}")]
     TooFew {
-        /// How many there are.
+        /// The number of bots.
         bots: usize,
-        /// How many it takes.
+        /// The minimum.
         fewest: usize,
-        /// What they are too few for.
+        /// The kind of plan.
         plan: &'static str,
     },
-    /// There are more bots than can be planned.
-    #[error("too many bots: {bots}; at most {} can be planned", super::MOST_BOTS)]
+    /// There are more bots than a plan can have.
+    #[error("too many bots: {bots}; at most {} can be planned", super::MAX_BOTS)]
     TooMany {
-        /// How many there are.
+        /// The number of bots.
         bots: usize,
     },
-    /// There are more bots than can be counted pair by pair.
+    /// There are too many bots to count meetings pair by pair.
     #[error(
         "too many bots to keep owners apart, or to change their plan: {bots}; at most {} can be",
-        super::bot::MOST_KNOWN
+        super::bot::MAX_COUNTED_BOTS
     )]
     TooManyKnown {
-        /// How many there are, or were.
+        /// The number of bots, including those that left.
         bots: usize,
     },
-    /// Not all pairs can meet exactly so many times.
+    /// Not all pairs can meet exactly this often.
     #[error(
         "meetings = {meetings}: of {bots} bots every pair can meet {least}, {}, {}, … times; \
         choose one of these, or a number of games instead", least * 2, least * 3
     )]
     Meetings {
-        /// How many bots there are.
+        /// The number of bots.
         bots: usize,
-        /// The least number of meetings, of which all possible ones are multiples.
+        /// The smallest possible number of meetings. All others are its multiples.
         least: u32,
-        /// What was asked for.
+        /// The requested number.
         meetings: u32,
     },
-    /// More matches than anybody wants.
+    /// The plan would have too many matches.
     #[error("every pair would meet more than {most} times; ask for less")]
     TooMuch {
-        /// The most meetings of a pair.
+        /// The maximum number of meetings of a pair.
         most: u32,
     },
 }

@@ -1,40 +1,40 @@
 //! Tables of four at which every pair of bots meets equally often.
 //!
-//! For every number of bots from 4 on there is a least number λ of meetings that all pairs can have
-//! (1, 2, 3 or 6), and a plan that has it; [`Foursomes`] gives its tables one by one and keeps O(n)
-//! of them. λ may be had several times over. For any other number of matches, in which pairs meet
-//! x times on average, they meet ⌊x⌋ or ⌈x⌉ times as nearly as is found; how nearly, a
-//! [`Certificate`](super::Certificate) says.
+//! For every number of bots from 4 on there is a smallest number λ (1, 2, 3 or 6) such that all
+//! pairs can meet exactly λ times. [`Foursomes`] yields the tables of such a plan one by one in O(n)
+//! memory. Multiples of λ are possible too. With any other number of matches pairs meet x times on
+//! average; they meet ⌊x⌋ or ⌈x⌉ times as nearly as the search finds. A
+//! [`Certificate`](super::Certificate) tells how nearly.
 //!
-//! How it works: a `design` is made of smaller ones by a `rule`, down to written `rows`;
-//! groups of bots are joined by the blocks of a `ring`. Most tables come in lots that give every
-//! bot every seat equally often; the others are put by, and seated at the end (`seats`). Matches
-//! beyond whole designs are the `rest`'s. Where bots come and go between editions, or owners are
-//! kept apart, a plan `grow`s from a design.
+//! A `design` is built from smaller designs by a `construction`, down to the written
+//! `small_designs`; the blocks of a `transversal` design join groups of bots. Most tables come in
+//! batches that give every bot each seat equally often. The others are collected and get their seats
+//! at the end (`seat_balance`). Matches beyond whole designs are the `remainder`. Where bots join and
+//! leave between editions, or owners are kept apart, `incremental_planner` changes a design.
 
+mod annealing;
+mod config;
+mod construction;
 mod cyclic;
 mod design;
-mod extent;
-mod grow;
-mod grown;
-mod kin;
-mod meetings;
-mod rest;
-mod ring;
-mod rows;
-mod rule;
-mod seats;
-mod spread;
-mod subset;
+mod design_subset;
+mod incremental_plan;
+mod incremental_planner;
+mod meeting_counts;
+mod remainder;
+mod same_owner;
+mod seat_balance;
+mod small_designs;
+mod transversal;
 
 use arbiter_games::Seed;
 
+pub use self::config::{FoursomesConfig, FoursomesConfigError};
 use self::design::{Design, Seating};
-pub use self::extent::{Extent, ExtentError};
-pub(crate) use self::grown::Grown;
-pub use self::grown::GrownTables;
-use self::rest::Rest;
-pub use super::bot::MOST_KNOWN;
+pub(crate) use self::incremental_plan::IncrementalPlan;
+pub use self::incremental_plan::IncrementalTables;
+use self::remainder::Remainder;
+pub use super::bot::MAX_COUNTED_BOTS;
 use super::error::check_bots;
 use super::{Bot, Claim, ScheduleError};
 
@@ -42,26 +42,26 @@ use super::{Bot, Claim, ScheduleError};
 pub const SEATS: usize = 4;
 /// Pairs at a table.
 const PAIRS: u64 = 6;
-/// The most times a pair may meet.
-pub const MOST_MEETINGS: u32 = 10_000;
+/// The maximum number of meetings of a pair.
+pub const MAX_MEETINGS: u32 = 10_000;
 
-/// Who sits at a table, seat 1 first.
+/// The bots of a table, seat 1 first.
 pub type Table = [Bot; SEATS];
 
-/// How often every pair meets at least, if all `bots` meet equally often.
+/// λ: the smallest number of meetings that all pairs of `bots` bots can have.
 ///
 /// # Errors
-/// If there are fewer than 4 bots, or more than can be planned.
+/// If there are fewer than 4 bots, or too many.
 pub fn least_meetings(bots: usize) -> Result<u32, ScheduleError> {
     check(bots)?;
-    Ok(rule::least_meetings(bots))
+    Ok(construction::least_meetings(bots))
 }
 
 fn check(bots: usize) -> Result<(), ScheduleError> {
-    check_bots(bots, rule::FEWEST, "foursomes")
+    check_bots(bots, construction::MIN_BOTS, "foursomes")
 }
 
-/// How many tables a design has.
+/// The number of tables of a design.
 fn tables_of(bots: usize, meetings: u32) -> u64 {
     let bots = bots as u64;
     u64::from(meetings) * (bots * (bots - 1) / 2) / PAIRS
@@ -73,8 +73,8 @@ pub struct Foursomes {
     bots: usize,
     /// How often each pair meets in whole designs.
     meetings: u32,
-    /// How many tables there are beyond them.
-    rest: u64,
+    /// The number of tables beyond whole designs.
+    remainder: u64,
     seed: Seed,
     source: Source,
     batch: Vec<Table>,
@@ -82,30 +82,30 @@ pub struct Foursomes {
     loose: Vec<Table>,
 }
 
-/// Where batches come from; one source after the other.
+/// The source of batches; one follows the other.
 #[derive(Debug)]
 enum Source {
     Design(Box<Design>),
-    Rest(Rest),
-    /// Nothing is left but the loose tables.
-    Dry,
+    Remainder(Remainder),
+    /// Only the loose tables are left.
+    Exhausted,
 }
 
-impl Extent {
-    /// The plan for so many bots; `seed` decides who is who in it.
+impl FoursomesConfig {
+    /// The plan for a number of bots. `seed` determines which bot has which number in the design.
     ///
     /// # Errors
-    /// If there are fewer than 4 bots, or too many, or if so many meetings of every pair are
-    /// impossible for so many bots, or if there are more than 10 000 of them.
+    /// If there are fewer than 4 bots, or too many, or if pairs cannot meet exactly as often as
+    /// requested, or would meet more than 10 000 times.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Foursomes, ScheduleError> {
-        let (meetings, rest) = self.parts(bots)?;
-        Ok(Foursomes::new(bots, meetings, rest, seed))
+        let (meetings, remainder) = self.parts(bots)?;
+        Ok(Foursomes::new(bots, meetings, remainder, seed))
     }
 
-    /// How often each pair meets in whole designs, and how many tables there are beyond them.
+    /// How often each pair meets in whole designs, and the number of tables beyond them.
     fn parts(self, bots: usize) -> Result<(u32, u64), ScheduleError> {
         let least = least_meetings(bots)?;
-        let (meetings, rest) = match self {
+        let (meetings, remainder) = match self {
             Self::Least => (least, 0),
             Self::Meetings(meetings) if !meetings.get().is_multiple_of(least) => {
                 return Err(ScheduleError::Meetings { bots, least, meetings: meetings.get() });
@@ -117,69 +117,77 @@ impl Extent {
                 (designs.saturating_mul(least), games.get() % design)
             }
         };
-        if meetings > MOST_MEETINGS {
-            return Err(ScheduleError::TooMuch { most: MOST_MEETINGS });
+        if meetings > MAX_MEETINGS {
+            return Err(ScheduleError::TooMuch { most: MAX_MEETINGS });
         }
-        Ok((meetings, rest))
+        Ok((meetings, remainder))
     }
 }
 
 impl Foursomes {
-    fn new(bots: usize, meetings: u32, rest: u64, seed: Seed) -> Self {
-        let (batch, loose) = (Vec::new(), Vec::new());
+    fn new(bots: usize, meetings: u32, remainder: u64, seed: Seed) -> Self {
         let source = Source::Design(Box::new(Design::new(bots, meetings, seed.derive("design"))));
-        Self { bots, meetings, rest, seed, source, batch, next: 0, loose }
+        Self {
+            bots,
+            meetings,
+            remainder,
+            seed,
+            source,
+            batch: Vec::new(),
+            next: 0,
+            loose: Vec::new(),
+        }
     }
 
-    /// How many tables there are in all.
+    /// The total number of tables.
     pub fn matches(&self) -> u64 {
-        tables_of(self.bots, self.meetings) + self.rest
+        tables_of(self.bots, self.meetings) + self.remainder
     }
 
     /// How often each pair meets, where all meet equally often.
     pub fn meetings(&self) -> Option<u32> {
-        (self.rest == 0).then_some(self.meetings)
+        (self.remainder == 0).then_some(self.meetings)
     }
 
-    /// What is promised. Where pairs cannot all meet equally often, none is more than one meeting
-    /// off from ⌊x⌋ or ⌈x⌉.
+    /// The claim of the plan. Where pairs cannot all meet equally often, no pair is more than one
+    /// meeting off from ⌊x⌋ or ⌈x⌉.
     pub fn claim(&self) -> Claim {
-        let (least, most) = match self.rest {
+        let (least, most) = match self.remainder {
             0 => (0, 0),
-            rest => rest::bounds(self.bots, rest).into_inner(),
+            count => remainder::bounds(self.bots, count).into_inner(),
         };
         Claim {
             matches: self.matches(),
             meetings: self.meetings + least..=self.meetings + most,
-            kin_meetings: None,
-            match_spread: Some(u32::from(self.rest > 0)),
+            same_owner_meetings: None,
+            match_spread: Some(u32::from(self.remainder > 0)),
             seat_spread: Some(1),
             side_spread: None,
         }
     }
 
-    /// What comes after a source that gives no more.
+    /// The source that follows the present one.
     fn after(&self) -> Source {
         match self.source {
-            Source::Design(_) if self.rest > 0 => {
-                let count = usize::try_from(self.rest).expect("less than a design");
-                Source::Rest(Rest::new(self.bots, count, self.seed.derive("rest")))
+            Source::Design(_) if self.remainder > 0 => {
+                let count = usize::try_from(self.remainder).expect("less than a design");
+                Source::Remainder(Remainder::new(self.bots, count, self.seed.derive("rest")))
             }
-            _ => Source::Dry,
+            _ => Source::Exhausted,
         }
     }
 
-    /// Makes the next batch, unless there is none: even tables as they come, loose ones at last.
+    /// Makes the next batch, if there is one: even tables first, all loose tables at the end.
     fn refill(&mut self) -> Option<()> {
         self.batch.clear();
         self.next = 0;
         loop {
             let seating = match &mut self.source {
                 Source::Design(design) => design.batch(&mut self.batch),
-                Source::Rest(rest) => rest.batch(&mut self.batch),
-                Source::Dry if self.loose.is_empty() => return None,
-                Source::Dry => {
-                    seats::balance(&mut self.loose, self.bots);
+                Source::Remainder(remainder) => remainder.batch(&mut self.batch),
+                Source::Exhausted if self.loose.is_empty() => return None,
+                Source::Exhausted => {
+                    seat_balance::balance(&mut self.loose, self.bots);
                     self.batch.append(&mut self.loose);
                     return Some(());
                 }

@@ -1,32 +1,32 @@
 //! Who plays whom, in which seats.
 //!
-//! A plan is a stream: its matches are made one by one in O(n) memory, so that tournaments of
-//! thousands of bots need not be held at once. What a plan promises is proved by a [`Certificate`],
-//! which looks at the matches and at nothing else. Pure: the same input gives the same output, whoever
-//! asks and whenever.
+//! A plan is a stream: it yields its matches one by one in O(n) memory, so a tournament of thousands
+//! of bots never has to fit into memory. A plan makes claims about its balance. A [`Certificate`]
+//! proves them; it counts the matches and uses nothing else. Pure: the same input always gives the
+//! same output.
 
 mod bot;
 mod certificate;
-mod chance;
 mod config;
 mod episodes;
 mod error;
-mod field;
 pub mod foursomes;
-mod lineage;
+mod participants;
 mod plan;
+mod repetitions;
+mod roster_history;
 mod round_robin;
-mod times;
+mod seeded_mix;
 
-pub use bot::{Bot, MOST_BOTS, Member, Owner};
-pub use certificate::{Broken, Certificate, Claim, Counter, Kin};
-pub use chance::{NameKey, mix};
+pub use bot::{Bot, MAX_BOTS, Member, Owner};
+pub use certificate::{Certificate, CertificateBuilder, CertificateError, Claim, SameOwnerPairs};
 pub use config::Schedule;
 pub use episodes::{EpisodePlan, Episodes};
 pub use error::ScheduleError;
-pub use field::Field;
-pub use foursomes::{Extent, ExtentError, Foursomes};
-pub use lineage::{Lineage, Step};
-pub use plan::{MOST_PROOF_BYTES, Matches, Plan, Planned};
+pub use foursomes::{Foursomes, FoursomesConfig, FoursomesConfigError};
+pub use participants::Participants;
+pub use plan::{MAX_PROOF_BYTES, Matches, Plan, PlannedMatch};
+pub use repetitions::{Repetitions, RepetitionsError};
+pub use roster_history::{RosterChange, RosterHistory};
 pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
-pub use times::{Times, TimesError};
+pub use seeded_mix::{NameKey, mix};

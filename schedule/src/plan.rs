@@ -1,18 +1,20 @@
-//! Plans of all kinds, as one stream of matches.
+//! Plans of all kinds as one stream of matches.
 
-use super::foursomes::{self, Foursomes, GrownTables};
-use super::{Bot, Broken, Claim, Counter, EpisodePlan, Field, Pairing, Pairings};
+use super::foursomes::{self, Foursomes, IncrementalTables};
+use super::{
+    Bot, CertificateBuilder, CertificateError, Claim, EpisodePlan, Pairing, Pairings, Participants,
+};
 
-/// The most memory that a plan is proved in, in bytes: that of 10 000 bots in matches of two, or
-/// 14 000 at tables of four. For more bots it is not counted who meets whom.
-pub const MOST_PROOF_BYTES: usize = 100_000_000;
+/// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, or 14 000 at
+/// tables of four. With more bots the proof does not count meetings.
+pub const MAX_PROOF_BYTES: usize = 100_000_000;
 
-/// What a schedule comes to for a number of bots.
+/// The plan of a schedule for given bots.
 #[derive(Debug)]
 pub enum Plan {
-    /// Matches that can all be listed.
+    /// Matches that can be listed in advance.
     Matches(Matches),
-    /// Episodes, whose matches follow from one another.
+    /// Episodes, whose matches depend on earlier results.
     Episodes(EpisodePlan),
 }
 
@@ -23,24 +25,24 @@ pub enum Matches {
     Pairings(Box<Pairings>),
     /// Tables of four.
     Foursomes(Box<Foursomes>),
-    /// Tables of four of a field that has changed, or in which owners are kept apart.
-    Grown(Box<GrownTables>),
+    /// Tables of four after bots joined or left, or with owners kept apart.
+    Incremental(Box<IncrementalTables>),
 }
 
-/// A match that is to be played.
+/// A planned match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
-    /// The board it is played on, from 0; always 0 where there is but one.
+pub struct PlannedMatch {
+    /// Its board, from 0; always 0 if there is only one.
     pub board: u16,
-    /// How many times a pair was planned before on this board, both sides taken as one; 0 at
-    /// tables of four.
+    /// How many earlier matches the pair has on this board, counting both sides; 0 at tables of
+    /// four.
     pub leg: u32,
     bots: [Bot; foursomes::SEATS],
     seats: usize,
 }
 
-impl Planned {
-    /// Who plays, seat 1 first.
+impl PlannedMatch {
+    /// The bots, seat 1 first.
     pub fn seats(&self) -> &[Bot] {
         &self.bots[..self.seats]
     }
@@ -50,79 +52,82 @@ impl Planned {
     }
 }
 
-impl AsRef<[Bot]> for Planned {
+impl AsRef<[Bot]> for PlannedMatch {
     fn as_ref(&self) -> &[Bot] {
         self.seats()
     }
 }
 
 impl Matches {
-    /// How many matches there are in all.
+    /// The total number of matches.
     pub fn total(&self) -> u64 {
         match self {
             Self::Pairings(pairings) => pairings.matches(),
             Self::Foursomes(foursomes) => foursomes.matches(),
-            Self::Grown(grown) => grown.matches(),
+            Self::Incremental(tables) => tables.matches(),
         }
     }
 
-    /// How many seats a match has.
+    /// The number of seats of a match.
     pub fn seats(&self) -> usize {
         match self {
             Self::Pairings(_) => 2,
-            Self::Foursomes(_) | Self::Grown(_) => foursomes::SEATS,
+            Self::Foursomes(_) | Self::Incremental(_) => foursomes::SEATS,
         }
     }
 
-    /// What the plan promises, to be proved by a [`Certificate`](super::Certificate).
+    /// The claim of the plan. A [`Certificate`](super::Certificate) can prove it.
     pub fn claim(&self) -> Claim {
         match self {
             Self::Pairings(pairings) => pairings.claim(),
             Self::Foursomes(foursomes) => foursomes.claim(),
-            Self::Grown(grown) => grown.claim(),
+            Self::Incremental(tables) => tables.claim(),
         }
     }
 
-    /// Goes through all matches and compares them with what the plan promises for its field. Where
-    /// counting meetings would take more than [`MOST_PROOF_BYTES`], only seats and numbers of
-    /// matches are compared.
+    /// Counts all matches and compares the counts with the plan's claim. If counting meetings would
+    /// take more than [`MAX_PROOF_BYTES`], it compares only seats and numbers of matches.
     ///
     /// # Errors
-    /// The first promise that is broken, or the first match that is impossible.
-    pub fn prove(self, field: &Field) -> Result<(), Broken> {
+    /// The first number that differs from the claim, or the first impossible match.
+    pub fn prove(self, participants: &Participants) -> Result<(), CertificateError> {
         let claim = self.claim();
-        self.prove_claim(field, &claim)
+        self.prove_claim(participants, &claim)
     }
 
-    /// The same for another claim.
-    pub(super) fn prove_claim(self, field: &Field, claim: &Claim) -> Result<(), Broken> {
-        let (bots, seats) = (field.bots(), self.seats());
-        let bytes = Counter::bytes(bots, seats, *claim.meetings.end());
-        let mut counter = if bytes > MOST_PROOF_BYTES {
-            Counter::without_meetings(bots, seats)
+    /// Like [`Self::prove`] for another claim.
+    pub(super) fn prove_claim(
+        self,
+        participants: &Participants,
+        claim: &Claim,
+    ) -> Result<(), CertificateError> {
+        let (bots, seats) = (participants.bots(), self.seats());
+        let bytes = CertificateBuilder::bytes(bots, seats, *claim.meetings.end());
+        let mut certificate = if bytes > MAX_PROOF_BYTES {
+            CertificateBuilder::without_meetings(bots, seats)
         } else {
-            Counter::new(bots, seats, field.owners())
+            CertificateBuilder::new(bots, seats, participants.owners())
         };
         for planned in self {
-            counter.add(planned.seats())?;
+            certificate.add(planned.seats())?;
         }
-        counter.finish().prove(claim)
+        certificate.finish().prove(claim)
     }
 }
 
 impl Iterator for Matches {
-    type Item = Planned;
+    type Item = PlannedMatch;
 
-    fn next(&mut self) -> Option<Planned> {
+    fn next(&mut self) -> Option<PlannedMatch> {
         match self {
             Self::Pairings(pairings) => {
                 let pairing = pairings.next()?;
                 let [one, two] = pairing.seats;
                 let Pairing { board, leg, .. } = pairing;
-                Some(Planned { board, leg, bots: [one, two, 0, 0], seats: 2 })
+                Some(PlannedMatch { board, leg, bots: [one, two, 0, 0], seats: 2 })
             }
-            Self::Foursomes(foursomes) => foursomes.next().map(Planned::table),
-            Self::Grown(grown) => grown.next().map(Planned::table),
+            Self::Foursomes(foursomes) => foursomes.next().map(PlannedMatch::table),
+            Self::Incremental(tables) => tables.next().map(PlannedMatch::table),
         }
     }
 }

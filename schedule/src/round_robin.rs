@@ -1,68 +1,66 @@
-//! Matches of two: everybody against everybody, on each board and in each leg.
+//! Matches of two: every bot against every other, on each board and in each leg.
 //!
-//! All but one bot stand in a circle of an odd number n of places (with an odd number of bots, all
-//! do). In round r those meet who stand at the same distance k to both sides of place r, and the
-//! one apart meets who stands there. That is one *pass*: each pair once.
+//! The circle method: all bots but one stand in a circle of an odd number n of places (with an odd
+//! number of bots, all do). In round r the bots at distance k on both sides of place r meet, and the
+//! bot outside the circle meets the bot at place r. All rounds are one *pass*: each pair meets once.
 //!
-//! Passes come in twins, in which the same bots stand in the same places. Balanced ones have all
-//! sides reversed in the second of them. So a pair that plays an even number of times has each side
-//! equally often, and an odd pass at the end leaves nobody more than one match off, if one pass by
-//! itself does: there all bots stand on a ring, and each is first against the half that comes after
-//! it, and second against the half before. Chance decides between those who stand opposite.
+//! Passes come in twins, in which every bot has the same place. In balanced passes the second twin
+//! reverses all sides. So a pair that plays an even number of times has each side equally often. An
+//! odd pass at the end must be balanced within 1 by itself: all bots stand on a ring, and each is
+//! first against the half of the bots after it, and second against the half before it. A random
+//! choice decides between opposite bots.
 //!
-//! Where somebody stands, and who is first, follows from the names of the bots ([`NameKey`]), so
-//! that one who comes or goes changes as little as can be between the others. Where chance alone
-//! decides about a pair nothing changes; on the ring a newcomer turns those who stood opposite, or
-//! nearly so: one pair for each four bots.
+//! Places and sides depend on the bots' names ([`NameKey`]), so a bot that joins or leaves changes
+//! as little as possible between the others. Where sides are random, nothing changes; on the ring a
+//! new bot turns the pairs that stood opposite or nearly opposite: one pair for every four bots.
 
 use arbiter_games::{Seed, string_enum};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::chance::{NameKey, mix};
 use super::error::check_bots;
-use super::{Bot, Claim, ScheduleError, Times};
+use super::seeded_mix::{NameKey, mix};
+use super::{Bot, Claim, Repetitions, ScheduleError};
 
 /// Seats in a match.
 const SEATS: usize = 2;
 
-/// What this plan is called in errors.
+/// The name of this plan in errors.
 const PLAN: &str = "a round robin";
 
-/// What is mixed into the chance of who stands where, and of who is first.
+/// Domain separators, so that places and sides are independent random choices.
 const PLACES: u64 = 1;
 const SIDES: u64 = 2;
 
-/// Everybody against everybody.
+/// The options of a round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundRobin {
-    /// How many times everything is played.
-    pub legs: Times,
-    /// Who is in seat 1.
+    /// How many times all pairs meet on each board.
+    pub legs: Repetitions,
+    /// Which bot of a pair has seat 1.
     pub sides: Sides,
-    /// On how many boards each pair meets.
-    pub boards: Times,
+    /// The number of boards on which each pair meets.
+    pub boards: Repetitions,
 }
 
 string_enum! {
-    /// Who is in seat 1.
+    /// Which bot of a pair has seat 1.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case", try_from = "String")]
     pub enum Sides {
-        /// Both, in two matches on each board and in each leg; chance decides who is first at
-        /// first.
+        /// Each bot once, in two matches on each board and in each leg; which bot begins is random.
         Both = "both",
-        /// Chance decides, match by match.
+        /// A random bot in each match.
         Random = "random",
-        /// Each equally often or once more, both of a pair and of each bot in all matches.
+        /// Each bot equally often, or once more: in every pair, and in all matches of a bot.
         #[default]
         Balanced = "balanced",
     }
     FromStr, Err = UnknownSides
 }
 
-/// A word that does not say who is in seat 1.
+/// A word that names no [`Sides`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("sides can be both, random or balanced")]
 pub struct UnknownSides(pub String);
@@ -76,7 +74,7 @@ impl TryFrom<String> for Sides {
 }
 
 impl RoundRobin {
-    /// The plan for so many bots; `seed` decides who is who in it, and who is first by chance.
+    /// The plan for a number of bots. `seed` determines all random choices.
     ///
     /// # Errors
     /// If there are fewer than 2 bots, or too many.
@@ -106,9 +104,9 @@ impl RoundRobin {
 pub struct Pairing {
     /// The board it is played on, from 0.
     pub board: u16,
-    /// How many times the pair was planned before on this board, both sides taken as one.
+    /// How many earlier matches the pair has on this board, counting both sides.
     pub leg: u32,
-    /// Who plays, seat 1 first.
+    /// The bots, seat 1 first.
     pub seats: [Bot; SEATS],
 }
 
@@ -117,13 +115,13 @@ pub struct Pairing {
 pub struct Pairings {
     rules: RoundRobin,
     names: Vec<NameKey>,
-    /// Who stands in which place; the one apart comes last.
+    /// The bots by place; the bot outside the circle comes last.
     circle: Vec<Bot>,
     pass: u32,
     round: usize,
-    /// The distance from the middle of the round of those who meet next.
+    /// The distance of the next pair from the middle of the round.
     distance: usize,
-    /// The second match of a pair that has just played its first.
+    /// The return match of the previous pair.
     again: Option<Pairing>,
 }
 
@@ -137,14 +135,14 @@ impl Pairings {
         pairings
     }
 
-    /// How many matches there are in all.
+    /// The total number of matches.
     pub fn matches(&self) -> u64 {
         let bots = self.circle.len() as u64;
         u64::from(self.rules.meetings()) * (bots * (bots - 1) / 2)
     }
 
-    /// What is promised of all matches together. It holds for those on each board, too, with as
-    /// many times fewer matches and meetings as there are boards.
+    /// The claim about all matches. It also holds for each board alone, with the numbers of matches
+    /// and meetings divided by the number of boards.
     pub fn claim(&self) -> Claim {
         let meetings = self.rules.meetings();
         let (seat_spread, side_spread) = match self.rules.sides {
@@ -155,7 +153,7 @@ impl Pairings {
         Claim {
             matches: self.matches(),
             meetings: meetings..=meetings,
-            kin_meetings: None,
+            same_owner_meetings: None,
             match_spread: Some(0),
             seat_spread,
             side_spread,
@@ -166,12 +164,12 @@ impl Pairings {
         self.rules.legs.get() * self.rules.boards.get()
     }
 
-    /// The places of the circle: an odd number.
+    /// The number of places of the circle: odd.
     fn places(&self) -> usize {
         (self.circle.len() - 1) | 1
     }
 
-    /// Puts the bots into a new order, the same for the second of two twins.
+    /// Orders the bots anew for each pair of twin passes.
     fn begin_pass(&mut self) {
         if self.pass.is_multiple_of(2) {
             let (names, twins) = (&self.names, u64::from(self.pass / 2));
@@ -182,25 +180,26 @@ impl Pairings {
         self.distance = self.nearest();
     }
 
-    /// The least distance: nobody meets the bot in the middle if nobody stands apart.
+    /// The first distance of a round: 1 if no bot stands outside the circle, since then the bot in
+    /// the middle has no match.
     fn nearest(&self) -> usize {
         self.circle.len() % 2
     }
 
-    /// The places of those who meet now.
+    /// The places of the current pair.
     fn places_of_pair(&self) -> [usize; SEATS] {
         let (round, k, places) = (self.round, self.distance, self.places());
         if k == 0 { [places, round] } else { [(round + k) % places, (round + places - k) % places] }
     }
 
-    /// Those who meet now, seat 1 first.
+    /// The current pair, seat 1 first.
     fn pair(&self) -> [Bot; SEATS] {
         let [one, other] = self.places_of_pair();
         let (bots, pair) = (self.circle.len(), [self.circle[one], self.circle[other]]);
         let after = (other + bots - one) % bots;
         let by_chance = match self.rules.sides {
             Sides::Both | Sides::Random => true,
-            // Legs that come in twins are even whoever is first in the first of them.
+            // With an even number of legs, twins balance each other.
             Sides::Balanced => self.rules.legs.get().is_multiple_of(2) || 2 * after == bots,
         };
         let swapped = if by_chance {
@@ -216,13 +215,13 @@ impl Pairings {
         if turned { [pair[1], pair[0]] } else { pair }
     }
 
-    /// What chance decides anew: each pass, or each two that are twins.
+    /// The number of the random choice of sides: one for each pass, or for each two twins.
     fn turn(&self) -> u64 {
         let balanced = self.rules.sides == Sides::Balanced;
         (if balanced { self.pass / 2 } else { self.pass }).into()
     }
 
-    /// Goes on to the next pair, round, pass.
+    /// Advances to the next pair, round and pass.
     fn advance(&mut self) {
         self.distance += 1;
         if self.distance <= self.places() / 2 {
@@ -250,7 +249,7 @@ impl Iterator for Pairings {
         }
         let seats = self.pair();
         self.advance();
-        // Legs on one board follow one another, so that twins are on the same board if they can.
+        // The legs of a board are consecutive passes, so that twins share a board where possible.
         let (board, leg) = (pass / self.rules.legs.get(), pass % self.rules.legs.get());
         let board = u16::try_from(board).expect("there are at most 1000 boards");
         if self.rules.sides == Sides::Both {

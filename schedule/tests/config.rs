@@ -1,7 +1,7 @@
 //! The `[schedule]` of a tournament file.
 
 use arbiter_games::Seed;
-use arbiter_schedule::{Episodes, Extent, Plan, RoundRobin, Schedule, Sides};
+use arbiter_schedule::{Episodes, FoursomesConfig, Plan, RoundRobin, Schedule, Sides};
 
 fn read(text: &str) -> Result<Schedule, String> {
     toml::from_str(text).map_err(|error| error.to_string())
@@ -20,7 +20,7 @@ fn every_kind_is_read_and_written() {
         let schedule = read(text).unwrap();
         assert_eq!(toml::to_string(&schedule).unwrap(), text);
     }
-    assert_eq!(read("kind = \"foursomes\""), Ok(Schedule::Foursomes(Extent::Least)));
+    assert_eq!(read("kind = \"foursomes\""), Ok(Schedule::Foursomes(FoursomesConfig::Least)));
     assert_eq!(read("kind = \"episodes\""), Ok(Schedule::Episodes(Episodes::default())));
     let rules = RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() };
     assert_eq!(read("kind = \"round_robin\""), Ok(Schedule::RoundRobin(rules)));
@@ -50,7 +50,7 @@ fn what_means_nothing_is_refused() {
 fn episodes_are_described() {
     let plan = Schedule::Episodes(Episodes::default()).plan(10, Seed::of_text("")).unwrap();
     let Plan::Episodes(plan) = plan else { panic!("no matches can be listed") };
-    assert_eq!((plan.episodes, plan.tables(), plan.most_matches(5)), (25, 3, 375));
+    assert_eq!((plan.episodes, plan.tables(), plan.max_matches(5)), (25, 3, 375));
     let keys: Vec<_> = plan.keys().collect();
     assert_eq!((keys.len(), keys[0].as_str(), keys[24].as_str()), (25, "episode 1", "episode 25"));
     assert!(Episodes::default().plan(0).is_err());

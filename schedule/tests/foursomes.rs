@@ -6,22 +6,24 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use arbiter_games::Seed;
 use arbiter_schedule::foursomes::{Table, least_meetings};
-use arbiter_schedule::{Broken, Certificate, Claim, Extent, Foursomes, ScheduleError};
+use arbiter_schedule::{
+    Certificate, CertificateError, Claim, Foursomes, FoursomesConfig, ScheduleError,
+};
 use proptest::prelude::*;
 
 fn seed(text: &str) -> Seed {
     Seed::of_text(text)
 }
 
-fn meetings(times: u32) -> Extent {
-    Extent::Meetings(NonZeroU32::new(times).unwrap())
+fn meetings(times: u32) -> FoursomesConfig {
+    FoursomesConfig::Meetings(NonZeroU32::new(times).unwrap())
 }
 
-fn games(count: u64) -> Extent {
-    Extent::Games(NonZeroU64::new(count).unwrap())
+fn games(count: u64) -> FoursomesConfig {
+    FoursomesConfig::Games(NonZeroU64::new(count).unwrap())
 }
 
-fn plan(bots: usize, extent: Extent, text: &str) -> Foursomes {
+fn plan(bots: usize, extent: FoursomesConfig, text: &str) -> Foursomes {
     extent.plan(bots, seed(text)).unwrap()
 }
 
@@ -30,7 +32,7 @@ fn count(bots: usize, tables: impl IntoIterator<Item = Table>) -> Certificate {
 }
 
 /// Counts a plan, which must keep its promises.
-fn prove(bots: usize, extent: Extent, text: &str) -> Certificate {
+fn prove(bots: usize, extent: FoursomesConfig, text: &str) -> Certificate {
     let plan = plan(bots, extent, text);
     let claim = plan.claim();
     let certificate = count(bots, plan);
@@ -51,7 +53,7 @@ fn is_least(bots: usize, meetings: usize) -> bool {
 fn every_pair_meets_as_often_as_it_must_at_least() {
     for bots in 4..=200 {
         for text in ["one", "two"] {
-            let certificate = prove(bots, Extent::Least, text);
+            let certificate = prove(bots, FoursomesConfig::Least, text);
             let meetings = certificate.exact_meetings().unwrap() as usize;
             assert!(is_least(bots, meetings), "{bots} bots: {meetings} meetings");
             assert_eq!(certificate.matches, (meetings * bots * (bots - 1) / 12) as u64);
@@ -67,7 +69,7 @@ fn every_pair_meets_as_often_as_it_must_at_least() {
 fn large_numbers_are_exact_too() {
     // One of each rule: progressions, groups and tripled groups, with fields of all kinds.
     for bots in [733, 734, 735, 736, 737, 739, 741, 742, 1000, 1204] {
-        let certificate = prove(bots, Extent::Least, "large");
+        let certificate = prove(bots, FoursomesConfig::Least, "large");
         assert_eq!(certificate.exact_meetings(), Some(least_meetings(bots).unwrap()));
     }
 }
@@ -89,9 +91,12 @@ fn other_numbers_of_meetings_are_refused() {
     assert_eq!(refused, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
     let told = refused.to_string();
     assert!(told.contains("meetings = 4") && told.contains("3, 6, 9"), "{told}");
-    let few = Extent::Least.plan(3, seed("")).unwrap_err();
+    let few = FoursomesConfig::Least.plan(3, seed("")).unwrap_err();
     assert_eq!(few.to_string(), "too few bots for foursomes: 3; enter at least 4");
-    assert!(matches!(Extent::Least.plan(70_000, seed("")), Err(ScheduleError::TooMany { .. })));
+    assert!(matches!(
+        FoursomesConfig::Least.plan(70_000, seed("")),
+        Err(ScheduleError::TooMany { .. })
+    ));
     assert!(matches!(meetings(12_000).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
     assert!(matches!(games(u64::MAX).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
 }
@@ -99,7 +104,7 @@ fn other_numbers_of_meetings_are_refused() {
 #[test]
 fn the_seed_decides_who_is_who() {
     for bots in [4, 10, 13, 38, 100, 137] {
-        for extent in [Extent::Least, games(bots as u64)] {
+        for extent in [FoursomesConfig::Least, games(bots as u64)] {
             let tables = |text| plan(bots, extent, text).collect::<Vec<_>>();
             assert_eq!(tables("one"), tables("one"), "{bots} bots, {extent:?}");
             assert_ne!(tables("one"), tables("two"), "{bots} bots, {extent:?}");
@@ -115,9 +120,9 @@ fn plans_are_fixed() {
         seed(&format!("{tables:?}")).to_string()[..16].to_owned()
     };
     let found = [
-        digest(37, Extent::Least),
-        digest(38, Extent::Least),
-        digest(111, Extent::Least),
+        digest(37, FoursomesConfig::Least),
+        digest(38, FoursomesConfig::Least),
+        digest(111, FoursomesConfig::Least),
         digest(38, games(300)),
         digest(300, games(3000)),
     ];
@@ -158,7 +163,7 @@ fn no_pair_of_a_budget_is_off_by_two() {
         prove(bots, games(count), text);
     }
     for bots in 4..=10 {
-        for count in 1..plan(bots, Extent::Least, "").matches() {
+        for count in 1..plan(bots, FoursomesConfig::Least, "").matches() {
             for text in ["one", "two"] {
                 prove(bots, games(count), text);
             }
@@ -178,7 +183,7 @@ fn budgets_are_even_where_that_is_known_to_be_possible() {
     }
     // Nearly all tables of a design in which each pair meets once.
     for bots in [28, 40, 100, 253] {
-        let design = plan(bots, Extent::Least, "").matches();
+        let design = plan(bots, FoursomesConfig::Least, "").matches();
         let certificate = prove(bots, games(design * 99 / 100), "even");
         assert_eq!(certificate.uneven_pairs(), 0, "{certificate}");
     }
@@ -199,7 +204,7 @@ fn budgets_are_nearly_even_everywhere() {
 #[test]
 fn a_budget_of_whole_designs_is_exact() {
     for bots in [4, 10, 38, 100] {
-        let design = plan(bots, Extent::Least, "").matches();
+        let design = plan(bots, FoursomesConfig::Least, "").matches();
         let least = least_meetings(bots).unwrap();
         let certificate = prove(bots, games(3 * design), "whole");
         assert_eq!(certificate.exact_meetings(), Some(3 * least));
@@ -228,8 +233,8 @@ proptest! {
         seat in 0_usize..4,
         by in 1_u16..50,
     ) {
-        let mut tables: Vec<_> = plan(bots, Extent::Least, "doctored").collect();
-        let claim = plan(bots, Extent::Least, "doctored").claim();
+        let mut tables: Vec<_> = plan(bots, FoursomesConfig::Least, "doctored").collect();
+        let claim = plan(bots, FoursomesConfig::Least, "doctored").claim();
         let number = which.index(tables.len());
         let removed = tables.remove(number);
         prop_assert!(count(bots, tables.clone()).prove(&claim).is_err());
@@ -245,9 +250,12 @@ proptest! {
 #[test]
 fn impossible_tables_are_named() {
     let error = |tables: &[&[u16]]| Certificate::count(5, 4, &[], tables).unwrap_err();
-    assert_eq!(error(&[&[0, 1, 2, 3], &[0, 1, 2, 5]]), Broken::Stranger { number: 2, bot: 6 });
-    assert_eq!(error(&[&[0, 1, 2, 1]]), Broken::Itself { number: 1, bot: 2 });
-    assert_eq!(error(&[&[0, 1, 2]]), Broken::Seats { number: 1, found: 3, due: 4 });
+    assert_eq!(
+        error(&[&[0, 1, 2, 3], &[0, 1, 2, 5]]),
+        CertificateError::UnknownBot { number: 2, bot: 6 }
+    );
+    assert_eq!(error(&[&[0, 1, 2, 1]]), CertificateError::DuplicateBot { number: 1, bot: 2 });
+    assert_eq!(error(&[&[0, 1, 2]]), CertificateError::SeatCount { number: 1, found: 3, due: 4 });
 }
 
 #[test]
@@ -268,7 +276,7 @@ fn every_promise_can_be_broken() {
     let kept = Claim {
         matches: 2,
         meetings: 0..=2,
-        kin_meetings: None,
+        same_owner_meetings: None,
         match_spread: Some(1),
         seat_spread: Some(2),
         side_spread: None,

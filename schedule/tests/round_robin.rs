@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use arbiter_games::Seed;
-use arbiter_schedule::{Certificate, Pairing, Pairings, RoundRobin, ScheduleError, Sides, Times};
+use arbiter_schedule::{
+    Certificate, Pairing, Pairings, Repetitions, RoundRobin, ScheduleError, Sides,
+};
 use proptest::prelude::*;
 
 fn rules(legs: i64, sides: Sides, boards: i64) -> RoundRobin {
-    let times = |number: i64| Times::try_from(number).unwrap();
+    let times = |number: i64| Repetitions::try_from(number).unwrap();
     RoundRobin { legs: times(legs), sides, boards: times(boards) }
 }
 
@@ -22,7 +24,7 @@ fn prove(rules: RoundRobin, bots: usize, text: &str) -> Certificate {
     let seats = |pairing: Pairing| pairing.seats;
     let certificate = Certificate::count(bots, 2, &[], plan().map(seats)).unwrap();
     assert_eq!(certificate.prove(&claim), Ok(()), "{rules:?} {certificate}");
-    let alone = RoundRobin { boards: Times::ONCE, ..rules };
+    let alone = RoundRobin { boards: Repetitions::ONCE, ..rules };
     let claim = alone.plan(bots, Seed::of_text(text)).unwrap().claim();
     for board in 0..rules.boards.get() {
         let there = plan().filter(|pairing| u32::from(pairing.board) == board);

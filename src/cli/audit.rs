@@ -1,6 +1,6 @@
 //! `arbiter audit`: who changed what.
 
-use arbiter_proto::v1::{Change, ListChangesRequest};
+use arbiter_proto::v1::{AuditEntry, ListAuditEntriesRequest};
 use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -46,9 +46,9 @@ pub(super) struct Audit {
 impl Audit {
     pub(super) fn run(self) -> Result<(), Failure> {
         let now = OffsetDateTime::now_utc();
-        let wanted = ListChangesRequest {
+        let wanted = ListAuditEntriesRequest {
             tournament: self.tournament.unwrap_or_default(),
-            who: self.who.unwrap_or_default(),
+            actor: self.who.unwrap_or_default(),
             since_us: self.since.map_or(0, |since| micros(since.past(now))),
             before: 0,
             limit: 0,
@@ -62,13 +62,13 @@ impl Audit {
 /// So many of the latest changes, asked for page by page.
 async fn latest(
     server: &Server,
-    mut wanted: ListChangesRequest,
+    mut wanted: ListAuditEntriesRequest,
     limit: usize,
-) -> Result<Vec<Change>, Failure> {
+) -> Result<Vec<AuditEntry>, Failure> {
     let mut found = Vec::new();
     while found.len() < limit {
         wanted.limit = u32::try_from(limit - found.len()).unwrap_or(PAGE).min(PAGE);
-        let page = server.ask(wanted.clone()).await?.changes;
+        let page = server.ask(wanted.clone()).await?.entries;
         let Some(last) = page.last() else { break };
         wanted.before = last.id;
         found.extend(page);
@@ -76,18 +76,18 @@ async fn latest(
     Ok(found)
 }
 
-fn row(change: &Change) -> Vec<String> {
+fn row(change: &AuditEntry) -> Vec<String> {
     let who = match change.token {
         0 => "arbiter".to_owned(),
-        token => format!("{} ({} {token})", change.name, change.role),
+        token => format!("{} ({} {token})", change.token_name, change.role),
     };
     vec![moment(change.at_us), who, change.action.clone(), change.subject.clone()]
 }
 
-fn object(change: &Change) -> Value {
+fn object(change: &AuditEntry) -> Value {
     let detail: Value = serde_json::from_str(&change.detail).unwrap_or_default();
     let who = (change.token != 0)
-        .then(|| json!({"token": change.token, "name": change.name, "role": change.role}));
+        .then(|| json!({"token": change.token, "name": change.token_name, "role": change.role}));
     json!({
         "id": change.id, "at": moment_json(change.at_us), "who": who, "action": change.action,
         "subject": change.subject, "detail": detail,

@@ -2,8 +2,8 @@
 
 use arbiter_games::Micros;
 use arbiter_proto::v1::{
-    Bot, Evidence, GetLogRequest, GetLogResponse, ListBotsRequest, LogLine, ReinstateBotRequest,
-    RetryTrialRequest, Version, WithdrawBotRequest,
+    Bot, Evidence, GetBotLogRequest, GetBotLogResponse, ListBotsRequest, LogEntry,
+    ReinstateBotRequest, RetryTrialRequest, Version, WithdrawBotRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -90,8 +90,12 @@ fn bot_row(bot: &Bot) -> Vec<String> {
 fn standing(bot: &Bot) -> Option<String> {
     match bot {
         Bot { withdrawn: true, .. } => Some("withdrawn".to_owned()),
-        Bot { stood_down: true, reason, .. } if reason.is_empty() => Some("stood down".to_owned()),
-        Bot { stood_down: true, reason, .. } => Some(format!("stood down: {reason}")),
+        Bot { suspended: true, suspended_reason: reason, .. } if reason.is_empty() => {
+            Some("stood down".to_owned())
+        }
+        Bot { suspended: true, suspended_reason: reason, .. } => {
+            Some(format!("stood down: {reason}"))
+        }
         _ => None,
     }
 }
@@ -102,7 +106,7 @@ fn bot_json(bot: &Bot) -> Value {
         json!({
             "version": version.number,
             "state": version.state,
-            "verdict": filled(&version.verdict),
+            "verdict": filled(&version.reason),
             "digest": hex(&version.digest),
             "submitted_at": moment_json(version.submitted_at_us),
         })
@@ -111,10 +115,10 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": filled(&bot.owner),
         "house": bot.owner.is_empty(),
-        "own": bot.own,
+        "own": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
-        "stood_down": bot.stood_down,
-        "reason": filled(&bot.reason),
+        "stood_down": bot.suspended,
+        "reason": filled(&bot.suspended_reason),
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),
         "submitted_at": version.map(|version| moment_json(version.submitted_at_us)),
@@ -163,9 +167,9 @@ impl Log {
         let (status, told) = client.run(async |server| {
             let status = trial::get(&server, &tournament, &bot, version).await?;
             let told = if only {
-                GetLogResponse::default()
+                GetBotLogResponse::default()
             } else {
-                server.ask(GetLogRequest { tournament, bot, limit, forfeits }).await?
+                server.ask(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
             };
             Ok((status, told))
         })?;
@@ -175,11 +179,11 @@ impl Log {
         if only {
             return print(|out| trial::show(out, &status, true));
         }
-        if !told.stood_down.is_empty() {
+        if !told.suspended_reason.is_empty() {
             let again = "submit a better version, or ask an organiser to reinstate it";
-            tell(&printable(&format!("stood down: {}; {again}", told.stood_down)));
+            tell(&printable(&format!("stood down: {}; {again}", told.suspended_reason)));
         }
-        let mut lines = told.lines;
+        let mut lines = told.entries;
         lines.retain(|line| !forfeits || !line.forfeit.is_empty());
         let header = ["match", "seat", "bots", "score", "forfeit", "why"];
         let table = Columns::new(header, &[0, 2, 3, 4, 5]);
@@ -194,7 +198,7 @@ impl Log {
     }
 }
 
-fn line_row(line: &LogLine) -> Vec<String> {
+fn line_row(line: &LogEntry) -> Vec<String> {
     let score: Vec<_> = line.score.iter().map(i64::to_string).collect();
     let forfeit = filled(&line.forfeit).unwrap_or("-").to_owned();
     let (seat, bots) = (line.seat.to_string(), line.bots.join(" "));
@@ -216,7 +220,7 @@ pub(super) fn evidence_json(found: Option<&Evidence>) -> Value {
     })
 }
 
-fn line_json(line: &LogLine) -> Value {
+fn line_json(line: &LogEntry) -> Value {
     json!({
         "match": line.r#match,
         "seat": line.seat,

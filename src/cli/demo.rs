@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbiter_games::Games;
 use arbiter_proto::v1::{
-    Board, Edition, GetRankingRequest, GetTournamentRequest, ListTournamentsRequest,
+    Edition, GetRankingRequest, GetTournamentRequest, LeaderboardRef, ListTournamentsRequest,
     StartEditionRequest,
 };
 use clap::Args;
@@ -150,8 +150,9 @@ async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
     }
     drop(bars);
     for tournament in prepared {
-        let board = Board { tournament: tournament.name().to_owned(), edition: None };
-        let request = GetRankingRequest { board: Some(board), ..GetRankingRequest::default() };
+        let board = LeaderboardRef { tournament: tournament.name().to_owned(), edition: None };
+        let request =
+            GetRankingRequest { leaderboard: Some(board), ..GetRankingRequest::default() };
         let found = ranking::whole(server, &request, u32::MAX).await?;
         print(|out| {
             out.line("")?;

@@ -135,10 +135,10 @@ fn status_json(found: &MatchStatus) -> Value {
     });
     let more = json!({
         "wall_ms": played.then_some(found.wall_ms),
-        "taken_from": filled(&found.taken_from),
+        "taken_from": filled(&found.reused_from),
         "worker": filled(&found.worker),
         "level": filled(&found.level),
-        "faulty": found.faulty,
+        "faulty": found.failed_leases,
         "faults": found.faults,
         "evidence": evidence.collect::<Vec<_>>(),
     });
@@ -171,8 +171,8 @@ fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
     out.table(&table)?;
     if let Some(transcript) = transcript(found) {
         let seconds = f64::from(*wall_ms) / 1000.0;
-        if !found.taken_from.is_empty() {
-            out.line(&format!("taken over from {}", found.taken_from))?;
+        if !found.reused_from.is_empty() {
+            out.line(&format!("taken over from {}", found.reused_from))?;
         }
         let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
         out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
@@ -184,8 +184,8 @@ fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
             out.line(&format!("seat {number} {what}: {}", evidence(why)))?;
         }
     }
-    if found.faults.is_empty() && found.faulty > 0 {
-        let faulty = found.faulty;
+    if found.faults.is_empty() && found.failed_leases > 0 {
+        let faulty = found.failed_leases;
         out.line(&format!("{faulty} attempts failed through no bot's fault; organisers see why"))?;
     }
     found.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))

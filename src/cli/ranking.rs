@@ -6,7 +6,9 @@ mod show;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use arbiter_proto::v1::{Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest};
+use arbiter_proto::v1::{
+    GetRankingRequest, GetRankingResponse, GetTournamentRequest, LeaderboardRef,
+};
 use clap::{Args, ValueEnum};
 
 use super::client::{Client, Server, interrupt};
@@ -90,7 +92,7 @@ impl Ranking {
         let (found, done) = self.client.run(async |server| {
             let limit = self.limit.unwrap_or(u32::MAX);
             let found = whole(&server, &self.request(0), limit).await?;
-            let playing = found.provisional.filter(|_| self.format == Format::Table);
+            let playing = found.running.filter(|_| self.format == Format::Table);
             let done = match playing {
                 Some(playing) => self.forecast(&server, playing.edition).await?,
                 None => None,
@@ -100,13 +102,13 @@ impl Ranking {
         print(|out| show::page(out, &found, done.as_deref(), self.offset, self.format))
     }
 
-    fn board(&self) -> Board {
-        Board { tournament: self.tournament.clone(), edition: self.edition }
+    fn board(&self) -> LeaderboardRef {
+        LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition }
     }
 
     fn request(&self, limit: u32) -> GetRankingRequest {
         let (offset, name) = (self.offset, self.name.clone().unwrap_or_default());
-        GetRankingRequest { board: Some(self.board()), offset, limit, name }
+        GetRankingRequest { leaderboard: Some(self.board()), offset, limit, name_contains: name }
     }
 
     /// When an edition that is being played will be complete, if that can be said.
@@ -162,7 +164,7 @@ async fn read(
     let mut request = GetRankingRequest { limit: limit.min(PAGE), ..first.clone() };
     let mut found = server.ask(request.clone()).await?;
     loop {
-        let so_far = u32::try_from(found.places.len()).unwrap_or(u32::MAX);
+        let so_far = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
         let due = found.bots.saturating_sub(first.offset).min(limit);
         if so_far >= due {
             return Ok(Some(found));
@@ -171,11 +173,11 @@ async fn read(
         request.limit = (due - so_far).min(PAGE);
         let page = server.ask(request.clone()).await?;
         if (page.edition, page.counted, page.bots) != (found.edition, found.counted, found.bots)
-            || page.places.is_empty()
+            || page.standings.is_empty()
         {
             return Ok(None);
         }
-        found.places.extend(page.places);
+        found.standings.extend(page.standings);
     }
 }
 

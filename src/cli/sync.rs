@@ -215,7 +215,7 @@ impl Sync {
 
     /// Whether a bot is one of those that the directory stands for.
     fn is_ours(&self, bot: &Bot) -> bool {
-        if self.house { bot.owner.is_empty() } else { bot.own }
+        if self.house { bot.owner.is_empty() } else { bot.owned_by_caller }
     }
 
     /// Tells of a change.

@@ -94,18 +94,18 @@ impl Create {
         if expires.is_some_and(|end| end <= now) {
             return Err(Failure::usage("--expires: a token has to end after it was made"));
         }
-        let expires_us = expires.map_or(0, micros);
+        let expires_at_us = expires.map_or(0, micros);
         let made = if let Some(database) = database_url {
             super::runtime()?.block_on(create_in(database, role, &name, expires))?
         } else {
             let (role, name) = (role.to_string(), name.clone());
-            client.ask(CreateTokenRequest { role, name, expires_us })?
+            client.ask(CreateTokenRequest { role, name, expires_at_us })?
         };
         if json {
             let mut object = json!({"id": made.id, "role": role.as_str(), "name": name,
                 "token": made.token});
-            if expires_us != 0 {
-                object["expires"] = moment_json(expires_us);
+            if expires_at_us != 0 {
+                object["expires"] = moment_json(expires_at_us);
             }
             return print(|out| out.json(&object));
         }
@@ -157,13 +157,13 @@ impl Rotate {
         let overlap_us = i64::try_from(self.overlap.whole_microseconds()).unwrap_or(i64::MAX);
         let request = RotateTokenRequest { token: self.which, overlap_us };
         let rotated = self.answer.client.ask(request)?;
-        let RotateTokenResponse { id, role, name, token, former_until_us } = &rotated;
+        let RotateTokenResponse { id, role, name, token, previous_valid_until_us } = &rotated;
         let object = || {
-            let until = json!({ "former_until": time_json(*former_until_us) });
+            let until = json!({ "former_until": time_json(*previous_valid_until_us) });
             merged(fields!(rotated; id, role, name, token), until)
         };
         self.answer.print(object, |out| {
-            let former = match *former_until_us {
+            let former = match *previous_valid_until_us {
                 0 => "the former secret lets nobody in any more".to_owned(),
                 until => format!("the former secret lets in until {}", moment(until)),
             };
@@ -215,7 +215,7 @@ impl List {
 
 fn row(token: &Token) -> Vec<String> {
     let time = |micros| if micros == 0 { "-".to_owned() } else { moment(micros) };
-    let times = [token.created_us, token.used_us, token.expires_us].map(time);
+    let times = [token.created_at_us, token.last_used_at_us, token.expires_at_us].map(time);
     let named = [token.id.to_string(), token.role.clone(), token.name.clone()];
     let state = state(token, micros(OffsetDateTime::now_utc()));
     named.into_iter().chain(times).chain([state]).collect()
@@ -225,10 +225,12 @@ fn row(token: &Token) -> Vec<String> {
 fn state(token: &Token, now: i64) -> String {
     match token {
         Token { revoked: true, .. } => "revoked".to_owned(),
-        Token { expires_us, .. } if *expires_us != 0 && *expires_us <= now => "expired".to_owned(),
-        Token { former_until_us: 0, .. } => String::new(),
-        Token { former_until_us, .. } => {
-            format!("former secret until {}", moment(*former_until_us))
+        Token { expires_at_us, .. } if *expires_at_us != 0 && *expires_at_us <= now => {
+            "expired".to_owned()
+        }
+        Token { previous_valid_until_us: 0, .. } => String::new(),
+        Token { previous_valid_until_us, .. } => {
+            format!("former secret until {}", moment(*previous_valid_until_us))
         }
     }
 }
@@ -240,8 +242,8 @@ fn time_json(micros: i64) -> Value {
 
 fn object(token: &Token) -> Value {
     let times = json!({
-        "created": time_json(token.created_us), "used": time_json(token.used_us),
-        "expires": time_json(token.expires_us), "former_until": time_json(token.former_until_us),
+        "created": time_json(token.created_at_us), "used": time_json(token.last_used_at_us),
+        "expires": time_json(token.expires_at_us), "former_until": time_json(token.previous_valid_until_us),
     });
     merged(fields!(token; id, role, name, revoked), times)
 }

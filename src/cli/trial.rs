@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use arbiter_games::Micros;
-use arbiter_proto::trial::{Figures, Replies};
+use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
 use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ pub(super) fn is_over(version: &Version) -> bool {
 
 /// Where a version stands, in words.
 pub(super) fn standing(version: &Version) -> String {
-    let Version { number, state, verdict, .. } = version;
-    let why = if verdict.is_empty() { String::new() } else { format!(": {verdict}") };
+    let Version { number, state, reason, .. } = version;
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     match state.as_str() {
         "waiting" => format!("version {number} waits for its trial"),
         "trying" => format!("version {number} is being tried"),
@@ -99,7 +99,7 @@ pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Resul
 fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
     let TrialStatus { evidence, log, warnings, .. } = status;
     let failed = status.version.as_ref().is_some_and(|version| version.state == "failed");
-    let figures = serde_json::from_str::<Figures>(&status.figures).ok();
+    let figures = serde_json::from_str::<Measurements>(&status.measurements).ok();
     findings(
         evidence,
         log,
@@ -118,7 +118,7 @@ pub(super) fn findings(
     shown: bool,
     whole: bool,
     warnings: &[String],
-    figures: Option<&Figures>,
+    figures: Option<&Measurements>,
 ) -> Vec<String> {
     let mut lines: Vec<String> = evidence.lines().map(printable).collect();
     if shown && !log.trim().is_empty() {
@@ -133,8 +133,8 @@ pub(super) fn findings(
 }
 
 /// What was measured, in one line; nothing if nothing was.
-fn figures_line(figures: &Figures) -> Option<String> {
-    let Figures { build_ms, matches, start_us, replies, memory } = figures;
+fn figures_line(figures: &Measurements) -> Option<String> {
+    let Measurements { build_ms, matches, start_us, replies, memory } = figures;
     let time = |micros: &u64| Micros(i64::try_from(*micros).unwrap_or(i64::MAX));
     let mut parts = Vec::new();
     parts.extend(build_ms.map(|ms| format!("built in {ms} ms")));
@@ -143,7 +143,7 @@ fn figures_line(figures: &Figures) -> Option<String> {
         several => format!("{several} matches"),
     }));
     parts.extend(start_us.map(|us| format!("first answer within {}", span(time(&us)))));
-    parts.extend(replies.map(|Replies { count, p50_us, p90_us, p99_us, max_us }| {
+    parts.extend(replies.map(|ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }| {
         let times = [p50_us, p90_us, p99_us, max_us].map(|us| span(time(&us)));
         format!("{count} replies: p50 / p90 / p99 / max {}", times.join(" / "))
     }));
@@ -154,12 +154,12 @@ fn figures_line(figures: &Figures) -> Option<String> {
 /// A trial as one JSON object.
 pub(super) fn status_json(status: &TrialStatus) -> Value {
     let version = status.version.clone().unwrap_or_default();
-    let figures: Option<Value> = serde_json::from_str(&status.figures).ok();
+    let figures: Option<Value> = serde_json::from_str(&status.measurements).ok();
     json!({
         "bot": version.bot,
         "version": version.number,
         "state": version.state,
-        "verdict": filled(&version.verdict),
+        "verdict": filled(&version.reason),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,
         "warnings": status.warnings,

@@ -156,7 +156,7 @@ fn row(worker: &AuditedWorker) -> Vec<String> {
         part(worker.shadowed, worker.shadows_chosen),
         worker.shadows_disagreed.to_string(),
         format!("{} / {:.1}", worker.clock_forfeits, worker.clock_forfeits_of_others),
-        worker.residual_p.map_or_else(|| "-".to_owned(), residual::shown),
+        worker.residual_p.map_or_else(|| "-".to_owned(), residual::format_probability),
         if worker.suspended_at_us != 0 { "suspended".to_owned() } else { String::new() },
     ]
 }
@@ -178,7 +178,7 @@ fn object(worker: &AuditedWorker, differences: &[AuditDifference]) -> Value {
         .map(|found| json!({ "match": found.r#match, "kind": found.kind, "reason": found.reason }));
     let named = json!({ "worker": worker.name });
     let machine = fields!(worker; sandbox, build, slots);
-    let seen = json!({ "seen_at": moment_json(worker.seen_at_us) });
+    let seen = json!({ "seen_at": moment_json(worker.last_seen_at_us) });
     let counts = fields!(worker; matches, recounted, recounts_disagreed, recounts_waiting,
         unreadable, without_record, shadows_chosen, shadowed, shadows_disagreed, clock_forfeits,
         clock_forfeits_of_others, residual_p);

@@ -18,7 +18,7 @@ mod void;
 use std::process::{Command, Output};
 
 use arbiter_proto::v1::{
-    Edition, GetRankingResponse, LotCount, MatchSeat, MatchStatus, Place, Tournament,
+    Edition, GetRankingResponse, LotCount, MatchSeat, MatchStatus, Standing, Tournament,
 };
 use serde_json::Value;
 use server::{Script, Server};
@@ -103,8 +103,8 @@ fn tournament() -> Tournament {
     }
 }
 
-fn place(rank: u32, tied: bool, bot: &str, score: &str) -> Place {
-    Place {
+fn place(rank: u32, tied: bool, bot: &str, score: &str) -> Standing {
+    Standing {
         rank,
         tied,
         bot: bot.into(),
@@ -124,7 +124,7 @@ fn board() -> Script {
         place(1, false, "ada", "47"),
         place(2, true, "bob", "40"),
         place(2, true, "cyd", "40"),
-        Place { forfeits: vec![], margin: None, bad_answers: 3, ..place(4, false, "dan", "-3") },
+        Standing { forfeits: vec![], margin: None, bad_answers: 3, ..place(4, false, "dan", "-3") },
     ];
     let board = GetRankingResponse {
         edition: 1,
@@ -158,9 +158,9 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         worker: format!("cellar-{edition}"),
         level: "A'".into(),
         faults: vec![],
-        faulty: 0,
-        taken_from: String::new(),
+        failed_leases: 0,
+        reused_from: String::new(),
         seed: vec![],
-        deal: None,
+        seed_key: None,
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::process::Stdio;
 
-use arbiter_proto::v1::{Bot, Evidence, LogLine, Version};
+use arbiter_proto::v1::{Bot, Evidence, LogEntry, Version};
 use serde_json::json;
 
 use crate::server::{Script, Server};
@@ -23,7 +23,7 @@ fn one_match() -> (Script, Vec<u8>) {
     let mut found = played(3, 17);
     found.params = r#"{"board":"x"}"#.into();
     found.faults = vec!["worker lost\u{1b}[2J".into()];
-    found.faulty = 1;
+    found.failed_leases = 1;
     found.seats[1].evidence = Some(evidence());
     let records = HashMap::from([("3/17".to_owned(), record.clone().into_bytes())]);
     (Script { matches: vec![found], records, ..Script::default() }, record.into_bytes())
@@ -103,11 +103,11 @@ fn three_bots() -> Vec<Bot> {
         name: "bot".into(),
         owner: "a\u{1b}da".into(),
         withdrawn: true,
-        own: true,
+        owned_by_caller: true,
         newest: Some(newest(4)),
         pending: Some(Version {
             state: "failed".into(),
-            verdict: "it \u{1b}forfeits".into(),
+            reason: "it \u{1b}forfeits".into(),
             ..newest(5)
         }),
         ..Default::default()
@@ -115,8 +115,8 @@ fn three_bots() -> Vec<Bot> {
     let failing = Bot {
         name: "failing".into(),
         owner: "eve".into(),
-        stood_down: true,
-        reason: "it forfeited 3 of 4 matches".into(),
+        suspended: true,
+        suspended_reason: "it forfeited 3 of 4 matches".into(),
         newest: Some(newest(1)),
         ..Default::default()
     };
@@ -125,7 +125,7 @@ fn three_bots() -> Vec<Bot> {
 
 #[test]
 fn bots_and_what_became_of_them() {
-    let line = |number: u32, forfeit: &str| LogLine {
+    let line = |number: u32, forfeit: &str| LogEntry {
         r#match: format!("3/{number}"),
         seat: 2,
         bots: vec!["house".into(), "bot".into()],

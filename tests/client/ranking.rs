@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use arbiter_proto::v1::{Edition, GetPlaceResponse, Meeting, Provisional};
+use arbiter_proto::v1::{Edition, EditionProgress, GetStandingResponse, HeadToHead};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ fn a_table_says_which_edition_it_is() {
 #[test]
 fn the_edition_that_is_being_played_is_told_of() {
     let mut script = board();
-    script.board.provisional = Some(Provisional { edition: 2, matches: 400, counted: 120 });
+    script.board.running = Some(EditionProgress { edition: 2, matches: 400, counted: 120 });
     script.tournament.editions.clear();
     let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
@@ -129,8 +129,8 @@ fn all_pages_are_of_one_moment() {
 
 #[test]
 fn one_bot_with_its_meetings_and_history() {
-    let meeting = Meeting { other: "bob".into(), matches: 2, won: 1, drawn: 0, lost: 1 };
-    let former = GetPlaceResponse { edition: 1, place: Some(place(3, false, "ada", "12")) };
+    let meeting = HeadToHead { opponent: "bob".into(), matches: 2, won: 1, drawn: 0, lost: 1 };
+    let former = GetStandingResponse { edition: 1, standing: Some(place(3, false, "ada", "12")) };
     let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
     let server = Server::start(script);
     let told = succeed(&server, &["ranking", "finals", "--bot", "ada"]);

@@ -82,8 +82,8 @@ fn tokens_are_shown_once_and_come_with_every_call() {
         role: "worker".into(),
         name: "cellar".into(),
         revoked,
-        created_us: 1_000_000_000_000_000,
-        expires_us: 1_000_000_000_000_000 * i64::from(id == 3),
+        created_at_us: 1_000_000_000_000_000,
+        expires_at_us: 1_000_000_000_000_000 * i64::from(id == 3),
         ..Token::default()
     };
     let tokens = vec![token(1, true), token(2, false), token(3, false)];

@@ -23,18 +23,18 @@ pub(crate) struct Script {
     /// What every call is refused with.
     pub(crate) refusal: Option<(Code, &'static str)>,
     pub(crate) tournament: Tournament,
-    pub(crate) aside: Vec<Aside>,
+    pub(crate) aside: Vec<QuarantinedMatch>,
     pub(crate) bots: Vec<Bot>,
-    pub(crate) log: Vec<LogLine>,
+    pub(crate) log: Vec<LogEntry>,
     /// What a trial goes through, one step each time it is asked for.
     pub(crate) trials: Vec<TrialStatus>,
     /// The whole leaderboard, without places.
     pub(crate) board: GetRankingResponse,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Standing>,
     /// How often matches are counted between one page and the next.
     pub(crate) restless: usize,
-    pub(crate) meetings: Vec<Meeting>,
-    pub(crate) history: Vec<GetPlaceResponse>,
+    pub(crate) meetings: Vec<HeadToHead>,
+    pub(crate) history: Vec<GetStandingResponse>,
     pub(crate) matches: Vec<MatchStatus>,
     /// Records by the names of matches, not compressed yet.
     pub(crate) records: HashMap<String, Vec<u8>>,
@@ -219,7 +219,7 @@ impl TournamentService for Scripted {
         Ok(Response::new(Tournament { state, seed, ..tournament }))
     }
 
-    async fn give_beacon(&self, request: Request<GiveBeaconRequest>) -> Answer<Tournament> {
+    async fn set_beacon(&self, request: Request<SetBeaconRequest>) -> Answer<Tournament> {
         let script = self.called(&format!("beacon {}", request.get_ref().value), &request)?;
         Ok(Response::new(script.tournament))
     }
@@ -232,12 +232,12 @@ impl TournamentService for Scripted {
         script.source.map(Response::new).ok_or_else(|| Status::unimplemented("an older version"))
     }
 
-    async fn drop_tournament(
+    async fn delete_tournament(
         &self,
-        request: Request<DropTournamentRequest>,
-    ) -> Answer<DropTournamentResponse> {
+        request: Request<DeleteTournamentRequest>,
+    ) -> Answer<DeleteTournamentResponse> {
         self.called("drop", &request)?;
-        Ok(Response::new(DropTournamentResponse { editions: 2, matches: 12 }))
+        Ok(Response::new(DeleteTournamentResponse { editions: 2, matches: 12 }))
     }
 
     async fn check_edition(
@@ -247,14 +247,20 @@ impl TournamentService for Scripted {
         Ok(Response::new(self.called("check", &request)?.check))
     }
 
-    async fn list_aside(&self, request: Request<ListAsideRequest>) -> Answer<ListAsideResponse> {
+    async fn list_quarantined(
+        &self,
+        request: Request<ListQuarantinedRequest>,
+    ) -> Answer<ListQuarantinedResponse> {
         let aside = self.called("aside", &request)?.aside;
-        Ok(Response::new(ListAsideResponse { aside }))
+        Ok(Response::new(ListQuarantinedResponse { matches: aside }))
     }
 
-    async fn retry_aside(&self, request: Request<RetryAsideRequest>) -> Answer<RetryAsideResponse> {
+    async fn retry_quarantined(
+        &self,
+        request: Request<RetryQuarantinedRequest>,
+    ) -> Answer<RetryQuarantinedResponse> {
         self.called(&format!("retry {}", request.get_ref().r#match), &request)?;
-        Ok(Response::new(RetryAsideResponse {}))
+        Ok(Response::new(RetryQuarantinedResponse {}))
     }
 
     async fn void_matches(
@@ -330,9 +336,9 @@ impl BotService for Scripted {
         Ok(Response::new(ListBotsResponse { bots: self.called("bots", &request)?.bots }))
     }
 
-    async fn get_log(&self, request: Request<GetLogRequest>) -> Answer<GetLogResponse> {
+    async fn get_bot_log(&self, request: Request<GetBotLogRequest>) -> Answer<GetBotLogResponse> {
         let Script { log: lines, stood_down, .. } = self.called("log", &request)?;
-        Ok(Response::new(GetLogResponse { lines, stood_down }))
+        Ok(Response::new(GetBotLogResponse { entries: lines, suspended_reason: stood_down }))
     }
 
     async fn get_trial(&self, request: Request<GetTrialRequest>) -> Answer<TrialStatus> {
@@ -377,28 +383,34 @@ impl RankingService for Scripted {
             changed.restless -= 1;
             changed.board.counted += 1;
         }
-        let GetRankingRequest { offset, limit, name, .. } = request.into_inner();
+        let GetRankingRequest { offset, limit, name_contains: name, .. } = request.into_inner();
         script.places.retain(|place| place.bot.to_lowercase().contains(&name.to_lowercase()));
         let bots = u32::try_from(script.places.len()).unwrap();
         let limit = if limit == 0 { 100 } else { limit.min(1000) };
         let page = script.places.into_iter().skip(offset as usize).take(limit as usize);
-        Ok(Response::new(GetRankingResponse { bots, places: page.collect(), ..script.board }))
+        Ok(Response::new(GetRankingResponse { bots, standings: page.collect(), ..script.board }))
     }
 
-    async fn get_place(&self, request: Request<GetPlaceRequest>) -> Answer<GetPlaceResponse> {
+    async fn get_standing(
+        &self,
+        request: Request<GetStandingRequest>,
+    ) -> Answer<GetStandingResponse> {
         let script = self.called("place", &request)?;
         let bot = request.into_inner().bot;
         let place = script.places.into_iter().find(|place| place.bot == bot);
         let place = place.ok_or_else(|| Status::not_found(format!("no bot {bot}")))?;
-        Ok(Response::new(GetPlaceResponse { edition: script.board.edition, place: Some(place) }))
+        Ok(Response::new(GetStandingResponse {
+            edition: script.board.edition,
+            standing: Some(place),
+        }))
     }
 
-    async fn get_meetings(
+    async fn get_head_to_head(
         &self,
-        request: Request<GetMeetingsRequest>,
-    ) -> Answer<GetMeetingsResponse> {
+        request: Request<GetHeadToHeadRequest>,
+    ) -> Answer<GetHeadToHeadResponse> {
         let meetings = self.called("meetings", &request)?.meetings;
-        Ok(Response::new(GetMeetingsResponse { meetings }))
+        Ok(Response::new(GetHeadToHeadResponse { results: meetings }))
     }
 
     async fn get_reply_times(
@@ -411,7 +423,7 @@ impl RankingService for Scripted {
 
     async fn get_history(&self, request: Request<GetHistoryRequest>) -> Answer<GetHistoryResponse> {
         let places = self.called("history", &request)?.history;
-        Ok(Response::new(GetHistoryResponse { places }))
+        Ok(Response::new(GetHistoryResponse { standings: places }))
     }
 
     async fn watch_ranking(
@@ -419,7 +431,7 @@ impl RankingService for Scripted {
         request: Request<GetRankingRequest>,
     ) -> Answer<Several<GetRankingResponse>> {
         let script = self.called("watch ranking", &request)?;
-        let page = GetRankingResponse { places: script.places, ..script.board };
+        let page = GetRankingResponse { standings: script.places, ..script.board };
         let changes = tokio_stream::iter([Ok(page.clone()), Ok(page)]);
         Ok(Response::new(Box::pin(changes.chain(tokio_stream::pending()))))
     }
@@ -455,7 +467,7 @@ impl TokenService for Scripted {
             role: "worker".to_owned(),
             name: "cellar".to_owned(),
             token: "arb_other".to_owned(),
-            former_until_us: 1_000_000_000_000_000,
+            previous_valid_until_us: 1_000_000_000_000_000,
         }))
     }
 

@@ -52,7 +52,7 @@ fn step(state: &str, verdict: &str, ahead: i64) -> TrialStatus {
         bot: "mine".into(),
         number: 1,
         state: state.into(),
-        verdict: verdict.into(),
+        reason: verdict.into(),
         ..Version::default()
     };
     let figures = r#"{"matches":4,"build_ms":12,"start_us":1500}"#.to_owned();
@@ -62,7 +62,7 @@ fn step(state: &str, verdict: &str, ahead: i64) -> TrialStatus {
         version: Some(version),
         tried: true,
         ahead,
-        figures,
+        measurements: figures,
         warnings,
         ..TrialStatus::default()
     }

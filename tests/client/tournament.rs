@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use arbiter_proto::v1::{
-    Aside, Beacon, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
+    Beacon, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
+    QuarantinedMatch,
 };
 use serde_json::json;
 
@@ -13,7 +14,8 @@ use crate::{board, call, fails, run, succeed, tournament};
 
 #[test]
 fn tournaments_are_listed_and_shown() {
-    let aside = Aside { r#match: "31/5".into(), reasons: vec!["host\u{7} stalled".into()] };
+    let aside =
+        QuarantinedMatch { r#match: "31/5".into(), reasons: vec!["host\u{7} stalled".into()] };
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
@@ -168,7 +170,7 @@ fn a_beacon_is_shown_and_given() {
     let given = Beacon {
         name: "block 900000".into(),
         value: "1a17d".into(),
-        given_at_us: 1_000_000_000_000_000,
+        set_at_us: 1_000_000_000_000_000,
         first_edition: 2,
     };
     script.tournament.beacon = Some(given.clone());
@@ -269,7 +271,7 @@ fn a_coordinator_certifies_and_estimates() {
         seats: 4,
         matches: 10,
         meetings: pairs.into(),
-        kin_pairs: Some(4),
+        same_owner_pairs: Some(4),
         fewest_matches: 3,
         most_matches: 4,
         most_in_seat: 1,
@@ -318,7 +320,8 @@ fn a_coordinator_certifies_and_estimates() {
     );
     let line = &crate::json(&server, &with(&["--cost", "--json"]))[0]["estimate"];
     assert_eq!((&line["to_play"], &line["slots"]), (&json!(13), &json!(8)));
-    let broken = Certificate { broken: "matches: 9, not 10 as promised".into(), ..certificate };
+    let broken =
+        Certificate { broken_promise: "matches: 9, not 10 as promised".into(), ..certificate };
     let server = Server::start(Script { certificate: broken, ..board() });
     let output = run(&server, &with(&["--certificate"]));
     fails(&output, 1, &["not balanced", "matches: 9, not 10"]);

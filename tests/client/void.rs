@@ -1,13 +1,13 @@
 //! `arbiter tournament void`: what is asked for, and what is shown.
 
-use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
 use crate::server::{Script, Server};
 use crate::{fails, json, run, succeed};
 
 fn script() -> Script {
-    let place = |bot: &str, rank, rank_without, score: &str| VoidPlace {
+    let place = |bot: &str, rank, rank_without, score: &str| VoidStanding {
         bot: bot.into(),
         rank,
         rank_without,
@@ -16,11 +16,15 @@ fn script() -> Script {
     };
     let void = VoidMatchesResponse {
         matches: 41,
-        first: vec!["3/0".into(), "3/1".into()],
+        examples: vec!["3/0".into(), "3/1".into()],
         edition: 2,
         missing: 40,
         columns: vec!["points".into()],
-        places: vec![place("ada", 1, 2, "9"), place("b\u{1b}b", 2, 1, "8"), place("c", 3, 3, "1")],
+        standings: vec![
+            place("ada", 1, 2, "9"),
+            place("b\u{1b}b", 2, 1, "8"),
+            place("c", 3, 3, "1"),
+        ],
     };
     Script { void, ..Script::default() }
 }

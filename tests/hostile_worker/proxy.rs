@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use arbiter_proto::v1::{
@@ -90,7 +90,7 @@ impl WorkerService for Liar {
         let (lie, lies) = (self.lie, Arc::clone(&self.lies));
         let said = request.into_inner().take_while(Result::is_ok).filter_map(move |message| {
             let mut message = message.ok()?;
-            if let Some(Say::Report(report)) = &mut message.say {
+            if let Some(Payload::Report(report)) = &mut message.payload {
                 let lied = report.results.iter_mut().filter_map(|result| lie(result).then_some(()));
                 lies.fetch_add(lied.count(), Ordering::Relaxed);
             }

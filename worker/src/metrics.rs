@@ -141,7 +141,7 @@ impl Metrics {
                 drop(self.events.ended.get_or_create(&Ended { of, end: end.as_str() }));
             }
         }
-        for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Supplies] {
+        for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Inputs] {
             drop(self.events.faults.get_or_create(&Kind { kind: kind.as_str() }));
         }
         for processor in ["idle", "busy"] {
@@ -185,14 +185,14 @@ impl Metrics {
     }
 
     /// The coordinator judged a report.
-    pub(crate) fn judged(&self, fate: v1::Fate) {
+    pub(crate) fn judged(&self, fate: v1::ReportStatus) {
         let fate = match fate {
-            v1::Fate::Unspecified => "unknown",
-            v1::Fate::Accepted => "accepted",
-            v1::Fate::Repeated => "repeated",
-            v1::Fate::Late => "late",
-            v1::Fate::Malformed => "malformed",
-            v1::Fate::Postponed => "postponed",
+            v1::ReportStatus::Unspecified => "unknown",
+            v1::ReportStatus::Accepted => "accepted",
+            v1::ReportStatus::Duplicate => "repeated",
+            v1::ReportStatus::Late => "late",
+            v1::ReportStatus::Refused => "malformed",
+            v1::ReportStatus::Postponed => "postponed",
         };
         self.events.verdicts.get_or_create(&Fate { fate }).inc();
     }

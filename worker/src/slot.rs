@@ -214,7 +214,7 @@ impl Slot {
         match played {
             Ok(Ok(report)) => {
                 if let Some(tried) = report.trial {
-                    info!(passed = tried.passed, verdict = tried.verdict, "tried");
+                    info!(passed = tried.passed, verdict = tried.reason, "tried");
                 } else {
                     info!(matches = report.results.len(), "played");
                 }
@@ -418,7 +418,15 @@ fn told(tried: Tried) -> v1::TrialReport {
     let Failing { verdict, evidence } = failing.unwrap_or_default();
     let figures = serde_json::to_string(&figures).expect("numbers can be written as JSON");
     let program = program.map(|bundle| bundle.bytes().to_vec()).unwrap_or_default();
-    v1::TrialReport { passed, verdict, evidence, log, figures, warnings, program }
+    v1::TrialReport {
+        passed,
+        reason: verdict,
+        evidence,
+        log,
+        measurements: figures,
+        warnings,
+        program,
+    }
 }
 
 /// What a match came to, as it is reported; files and record are still to come.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockRules, Params, Protocol, Seed, Value};
-use arbiter_proto::trial::{Figures, Replies};
+use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
 use crate::bot::{Bot, Contestant};
@@ -62,7 +62,7 @@ pub struct Tried {
     /// Why it failed, if it did.
     pub failing: Option<Failing>,
     /// What was measured.
-    pub figures: Figures,
+    pub figures: Measurements,
     /// What is not forbidden and not as it should be, a line each.
     pub warnings: Vec<String>,
     /// The end of what its build wrote.
@@ -318,7 +318,7 @@ fn distinct(name: &BotName, taken: &[&BotName]) -> BotName {
 /// What was seen in the matches so far.
 #[derive(Debug, Default)]
 struct Seen {
-    figures: Figures,
+    figures: Measurements,
     /// How long the first answers of processes took, in microseconds, ...
     starts: Vec<u64>,
     /// ... and all the others.
@@ -341,8 +341,8 @@ impl Seen {
     fn into_tried(mut self, limits: &Limits) -> Tried {
         let start_us = self.starts.iter().max().copied();
         self.warn(warnings::of_figures(start_us, self.memory, limits));
-        let replies = Replies::of(self.times);
-        let figures = Figures { start_us, replies, memory: self.memory, ..self.figures };
+        let replies = ReplyTimeSummary::of(self.times);
+        let figures = Measurements { start_us, replies, memory: self.memory, ..self.figures };
         Tried { figures, warnings: self.warnings, ..Tried::default() }
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use arbiter_games::Games;
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Say as Said;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Said;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_worker::bundle;
 use arbiter_worker::record;
 use arbiter_worker::worker::{Ending, WorkerError};
@@ -36,7 +36,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     let worker = Working::start(config);
 
     let mut line = coordinator.welcome().await;
-    let Say::Hello(hello) = &line.heard[0] else { panic!("{:?}", line.heard) };
+    let Payload::Hello(hello) = &line.heard[0] else { panic!("{:?}", line.heard) };
     assert_eq!(hello.rules, arbiter_games::RULES_VERSION);
     assert_eq!(hello.name, fs::read_to_string(place.spool().join("name")).unwrap().trim());
     assert!(hello.sandbox.starts_with("sandbox level D"), "{}", hello.sandbox);
@@ -60,7 +60,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     assert_eq!(line.room().await, 1, "the slot is idle again");
     assert_eq!(coordinator.fetched(&center), 1, "once for all seats");
     assert_eq!(fs::read_dir(place.spool().join("reports")).unwrap().count(), 1);
-    line.judge(report.lease, v1::Fate::Accepted).await;
+    line.judge(report.lease, v1::ReportStatus::Accepted).await;
 
     worker.ending.send_replace(Ending::Drain);
     line.rest().await;
@@ -92,8 +92,8 @@ async fn a_report_survives_its_line_and_its_worker() {
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.report().await, report);
-    assert!(line.heard.contains(&Say::Room(v1::Room { slots: 1 })));
-    line.judge(report.lease, v1::Fate::Late).await;
+    assert!(line.heard.contains(&Payload::Capacity(v1::Capacity { slots: 1 })));
+    line.judge(report.lease, v1::ReportStatus::Late).await;
     worker.ending.send_replace(Ending::Drain);
     line.rest().await;
     drop(line);
@@ -113,14 +113,24 @@ async fn a_postponed_report_is_sent_again_and_a_refused_one_is_kept_with_its_rea
     line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
     let report = line.report().await;
     // A fate that this version does not know is no reason to throw a report away.
-    for fate in [v1::Fate::Postponed as i32, 99, v1::Fate::Postponed as i32] {
+    for fate in [v1::ReportStatus::Postponed as i32, 99, v1::ReportStatus::Postponed as i32] {
         let reason = "the disk is full".to_owned();
-        line.say(Said::Verdict(v1::Verdict { lease: report.lease, fate, reason })).await;
+        line.say(Said::ReportResponse(v1::ReportResponse {
+            lease: report.lease,
+            status: fate,
+            reason,
+        }))
+        .await;
         assert_eq!(line.report().await, report);
     }
     let reason = "a score is out of bounds".to_owned();
-    let fate = v1::Fate::Malformed.into();
-    line.say(Said::Verdict(v1::Verdict { lease: report.lease, fate, reason })).await;
+    let fate = v1::ReportStatus::Refused.into();
+    line.say(Said::ReportResponse(v1::ReportResponse {
+        lease: report.lease,
+        status: fate,
+        reason,
+    }))
+    .await;
     worker.ending.send_replace(Ending::Drain);
     line.rest().await;
     drop(line);
@@ -155,8 +165,8 @@ async fn a_report_waits_until_the_spool_can_be_written() {
     fs::rename(place.spool().join("moved"), &reports).unwrap();
     let report = line.report().await;
     assert_eq!(report.lease, Some(lease(1)));
-    assert!(line.heard.iter().all(|say| !matches!(say, Say::Fault(_))), "{:?}", line.heard);
-    line.judge(report.lease, v1::Fate::Accepted).await;
+    assert!(line.heard.iter().all(|say| !matches!(say, Payload::Fault(_))), "{:?}", line.heard);
+    line.judge(report.lease, v1::ReportStatus::Accepted).await;
     worker.ending.send_replace(Ending::Drain);
     line.rest().await;
     drop(line);
@@ -197,15 +207,15 @@ async fn a_lost_lease_stops_its_match_alone() {
     line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
     line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
     while line.renewed().await.len() < 2 {}
-    line.say(Said::Lost(v1::Lost { leases: leases(&[1]) })).await;
+    line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     assert_eq!(line.room().await, 1);
     assert_eq!(line.renewed().await, leases(&[2]));
     worker.ending.send_replace(Ending::Now);
     let rest = line.rest().await;
-    let given_back = Say::GiveBack(v1::GiveBack { leases: leases(&[2]) });
+    let given_back = Payload::ReturnLeases(v1::ReturnLeases { leases: leases(&[2]) });
     assert!(rest.contains(&given_back), "{rest:?}");
     let all = line.heard.iter().chain(&rest);
-    assert!(!all.clone().any(|say| matches!(say, Say::Report(_) | Say::Fault(_))));
+    assert!(!all.clone().any(|say| matches!(say, Payload::Report(_) | Payload::Fault(_))));
     drop(line);
     worker.end().await.unwrap();
 }
@@ -420,7 +430,7 @@ async fn draining_lets_lots_end_and_takes_no_more() {
     line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
     let back = line
         .until(|say| match say {
-            Say::GiveBack(back) => Some(back.leases.clone()),
+            Payload::ReturnLeases(back) => Some(back.leases.clone()),
             _ => None,
         })
         .await;
@@ -428,9 +438,9 @@ async fn draining_lets_lots_end_and_takes_no_more() {
     fs::write(place.path().join("go"), "").unwrap();
     let report = line.report().await;
     assert_eq!(report.lease, Some(lease(1)));
-    line.judge(report.lease, v1::Fate::Accepted).await;
+    line.judge(report.lease, v1::ReportStatus::Accepted).await;
     let rest = line.rest().await;
-    assert!(!rest.iter().any(|say| matches!(say, Say::Room(_))), "{rest:?}");
+    assert!(!rest.iter().any(|say| matches!(say, Payload::Capacity(_))), "{rest:?}");
     drop(line);
     worker.end().await.unwrap();
 }
@@ -457,7 +467,10 @@ async fn what_does_not_end_in_time_is_given_back() {
     started(&mut line, &coordinator, &digest).await;
     worker.ending.send_replace(Ending::Drain);
     let rest = line.rest().await;
-    assert_eq!(rest.last(), Some(&Say::GiveBack(v1::GiveBack { leases: leases(&[1]) })));
+    assert_eq!(
+        rest.last(),
+        Some(&Payload::ReturnLeases(v1::ReturnLeases { leases: leases(&[1]) }))
+    );
     drop(line);
     worker.end().await.unwrap();
 }
@@ -501,7 +514,7 @@ async fn a_worker_none_of_whose_slots_can_play_recovers() {
     fs::write(held.join("cgroup.procs"), pid.to_string()).unwrap();
     fs::write(held.join("freezer.state"), "FROZEN").unwrap();
 
-    line.say(Said::Lost(v1::Lost { leases: leases(&[1]) })).await;
+    line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     let state = |worker: &Working| {
         let mut figures = String::new();
         worker.metrics.figures(&mut figures).unwrap();
@@ -513,7 +526,7 @@ async fn a_worker_none_of_whose_slots_can_play_recovers() {
     assert!(worker.metrics.is_connected(), "it keeps its line");
     fs::write(held.join("freezer.state"), "THAWED").unwrap();
     assert_eq!(line.room().await, 1, "and has room again");
-    assert!(!line.heard.iter().any(|say| matches!(say, Say::Fault(_))));
+    assert!(!line.heard.iter().any(|say| matches!(say, Payload::Fault(_))));
     fs::remove_dir(&held).unwrap();
     worker.kill(&place).await;
 }

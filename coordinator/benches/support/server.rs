@@ -9,11 +9,12 @@ use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::{Dice, Games, RULES_VERSION};
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
-    CoordinatorMessage, Fate, Hello, Lot, MatchResult, Report, Room, SeatResult, WorkerMessage,
+    Capacity, CoordinatorMessage, Hello, Lot, MatchResult, Report, ReportStatus, SeatResult,
+    WorkerMessage,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -105,7 +106,7 @@ impl Worker {
         let mut request = Request::new(ReceiverStream::new(said));
         request.metadata_mut().insert("authorization", server.token.clone());
         let mut client = WorkerServiceClient::new(server.channel().await);
-        let hello = WorkerMessage { say: Some(Say::Hello(hello)) };
+        let hello = WorkerMessage { payload: Some(Payload::Hello(hello)) };
         say.send(hello).await.expect("there is room");
         let stream = client.work(request).await.expect("a worker may work");
         let mut worker = Self { say, hear: stream.into_inner() };
@@ -115,18 +116,18 @@ impl Worker {
         worker
     }
 
-    async fn say(&self, say: Say) {
-        self.say.send(WorkerMessage { say: Some(say) }).await.expect("the coordinator listens");
+    async fn say(&self, say: Payload) {
+        self.say.send(WorkerMessage { payload: Some(say) }).await.expect("the coordinator listens");
     }
 
     /// Offers room for so many lots.
     pub(crate) async fn offer(&self, slots: u32) {
-        self.say(Say::Room(Room { slots })).await;
+        self.say(Payload::Capacity(Capacity { slots })).await;
     }
 
     /// Reports a lot.
     pub(crate) async fn report(&self, lot: &Lot) {
-        self.say(Say::Report(report(lot))).await;
+        self.say(Payload::Report(report(lot))).await;
     }
 
     /// Plays one lot after the other until then, each for `play` or half as long or half as long
@@ -155,7 +156,9 @@ impl Worker {
         loop {
             match self.hear().await.expect("the coordinator goes on") {
                 Answer::Lot(lot) => return lot,
-                Answer::Verdict(verdict) => assert_eq!(verdict.fate(), Fate::Accepted),
+                Answer::ReportResponse(verdict) => {
+                    assert_eq!(verdict.status(), ReportStatus::Accepted)
+                }
                 other => panic!("{other:?} was not asked for"),
             }
         }
@@ -164,7 +167,7 @@ impl Worker {
     /// What the coordinator says next; nothing at the end. It may be dropped at any moment.
     pub(crate) async fn hear(&mut self) -> Option<Answer> {
         let message = self.hear.message().await.expect("the stream holds")?;
-        Some(message.say.expect("every message says something"))
+        Some(message.payload.expect("every message says something"))
     }
 }
 

@@ -52,7 +52,7 @@ pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<V
         JOIN lots l ON l.edition = f.edition AND l.number = f.lot AND l.count = 1
         JOIN matches m ON m.edition = f.edition AND m.number = l.first
         WHERE f.edition = $1 AND f.worker IS NOT NULL
-          AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'supplies')
+          AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'inputs')
         ORDER BY f.id DESC LIMIT $2";
     sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
 }

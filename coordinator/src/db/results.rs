@@ -4,7 +4,7 @@ use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
-use arbiter_ranking::Outcome;
+use arbiter_ranking::ScoredMatch;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use tokio_stream::StreamExt as _;
@@ -130,8 +130,8 @@ pub struct Played {
 
 impl Played {
     /// The result as rankings take it.
-    pub fn outcome(&self) -> Outcome<'_> {
-        Outcome {
+    pub fn outcome(&self) -> ScoredMatch<'_> {
+        ScoredMatch {
             seats: &self.seats.0,
             scores: &self.scores,
             carried: self.carried.as_deref().unwrap_or_default(),

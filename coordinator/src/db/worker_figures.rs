@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use arbiter_proto::ids::{EditionId, TournamentId, VersionId, WorkerId};
-use arbiter_ranking::residual::{Answer, Moments, Residual};
+use arbiter_ranking::residual::{Moments, Residual, WorkerSample};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
@@ -155,7 +155,7 @@ pub async fn answers(
     edition: EditionId,
     salt: i64,
     most: i64,
-) -> Result<Vec<Answer<WorkerId, Question>>> {
+) -> Result<Vec<WorkerSample<WorkerId, Question>>> {
     // The matches that were played for this edition: those of lots that were not taken over.
     let played = "
         SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT taken";
@@ -167,7 +167,7 @@ pub async fn answers(
     rows.iter().map(answer).collect()
 }
 
-fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>> {
+fn answer(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
     let kind: String = row.try_get("kind")?;
     let moments = Moments {
         lots: row.try_get("lots")?,
@@ -181,7 +181,7 @@ fn answer(row: &PgRow) -> Result<Answer<WorkerId, Question>> {
         greatest: row.try_get("greatest")?,
     };
     let question = Question::read(&kind, row.try_get("subject")?)?;
-    Ok(Answer { worker: row.try_get("worker")?, question, moments })
+    Ok(WorkerSample { worker: row.try_get("worker")?, question, moments })
 }
 
 /// A complete edition whose residuals are not reckoned yet, the newest first. While an edition is

@@ -4,7 +4,7 @@ use std::fmt;
 
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{Meetings, Tallies, Tally, Whose};
+use arbiter_ranking::{HeadToHeads, PairFilter, Tallies, Tally};
 use sqlx::Result;
 
 use super::Queue;
@@ -59,9 +59,9 @@ impl Queue {
     }
 
     /// What entrants of an edition made of their meetings, from all results there are.
-    pub async fn meetings(&self, edition: EditionId, whose: Whose) -> Result<Meetings> {
+    pub async fn meetings(&self, edition: EditionId, whose: PairFilter) -> Result<HeadToHeads> {
         let entrants = whose.entrants();
-        let mut meetings = Meetings::new(whose);
+        let mut meetings = HeadToHeads::new(whose);
         let see = |played: &Played| meetings.add(&played.outcome());
         results::each_of_entrants(self.pool(), edition, &entrants, see).await?;
         Ok(meetings)

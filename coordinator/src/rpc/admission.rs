@@ -111,7 +111,7 @@ fn rule(path: &str) -> Rule {
         }
         ("arbiter.v1.WorkerService", _) => Rule { lasts: true, ..needs(Role::Worker) },
         ("arbiter.v1.TokenService", _) => needs(Role::Admin),
-        ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetLog" | "WithdrawBot") => {
+        ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
             needs(Role::Player)
         }
         ("arbiter.v1.TournamentService", "GetRecord") => {
@@ -126,7 +126,7 @@ fn rule(path: &str) -> Rule {
         | (
             "arbiter.v1.TournamentService",
             "ListTournaments" | "GetTournament" | "CertifyEdition" | "CheckEdition"
-            | "GetEditionSource" | "ListAside" | "GetMatch",
+            | "GetEditionSource" | "ListQuarantined" | "GetMatch",
         ) => guest,
         // A method that is new and not named here is for organisers until it is.
         (

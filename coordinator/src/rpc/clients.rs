@@ -76,12 +76,12 @@ serve! {
         certify_edition(CertifyEditionRequest) -> Certificate;
         cancel_tournament(CancelTournamentRequest) -> Tournament;
         close_tournament(CloseTournamentRequest) -> Tournament;
-        give_beacon(GiveBeaconRequest) -> Tournament;
-        drop_tournament(DropTournamentRequest) -> DropTournamentResponse;
+        set_beacon(SetBeaconRequest) -> Tournament;
+        delete_tournament(DeleteTournamentRequest) -> DeleteTournamentResponse;
         check_edition(CheckEditionRequest) -> CheckEditionResponse;
         get_edition_source(GetEditionSourceRequest) -> EditionSource;
-        list_aside(ListAsideRequest) -> ListAsideResponse;
-        retry_aside(RetryAsideRequest) -> RetryAsideResponse;
+        list_quarantined(ListQuarantinedRequest) -> ListQuarantinedResponse;
+        retry_quarantined(RetryQuarantinedRequest) -> RetryQuarantinedResponse;
         void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
         find_collusion(FindCollusionRequest) -> FindCollusionResponse;
         get_match(GetMatchRequest) -> MatchStatus;
@@ -96,8 +96,8 @@ serve! {
 serve! {
     RankingService {
         get_ranking(GetRankingRequest) -> GetRankingResponse;
-        get_place(GetPlaceRequest) -> GetPlaceResponse;
-        get_meetings(GetMeetingsRequest) -> GetMeetingsResponse;
+        get_standing(GetStandingRequest) -> GetStandingResponse;
+        get_head_to_head(GetHeadToHeadRequest) -> GetHeadToHeadResponse;
         get_history(GetHistoryRequest) -> GetHistoryResponse;
         get_reply_times(GetReplyTimesRequest) -> GetReplyTimesResponse;
     }
@@ -112,7 +112,7 @@ serve! {
         get_bot(GetBotRequest) -> GetBotResponse;
         get_trial(GetTrialRequest) -> TrialStatus;
         retry_trial(RetryTrialRequest) -> TrialStatus;
-        get_log(GetLogRequest) -> GetLogResponse;
+        get_bot_log(GetBotLogRequest) -> GetBotLogResponse;
         withdraw_bot(WithdrawBotRequest) -> WithdrawBotResponse;
         reinstate_bot(ReinstateBotRequest) -> ReinstateBotResponse;
     }
@@ -149,7 +149,7 @@ serve! {
 
 serve! {
     AuditService {
-        list_changes(ListChangesRequest) -> ListChangesResponse;
+        list_audit_entries(ListAuditEntriesRequest) -> ListAuditEntriesResponse;
         list_workers(ListWorkersRequest) -> ListWorkersResponse;
         suspend_worker(SuspendWorkerRequest) -> SuspendWorkerResponse;
         reinstate_worker(ReinstateWorkerRequest) -> ReinstateWorkerResponse;

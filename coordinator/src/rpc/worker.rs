@@ -21,11 +21,11 @@ use arbiter_proto::convert::{self, Meaningless};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{
-    BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, Lost, Verdict, Welcome,
-    WorkerMessage,
+    BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, LeasesLost, ReportResponse,
+    Welcome, WorkerMessage,
 };
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -124,8 +124,8 @@ impl v1::worker_service_server::WorkerService for Workers {
 async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> {
     let first = tokio::time::timeout(HELLO, inbound.message()).await;
     let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
-    match first.and_then(|message| message.say) {
-        Some(Say::Hello(hello)) => Ok(hello),
+    match first.and_then(|message| message.payload) {
+        Some(Payload::Hello(hello)) => Ok(hello),
         _ => Err(Status::invalid_argument("a worker says hello first")),
     }
 }
@@ -155,7 +155,7 @@ struct Tasks {
     /// Asking for something to do, one task for each free place.
     asking: JoinSet<Option<Asked>>,
     /// Storing reports.
-    reporting: JoinSet<Result<Verdict, ServiceError>>,
+    reporting: JoinSet<Result<ReportResponse, ServiceError>>,
     /// Renewing leases, one message after the other.
     renewing: JoinSet<Result<Vec<Lease>, End>>,
     /// What is to be renewed next: what came last.
@@ -304,7 +304,7 @@ impl Session {
     }
 
     async fn say(&self, say: Answer) -> Result<(), End> {
-        let message = CoordinatorMessage { say: Some(say) };
+        let message = CoordinatorMessage { payload: Some(say) };
         self.outbound.send(Ok(message), None).await.map_err(|_| End::Left)
     }
 
@@ -313,8 +313,8 @@ impl Session {
         if let Some(reason) = self.workers.service.suspensions.reason(self.greeted.worker) {
             return Err(suspended(&reason).into());
         }
-        match message.say {
-            Some(Say::Room(room)) => {
+        match message.payload {
+            Some(Payload::Capacity(room)) => {
                 let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
                 if room.slots > MOST_SLOTS.saturating_sub(asked) {
                     let error = format!("a worker has room for at most {MOST_SLOTS} matches");
@@ -323,20 +323,20 @@ impl Session {
                 (0..room.slots).for_each(|_| self.ask(tasks));
                 Ok(())
             }
-            Some(Say::Report(report)) => self.report(report, tasks),
-            Some(Say::Renew(renew)) => {
+            Some(Payload::Report(report)) => self.report(report, tasks),
+            Some(Payload::RenewLeases(renew)) => {
                 self.renew(leases(renew.leases)?, tasks);
                 Ok(())
             }
-            Some(Say::GiveBack(given)) => {
+            Some(Payload::ReturnLeases(given)) => {
                 let given = leases(given.leases)?;
                 self.end(&given);
                 self.charge(given.len());
                 self.begin_note(Note::GiveBack(given), tasks);
                 Ok(())
             }
-            Some(Say::Fault(fault)) => self.fault(&fault, tasks),
-            Some(Say::Hello(_)) => Err(Status::invalid_argument("hello is said once").into()),
+            Some(Payload::Fault(fault)) => self.fault(&fault, tasks),
+            Some(Payload::Hello(_)) => Err(Status::invalid_argument("hello is said once").into()),
             None => Err(Status::invalid_argument("a message without meaning").into()),
         }
     }
@@ -378,12 +378,12 @@ impl Session {
     }
 
     /// Says what became of a report.
-    async fn judged(&self, verdict: Verdict) -> Result<(), End> {
+    async fn judged(&self, verdict: ReportResponse) -> Result<(), End> {
         // It may have been renewed since it was reported.
         if let Ok(lease) = lease(verdict.lease) {
             self.workers.service.playing.end(self.stream(), &[lease]);
         }
-        self.say(Answer::Verdict(verdict)).await
+        self.say(Answer::ReportResponse(verdict)).await
     }
 
     /// Renews leases as soon as the renewal before has ended: the last message says it all.
@@ -403,7 +403,7 @@ impl Session {
         }
         tracing::info!(lots = lost.len(), "leases no longer hold");
         let leases = lost.into_iter().map(Into::into).collect();
-        self.say(Answer::Lost(Lost { leases })).await
+        self.say(Answer::LeasesLost(LeasesLost { leases })).await
     }
 
     /// Takes note of an attempt that failed.

@@ -2,7 +2,8 @@
 
 use arbiter_proto::ids::{LotId, MatchId};
 use arbiter_proto::v1::{
-    Aside, ListAsideRequest, ListAsideResponse, RetryAsideRequest, RetryAsideResponse,
+    ListQuarantinedRequest, ListQuarantinedResponse, QuarantinedMatch, RetryQuarantinedRequest,
+    RetryQuarantinedResponse,
 };
 use serde_json::json;
 
@@ -14,17 +15,20 @@ use crate::db::{editions, faults, lots, played, tournaments};
 
 impl Service {
     /// The matches of a tournament that were set aside. Only organisers learn why.
-    pub(crate) async fn list_aside(
+    pub(crate) async fn list_quarantined(
         &self,
         caller: &Caller,
-        request: ListAsideRequest,
-    ) -> Result<ListAsideResponse> {
+        request: ListQuarantinedRequest,
+    ) -> Result<ListQuarantinedResponse> {
         let tournament = self.tournament(&request.tournament).await?;
-        Ok(ListAsideResponse { aside: self.aside(&tournament, caller).await? })
+        Ok(ListQuarantinedResponse { matches: self.aside(&tournament, caller).await? })
     }
 
     /// The same for all open tournaments, by name.
-    pub(crate) async fn all_aside(&self, caller: &Caller) -> Result<Vec<(String, Vec<Aside>)>> {
+    pub(crate) async fn all_aside(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<(String, Vec<QuarantinedMatch>)>> {
         let mut all = Vec::new();
         for found in self.open_tournaments().await? {
             let aside = self.aside(&found, caller).await?;
@@ -33,12 +37,16 @@ impl Service {
         Ok(all)
     }
 
-    async fn aside(&self, tournament: &Tournament, caller: &Caller) -> Result<Vec<Aside>> {
+    async fn aside(
+        &self,
+        tournament: &Tournament,
+        caller: &Caller,
+    ) -> Result<Vec<QuarantinedMatch>> {
         let mut aside = Vec::new();
         for lot in self.lots_aside(tournament).await? {
             let mut faults = faults::of_lot(&self.pool, lot).await?;
             faults.retain(|_| caller.organises());
-            aside.push(Aside {
+            aside.push(QuarantinedMatch {
                 r#match: self.first_match(lot).await?.to_string(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
             });
@@ -62,18 +70,18 @@ impl Service {
     }
 
     /// Queues a match again that was set aside.
-    pub(crate) async fn retry_aside(
+    pub(crate) async fn retry_quarantined(
         &self,
         caller: &Caller,
-        request: RetryAsideRequest,
-    ) -> Result<RetryAsideResponse> {
+        request: RetryQuarantinedRequest,
+    ) -> Result<RetryQuarantinedResponse> {
         let who = caller.require(Role::Organiser)?;
         let id: MatchId = request.r#match.parse()?;
         let standing = played::lot(&self.pool, id).await?;
         let standing = standing.ok_or_else(|| ServiceError::missing("match", id))?;
         let lot = LotId { edition: id.edition, number: standing.lot };
         self.retry_lot(who, lot, id).await?;
-        Ok(RetryAsideResponse {})
+        Ok(RetryQuarantinedResponse {})
     }
 
     /// Queues all matches of a tournament again that were set aside: how many.

@@ -1,6 +1,6 @@
 //! The audit log and the audit of workers, for organisers.
 
-use arbiter_proto::v1::{Change, ListChangesRequest, ListChangesResponse};
+use arbiter_proto::v1::{AuditEntry, ListAuditEntriesRequest, ListAuditEntriesResponse};
 
 use super::{Caller, Result, Service, micros, time_of};
 use crate::access::Role;
@@ -10,11 +10,11 @@ use crate::db::audit::{self, Wanted};
 const LINES: (u32, u32) = (100, 1000);
 
 impl Service {
-    pub(crate) async fn list_changes(
+    pub(crate) async fn list_audit_entries(
         &self,
         caller: &Caller,
-        ListChangesRequest { tournament, who, since_us, before, limit }: ListChangesRequest,
-    ) -> Result<ListChangesResponse> {
+        ListAuditEntriesRequest { tournament, actor: who, since_us, before, limit }: ListAuditEntriesRequest,
+    ) -> Result<ListAuditEntriesResponse> {
         caller.require(Role::Organiser)?;
         let wanted = Wanted {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
@@ -26,16 +26,16 @@ impl Service {
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
         changes.truncate(limit as usize);
         let changes = changes.into_iter().map(message).collect();
-        Ok(ListChangesResponse { changes })
+        Ok(ListAuditEntriesResponse { entries: changes })
     }
 }
 
-fn message(change: audit::Change) -> Change {
-    Change {
+fn message(change: audit::Change) -> AuditEntry {
+    AuditEntry {
         id: change.id,
         at_us: micros(change.at),
         token: change.token.unwrap_or_default(),
-        name: change.name.unwrap_or_default(),
+        token_name: change.name.unwrap_or_default(),
         role: change.role.map(|role| role.as_str().to_owned()).unwrap_or_default(),
         action: change.action,
         subject: change.subject,

@@ -1,7 +1,7 @@
 //! Public beacons: their values are given by organisers and shown to all.
 
 use crate::access::Role;
-use arbiter_proto::v1::{self, GiveBeaconRequest};
+use arbiter_proto::v1::{self, SetBeaconRequest};
 
 use super::{Caller, Result, Service, micros};
 use crate::db::tournaments::Beacon;
@@ -9,10 +9,10 @@ use crate::tournament::beacon::{self};
 
 impl Service {
     /// Takes the value of a tournament's beacon.
-    pub(crate) async fn give_beacon(
+    pub(crate) async fn set_beacon(
         &self,
         caller: &Caller,
-        GiveBeaconRequest { tournament, value }: GiveBeaconRequest,
+        SetBeaconRequest { tournament, value }: SetBeaconRequest,
     ) -> Result<v1::Tournament> {
         let who = caller.require(Role::Organiser)?;
         let found = self.tournament(&tournament).await?;
@@ -41,7 +41,7 @@ pub(super) fn message(beacon: &Beacon) -> v1::Beacon {
         Some(value) => v1::Beacon {
             name,
             value: value.text.clone(),
-            given_at_us: micros(value.given_at),
+            set_at_us: micros(value.given_at),
             first_edition: value.first_edition,
         },
     }

@@ -2,8 +2,8 @@
 
 use arbiter_proto::ids::{EditionId, MatchId, TournamentId};
 use arbiter_proto::v1::{
-    self, Bot, GetBotRequest, GetBotResponse, GetLogRequest, GetLogResponse, ListBotsRequest,
-    ListBotsResponse, LogLine, Version, WithdrawBotRequest, WithdrawBotResponse,
+    self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
+    ListBotsResponse, LogEntry, Version, WithdrawBotRequest, WithdrawBotResponse,
 };
 use arbiter_ranking::Entrant;
 use serde_json::json;
@@ -61,11 +61,11 @@ impl Service {
         Ok(versions.iter().map(|tried| message(&bot, tried, caller.principal())).collect())
     }
 
-    pub(crate) async fn get_log(
+    pub(crate) async fn get_bot_log(
         &self,
         caller: &Caller,
-        GetLogRequest { tournament, bot, limit, forfeits }: GetLogRequest,
-    ) -> Result<GetLogResponse> {
+        GetBotLogRequest { tournament, bot, limit, forfeits }: GetBotLogRequest,
+    ) -> Result<GetBotLogResponse> {
         let who = caller.require(Role::Player)?;
         let (tournament, bot) = self.own(who, &tournament, &bot).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
@@ -80,7 +80,7 @@ impl Service {
         }
         let listed = self.listed(tournament.id, &bot.name).await?;
         let stood_down = listed.stood_down().unwrap_or_default().to_owned();
-        Ok(GetLogResponse { lines, stood_down })
+        Ok(GetBotLogResponse { entries: lines, suspended_reason: stood_down })
     }
 
     pub(crate) async fn withdraw_bot(
@@ -116,20 +116,20 @@ fn told(found: &Listed, caller: &Caller) -> Bot {
         name: bot.name.clone(),
         owner: owner.clone().unwrap_or_default(),
         withdrawn: bot.withdrawn_at.is_some(),
-        own: caller.is(bot.owner),
-        stood_down: reason.is_some(),
-        reason: reason.filter(|_| caller.minds(bot.owner)).unwrap_or_default().to_owned(),
+        owned_by_caller: caller.is(bot.owner),
+        suspended: reason.is_some(),
+        suspended_reason: reason.filter(|_| caller.minds(bot.owner)).unwrap_or_default().to_owned(),
         newest: version(entered),
         pending: version(pending),
     }
 }
 
 /// A match in the log of one of its entrants.
-fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatch) -> LogLine {
+fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatch) -> LogEntry {
     let seats = &played.seats.0;
     let seat = seats.iter().position(|entrant| *entrant == whose).unwrap_or_default();
     let name = |entrant: &Entrant| roster.get(*entrant).map(|named| named.name.clone());
-    LogLine {
+    LogEntry {
         r#match: MatchId { edition, number: played.result.number }.to_string(),
         seat: u32::try_from(seat + 1).unwrap_or(u32::MAX),
         bots: seats.iter().filter_map(name).collect(),
@@ -157,7 +157,7 @@ impl Service {
         forfeits: bool,
         room: usize,
         sight: &Sight,
-    ) -> Result<Vec<LogLine>> {
+    ) -> Result<Vec<LogEntry>> {
         let roster = Roster::of(&self.pool, edition).await?;
         let found = editions::get(&self.pool, edition).await?;
         let shown = found.is_some_and(|edition| sight.shows(&edition));

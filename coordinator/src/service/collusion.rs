@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arbiter_games::{Game, Seed};
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use arbiter_ranking::collusion::{
-    self, CLAIM, Collusion, FALSE_DISCOVERIES, MOST_TABLES, Pair, Tables, TooManyTables,
+    self, CLAIM, Collusion, FALSE_DISCOVERIES, MAX_TABLES, Pair, Tables, TooManyTables,
 };
 use tokio::sync::Semaphore;
 
@@ -88,7 +88,7 @@ fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed> {
 
 fn too_many(edition: &Edition) -> ServiceError {
     ServiceError::failed_precondition(format!(
-        "edition {} has more than {MOST_TABLES} tables, which are too many to search here",
+        "edition {} has more than {MAX_TABLES} tables, which are too many to search here",
         edition.number
     ))
 }

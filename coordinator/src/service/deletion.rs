@@ -1,7 +1,7 @@
 //! Tournaments that are dropped.
 
 use crate::access::Role;
-use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
+use arbiter_proto::v1::{DeleteTournamentRequest, DeleteTournamentResponse};
 use serde_json::json;
 
 use super::{Caller, Result, Service};
@@ -10,11 +10,11 @@ use crate::tournament::create;
 
 impl Service {
     /// Drops a tournament that has ended.
-    pub(crate) async fn drop_tournament(
+    pub(crate) async fn delete_tournament(
         &self,
         caller: &Caller,
-        request: DropTournamentRequest,
-    ) -> Result<DropTournamentResponse> {
+        request: DeleteTournamentRequest,
+    ) -> Result<DeleteTournamentResponse> {
         let who = caller.require(Role::Organiser)?;
         let name = request.tournament.as_str();
         let found = self.tournament(name).await?;
@@ -31,6 +31,6 @@ impl Service {
         transaction.commit().await?;
         self.clearing.due();
         self.changes.tell();
-        Ok(DropTournamentResponse { editions, matches })
+        Ok(DeleteTournamentResponse { editions, matches })
     }
 }

@@ -3,8 +3,10 @@
 
 use crate::access::Role;
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
-use arbiter_schedule::foursomes::MOST_KNOWN;
-use arbiter_schedule::{Broken, Certificate, Claim, Counter, Kin, Plan};
+use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
+use arbiter_schedule::{
+    Certificate, CertificateBuilder, CertificateError, Claim, Plan, SameOwnerPairs,
+};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -25,7 +27,7 @@ struct Counted {
     edition: i32,
     plan: Option<String>,
     certificate: Certificate,
-    broken: Option<Broken>,
+    broken: Option<CertificateError>,
 }
 
 impl Service {
@@ -88,7 +90,7 @@ impl Service {
             let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
             return self.certify_next(tournament, Design::Grown).await;
         }
-        let board = v1::Board { tournament: request.tournament, edition: request.edition };
+        let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         if let Some(counted) = self.certificates.get(edition.id, None) {
             return Ok(v1::Certificate::clone(&counted));
@@ -150,7 +152,7 @@ impl Service {
                 return Ok(not_counted((edition.number, promise.plan), size, reason));
             }
         };
-        let mut counter = Counter::new(field.bots(), promise.seats, field.owners());
+        let mut counter = CertificateBuilder::new(field.bots(), promise.seats, field.owners());
         let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
         seen?.map_err(|broken| impossible(&broken))?;
         let certificate = counter.finish();
@@ -197,26 +199,26 @@ impl Service {
 impl Counted {
     fn message(self) -> v1::Certificate {
         let Self { edition, plan, certificate, broken } = self;
-        let pairs = |(times, pairs)| v1::PairCount { times, pairs };
+        let pair_count = |(times, pairs)| v1::PairCount { times, pairs };
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let Kin { pairs: kin_pairs, meetings: kin_meetings } =
-            certificate.kin.unwrap_or(Kin { pairs: 0, meetings: 0 });
+        let SameOwnerPairs { pairs, meetings } =
+            certificate.same_owner.unwrap_or(SameOwnerPairs { pairs: 0, meetings: 0 });
         v1::Certificate {
             edition,
             plan: plan.unwrap_or_default(),
             bots: small(certificate.bots),
             seats: small(certificate.seats),
             matches: certificate.matches,
-            meetings: certificate.meetings.into_iter().map(pairs).collect(),
-            kin_pairs: certificate.kin.map(|_| kin_pairs),
-            kin_meetings,
+            meetings: certificate.meetings.into_iter().map(pair_count).collect(),
+            same_owner_pairs: certificate.same_owner.map(|_| pairs),
+            same_owner_meetings: meetings,
             fewest_matches: *certificate.matches_of_bot.start(),
             most_matches: *certificate.matches_of_bot.end(),
             fewest_in_seat: *certificate.times_in_seat.start(),
             most_in_seat: *certificate.times_in_seat.end(),
             seat_spread: certificate.seat_spread,
             side_spread: certificate.side_spread,
-            broken: broken.map(|broken| broken.to_string()).unwrap_or_default(),
+            broken_promise: broken.map(|broken| broken.to_string()).unwrap_or_default(),
             beacon: None,
             not_counted: String::new(),
         }
@@ -250,7 +252,9 @@ pub fn counted_certificate(told: &v1::Certificate) -> Certificate {
         seats: told.seats as usize,
         matches: told.matches,
         meetings: meetings.collect(),
-        kin: told.kin_pairs.map(|pairs| Kin { pairs, meetings: told.kin_meetings }),
+        same_owner: told
+            .same_owner_pairs
+            .map(|pairs| SameOwnerPairs { pairs, meetings: told.same_owner_meetings }),
         matches_of_bot: told.fewest_matches..=told.most_matches,
         times_in_seat: told.fewest_in_seat..=told.most_in_seat,
         seat_spread: told.seat_spread,
@@ -268,15 +272,15 @@ const EPISODES: &str = "each round of an episode follows from the results of the
 
 /// Why the meetings of so many bots are not counted for anybody who asks, if they are too many.
 fn uncountable(bots: usize) -> Option<String> {
-    (bots > MOST_KNOWN).then(|| {
+    (bots > MAX_COUNTED_BOTS).then(|| {
         format!(
-            "the meetings of {bots} bots are not counted here, at most {MOST_KNOWN}; count them \
+            "the meetings of {bots} bots are not counted here, at most {MAX_COUNTED_BOTS}; count them \
              with arbiter tournament schedule --dry-run --certificate"
         )
     })
 }
 
-fn impossible(broken: &Broken) -> ServiceError {
+fn impossible(broken: &CertificateError) -> ServiceError {
     ServiceError::internal(format!("the schedule is impossible: {broken}"))
 }
 

@@ -68,7 +68,7 @@ impl Service {
             let lot = LotId { edition: id.edition, number: standing.lot };
             let failed = faults::of_lot(&self.pool, lot).await?;
             standing.state.as_str().clone_into(&mut status.state);
-            status.faulty = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+            status.failed_leases = u32::try_from(failed.len()).unwrap_or(u32::MAX);
             if caller.organises() {
                 status.worker = match source {
                     Some(source) => self.worker_of(source).await?,
@@ -115,7 +115,7 @@ impl Service {
         caller: &Caller,
         ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<Answers<MatchStatus>> {
-        let board = v1::Board { tournament: tournament.clone(), edition };
+        let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
         let roster = Arc::new(Roster::of(&self.pool, edition.id).await?);
@@ -267,7 +267,7 @@ fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
 fn show_seed(edition: Option<Seed>, deal: i64, status: &mut MatchStatus) {
     if let Some(edition) = edition {
         status.seed = deal_seed(edition, deal).0.to_vec();
-        status.deal = Some(deal);
+        status.seed_key = Some(deal);
     }
 }
 
@@ -298,7 +298,7 @@ fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchSta
         transcript: result.transcript.to_vec(),
         wall_ms: result.wall_ms,
         level: played.level.clone(),
-        taken_from: played.source().map(|source| source.to_string()).unwrap_or_default(),
+        reused_from: played.source().map(|source| source.to_string()).unwrap_or_default(),
         ..MatchStatus::default()
     }
 }

@@ -3,12 +3,12 @@
 use arbiter_games::Game;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
-    self, GetHistoryRequest, GetHistoryResponse, GetMeetingsRequest, GetMeetingsResponse,
-    GetPlaceRequest, GetPlaceResponse, GetRankingRequest, GetRankingResponse, Meeting, Place,
-    Provisional,
+    self, EditionProgress, GetHeadToHeadRequest, GetHeadToHeadResponse, GetHistoryRequest,
+    GetHistoryResponse, GetRankingRequest, GetRankingResponse, GetStandingRequest,
+    GetStandingResponse, HeadToHead, Standing,
 };
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{self as ranking, Meetings, Tally, Whose};
+use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
 use super::{Caller, Result, Service, ServiceError, Which};
@@ -25,31 +25,31 @@ const PLACES: (u32, u32) = (100, 1000);
 const MOST_MET: i64 = 5_000_000;
 
 impl Service {
-    pub(crate) async fn get_place(
+    pub(crate) async fn get_standing(
         &self,
         caller: &Caller,
-        GetPlaceRequest { board, bot }: GetPlaceRequest,
-    ) -> Result<GetPlaceResponse> {
+        GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
+    ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let place = place_of(&board, &bot)?;
-        Ok(GetPlaceResponse { edition: edition.number, place: Some(place) })
+        Ok(GetStandingResponse { edition: edition.number, standing: Some(place) })
     }
 
-    pub(crate) async fn get_meetings(
+    pub(crate) async fn get_head_to_head(
         &self,
         caller: &Caller,
-        GetMeetingsRequest { board, bot }: GetMeetingsRequest,
-    ) -> Result<GetMeetingsResponse> {
+        GetHeadToHeadRequest { leaderboard: board, bot }: GetHeadToHeadRequest,
+    ) -> Result<GetHeadToHeadResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let whose = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let meetings = self.meetings(&edition, Whose::One(whose), caller).await?;
+        let meetings = self.meetings(&edition, PairFilter::One(whose), caller).await?;
         let mut met: Vec<_> = board
             .roster
             .iter()
             .filter_map(|(other, named)| {
                 let meeting = meetings.between(whose, other).filter(|_| other != whose)?;
-                Some(Meeting {
-                    other: named.name.clone(),
+                Some(HeadToHead {
+                    opponent: named.name.clone(),
                     matches: meeting.matches,
                     won: meeting.won,
                     drawn: meeting.drawn,
@@ -57,8 +57,8 @@ impl Service {
                 })
             })
             .collect();
-        met.sort_by(|one, two| one.other.cmp(&two.other));
-        Ok(GetMeetingsResponse { meetings: met })
+        met.sort_by(|one, two| one.opponent.cmp(&two.opponent));
+        Ok(GetHeadToHeadResponse { results: met })
     }
 
     pub(crate) async fn get_history(
@@ -81,9 +81,9 @@ impl Service {
                 let entrant = usize::try_from(entrant.0).ok()?;
                 let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
                 let place = told(&game, (rank, tied), bot.clone(), version, &tally);
-                Some(GetPlaceResponse { edition: number, place: Some(place) })
+                Some(GetStandingResponse { edition: number, standing: Some(place) })
             });
-        Ok(GetHistoryResponse { places: places.collect() })
+        Ok(GetHistoryResponse { standings: places.collect() })
     }
 }
 
@@ -92,7 +92,7 @@ impl Service {
     pub(crate) async fn leaderboard(
         &self,
         caller: &Caller,
-        board: v1::Board,
+        board: v1::LeaderboardRef,
     ) -> Result<(Edition, Arc<Leaderboard>)> {
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
@@ -103,9 +103,9 @@ impl Service {
     pub(crate) async fn meetings(
         &self,
         edition: &Edition,
-        whose: Whose,
+        whose: PairFilter,
         caller: &Caller,
-    ) -> Result<Meetings> {
+    ) -> Result<HeadToHeads> {
         if edition.matches > MOST_MET {
             return Err(ServiceError::failed_precondition(format!(
                 "edition {} has {} matches: who met whom is counted in editions of at most \
@@ -123,10 +123,10 @@ impl Service {
         caller: &Caller,
         request: GetRankingRequest,
     ) -> Result<GetRankingResponse> {
-        let board = request.board.clone();
+        let board = request.leaderboard.clone();
         let (edition, official) = self.edition_of(board, Which::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let text = request.name.to_lowercase();
+        let text = request.name_contains.to_lowercase();
         let named = |entrant: Entrant| {
             let named = board.roster.get(entrant);
             text.is_empty() || named.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
@@ -136,7 +136,7 @@ impl Service {
         let limit = if request.limit == 0 { PLACES.0 } else { request.limit.min(PLACES.1) };
         let page = shown.iter().skip(request.offset as usize).take(limit as usize);
         let playing = editions::playing(&self.pool, edition.tournament).await?;
-        let provisional = playing.filter(|playing| playing.id != edition.id);
+        let running = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
@@ -144,8 +144,8 @@ impl Service {
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
-            places: page.map(|found| place(&board, found)).collect(),
-            provisional: provisional.map(|Edition { number, matches, counted, .. }| Provisional {
+            standings: page.map(|found| place(&board, found)).collect(),
+            running: running.map(|Edition { number, matches, counted, .. }| EditionProgress {
                 edition: number,
                 matches,
                 counted,
@@ -158,11 +158,11 @@ impl Service {
     /// of the newest edition.
     pub(crate) async fn edition_of(
         &self,
-        board: Option<v1::Board>,
+        board: Option<v1::LeaderboardRef>,
         default: Which,
         caller: &Caller,
     ) -> Result<(Edition, Option<EditionId>)> {
-        let v1::Board { tournament, edition } = board.unwrap_or_default();
+        let v1::LeaderboardRef { tournament, edition } = board.unwrap_or_default();
         let tournament = self.tournament(&tournament).await?;
         let sight = self.sight(&tournament, caller)?;
         let official = self.official(&tournament, &sight).await?;
@@ -196,14 +196,14 @@ impl Service {
 }
 
 /// The place of a bot by name.
-fn place_of(board: &Leaderboard, bot: &str) -> Result<Place> {
+fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
     let entrant = board.roster.find(bot);
     let found = entrant.and_then(|entrant| board.place(entrant));
     found.map(|found| place(board, found)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.
-pub(crate) fn place(board: &Leaderboard, found: &ranking::Place) -> Place {
+pub(crate) fn place(board: &Leaderboard, found: &ranking::RankedContestant) -> Standing {
     let named = board.roster.get(found.contestant.entrant);
     let (name, version) =
         named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
@@ -217,10 +217,10 @@ fn told(
     bot: String,
     version: i32,
     tally: &Tally,
-) -> Place {
+) -> Standing {
     let mean = tally.mean();
     let part = |index: usize| tally.score.get(index).copied().unwrap_or(0).to_string();
-    Place {
+    Standing {
         rank: u32::try_from(rank).unwrap_or(u32::MAX),
         tied,
         bot,

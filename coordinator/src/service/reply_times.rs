@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::MatchId;
-use arbiter_proto::trial::Replies;
-use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyBin};
+use arbiter_proto::trial::ReplyTimeSummary;
+use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyTimeBin};
 use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
@@ -23,7 +23,7 @@ impl Service {
     pub(crate) async fn get_reply_times(
         &self,
         caller: &Caller,
-        GetReplyTimesRequest { board, bot }: GetReplyTimesRequest,
+        GetReplyTimesRequest { leaderboard: board, bot }: GetReplyTimesRequest,
     ) -> Result<GetReplyTimesResponse> {
         let (edition, _) = self.edition_of(board, Which::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
@@ -72,8 +72,8 @@ impl Service {
 
 fn message(edition: &Edition, found: &Arc<ReplyTimes>) -> GetReplyTimesResponse {
     let ReplyTimes { matches, replies, bins } = &**found;
-    let Replies { count, p50_us, p90_us, p99_us, max_us } = replies.unwrap_or_default();
-    let bin = |(up_to_us, count): &(u64, u64)| ReplyBin { up_to_us: *up_to_us, count: *count };
+    let ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us } = replies.unwrap_or_default();
+    let bin = |(up_to_us, count): &(u64, u64)| ReplyTimeBin { up_to_us: *up_to_us, count: *count };
     GetReplyTimesResponse {
         edition: edition.number,
         matches: *matches,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::{Span, TraceParent};
-use arbiter_proto::v1::{Fate, Verdict};
+use arbiter_proto::v1::{ReportResponse, ReportStatus};
 use tokio::time::Instant;
 
 use super::{Result, ServiceError, WorkerService};
@@ -20,7 +20,7 @@ use crate::tournament::score_check::{Implausible, LotCheck};
 const REASON: usize = 1000;
 
 /// Storing a report.
-type Storing = Pin<Box<dyn Future<Output = Result<Verdict>> + Send>>;
+type Storing = Pin<Box<dyn Future<Output = Result<ReportResponse>> + Send>>;
 
 /// What a worker delivers under a lease.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl WorkerService {
         is_checked: bool,
         came: Instant,
         mut span: Span,
-    ) -> Result<Verdict> {
+    ) -> Result<ReportResponse> {
         let (worker, lease) = (report.worker, report.lease);
         let malformed = |reason| Box::pin(self.malformed(worker, lease, reason, came));
         if !is_checked {
@@ -140,7 +140,7 @@ impl WorkerService {
         program: Vec<u8>,
         came: Instant,
         mut span: Span,
-    ) -> Result<Verdict> {
+    ) -> Result<ReportResponse> {
         let (worker, lease) = (outcome.worker, outcome.lease);
         // What fails with a trace costs it no more than a turn.
         let parent = span.context();
@@ -175,11 +175,11 @@ impl WorkerService {
         worker: WorkerId,
         lease: Lease,
         error: &dyn std::error::Error,
-    ) -> Verdict {
+    ) -> ReportResponse {
         tracing::warn!(%worker, %lease, %error, "a report cannot be stored yet; it is postponed");
         self.service.metrics().postponed.inc();
         let reason = error.to_string().chars().take(REASON).collect();
-        Verdict { lease: Some(lease.into()), fate: Fate::Postponed.into(), reason }
+        ReportResponse { lease: Some(lease.into()), status: ReportStatus::Postponed.into(), reason }
     }
 
     /// A report that will never be stored: the attempt has failed.
@@ -189,7 +189,7 @@ impl WorkerService {
         lease: Lease,
         reason: String,
         came: Instant,
-    ) -> Result<Verdict> {
+    ) -> Result<ReportResponse> {
         tracing::error!(%worker, %lease, reason, "a report is refused");
         self.service.metrics().judged(lease, queue::Verdict::Malformed, came);
         let reason: String = reason.chars().take(REASON).collect();
@@ -199,7 +199,11 @@ impl WorkerService {
             tracing::warn!(%lease, %error, "its fault is not noted; the lease will run out");
         }
         self.service.dispatcher.news();
-        Ok(Verdict { lease: Some(lease.into()), fate: Fate::Malformed.into(), reason })
+        Ok(ReportResponse {
+            lease: Some(lease.into()),
+            status: ReportStatus::Refused.into(),
+            reason,
+        })
     }
 }
 
@@ -209,12 +213,12 @@ fn untrue(error: &Implausible) -> String {
 }
 
 /// What became of a report, as a message.
-pub(super) fn judged(lease: Lease, verdict: queue::Verdict) -> Verdict {
+pub(super) fn judged(lease: Lease, verdict: queue::Verdict) -> ReportResponse {
     let fate = match verdict {
-        queue::Verdict::Accepted => Fate::Accepted,
-        queue::Verdict::Repeated => Fate::Repeated,
-        queue::Verdict::Late | queue::Verdict::Foreign => Fate::Late,
-        queue::Verdict::Malformed => Fate::Malformed,
+        queue::Verdict::Accepted => ReportStatus::Accepted,
+        queue::Verdict::Repeated => ReportStatus::Duplicate,
+        queue::Verdict::Late | queue::Verdict::Foreign => ReportStatus::Late,
+        queue::Verdict::Malformed => ReportStatus::Refused,
     };
-    Verdict { lease: Some(lease.into()), fate: fate.into(), reason: String::new() }
+    ReportResponse { lease: Some(lease.into()), status: fate.into(), reason: String::new() }
 }

@@ -1,7 +1,7 @@
 //! The matches of an edition as they were planned.
 
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1::{Board, ListMatchesRequest};
+use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest};
 use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
@@ -24,7 +24,7 @@ impl Service {
         caller: &Caller,
         ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<Planned> {
-        let board = Board { tournament, edition };
+        let board = LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         let roster = Roster::of(&self.pool, edition.id).await?;
         let only = match bot.as_str() {

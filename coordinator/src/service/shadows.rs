@@ -1,6 +1,6 @@
 //! Reports of shadow matches.
 
-use arbiter_proto::v1::Verdict;
+use arbiter_proto::v1::ReportResponse;
 use tokio::time::Instant;
 
 use super::reports::judged;
@@ -10,7 +10,7 @@ use crate::queue::{self, Report};
 
 impl WorkerService {
     /// Compares a second play with the first one.
-    pub(super) async fn end_shadow(&self, report: Report, came: Instant) -> Result<Verdict> {
+    pub(super) async fn end_shadow(&self, report: Report, came: Instant) -> Result<ReportResponse> {
         let (worker, lease) = (report.worker, report.lease);
         let compared =
             shadow_play::judge(&self.service.pool, &self.handout, &report, self.service.now())

@@ -208,7 +208,7 @@ pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -
         digest: version.digest.clone(),
         submitted_at_us: micros(version.submitted_at),
         state: state.as_str().to_owned(),
-        verdict: verdict.clone().filter(|_| told).unwrap_or_default(),
+        reason: verdict.clone().filter(|_| told).unwrap_or_default(),
     }
 }
 

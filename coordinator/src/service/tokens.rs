@@ -19,13 +19,13 @@ impl Service {
     pub(crate) async fn create_token(
         &self,
         caller: &Caller,
-        CreateTokenRequest { role, name, expires_us }: CreateTokenRequest,
+        CreateTokenRequest { role, name, expires_at_us }: CreateTokenRequest,
     ) -> Result<CreateTokenResponse> {
         let who = caller.require(Role::Admin)?;
         let role: Role = role.parse()?;
         access::check_name(&name)?;
         let now = self.now();
-        let expires = Some(expires_us).filter(|end| *end != 0).map(time_of).transpose()?;
+        let expires = Some(expires_at_us).filter(|end| *end != 0).map(time_of).transpose()?;
         if expires.is_some_and(|end| end <= now) {
             return Err(ServiceError::invalid_argument("a token has to end after it was made"));
         }
@@ -66,7 +66,7 @@ impl Service {
             role: token.role.as_str().to_owned(),
             name: token.name,
             token: secret.text().to_owned(),
-            former_until_us: until.map_or(0, micros),
+            previous_valid_until_us: until.map_or(0, micros),
         })
     }
 
@@ -102,10 +102,13 @@ impl Service {
             role: token.role.as_str().to_owned(),
             name: token.name,
             revoked: token.revoked_at.is_some(),
-            created_us: micros(token.created_at),
-            expires_us: token.expires_at.map_or(0, micros),
-            used_us: token.used_at.map_or(0, micros),
-            former_until_us: token.former_until.filter(|until| now < *until).map_or(0, micros),
+            created_at_us: micros(token.created_at),
+            expires_at_us: token.expires_at.map_or(0, micros),
+            last_used_at_us: token.used_at.map_or(0, micros),
+            previous_valid_until_us: token
+                .former_until
+                .filter(|until| now < *until)
+                .map_or(0, micros),
         };
         let tokens = tokens.into_iter().map(message).collect();
         Ok(ListTokensResponse { tokens })

@@ -147,7 +147,7 @@ impl Service {
             TournamentState::Open => Which::Newest,
             TournamentState::Closed | TournamentState::Cancelled => Which::Official,
         };
-        let board = v1::Board { tournament, edition };
+        let board = v1::LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), which, caller).await?;
         if records && !caller.organises() {
             let error = "the seeds of all records are compared for organisers";
@@ -178,7 +178,7 @@ impl Service {
         GetEditionSourceRequest { tournament, edition }: GetEditionSourceRequest,
     ) -> Result<EditionSource> {
         let found = self.tournament(&tournament).await?;
-        let board = v1::Board { tournament, edition };
+        let board = v1::LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let _turn = self.turn(caller).await?;
         self.source_of(&found, &edition).await
@@ -202,7 +202,7 @@ fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition 
         state: edition.state.as_str().to_owned(),
         official: official == Some(edition.id),
         matches: edition.matches,
-        growing: edition.growing,
+        open_ended: edition.growing,
         counted: edition.counted,
         ..Edition::default()
     }
@@ -229,7 +229,7 @@ impl Service {
         }
         let mut connection = self.pool.acquire().await?;
         let due = opener::due(&mut connection, self.queue.games(), &found).await?;
-        Ok(Tournament { due_us: due.map_or(0, micros), ..message(found, described) })
+        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(found, described) })
     }
 
     /// The newest edition of a tournament.
@@ -304,8 +304,8 @@ fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament
         seed: if over { found.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(found.created_at),
         editions,
-        trouble: found.trouble.unwrap_or_default(),
-        due_us: 0,
+        last_error: found.trouble.unwrap_or_default(),
+        next_edition_at_us: 0,
         beacon: found.beacon.as_ref().map(beacon::message),
     }
 }

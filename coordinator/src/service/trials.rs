@@ -104,7 +104,7 @@ impl Service {
             ahead,
             evidence: trial.evidence.unwrap_or_default(),
             log: trial.log.unwrap_or_default(),
-            figures: trial.figures.map(|figures| figures.to_string()).unwrap_or_default(),
+            measurements: trial.figures.map(|figures| figures.to_string()).unwrap_or_default(),
             warnings: trial.warnings.unwrap_or_default(),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::access::Role;
 use arbiter_proto::ids::{MatchId, MatchIdError};
-use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, Which, time_of};
@@ -87,7 +87,7 @@ fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResp
         (0..columns.len()).map(part).collect()
     };
     let rank = |rank: usize| u32::try_from(rank).unwrap_or(u32::MAX);
-    let places = places.into_iter().map(|RankChange { bot, now, without }| VoidPlace {
+    let places = places.into_iter().map(|RankChange { bot, now, without }| VoidStanding {
         bot,
         rank: rank(now.0),
         rank_without: rank(without.0),
@@ -96,10 +96,10 @@ fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResp
     });
     VoidMatchesResponse {
         matches: i64::try_from(found.len()).unwrap_or(i64::MAX),
-        first: found.iter().take(NAMED).map(ToString::to_string).collect(),
+        examples: found.iter().take(NAMED).map(ToString::to_string).collect(),
         edition,
         missing: i64::try_from(missing).unwrap_or(i64::MAX),
-        places: places.collect(),
+        standings: places.collect(),
         columns: columns.into_iter().map(str::to_owned).collect(),
     }
 }

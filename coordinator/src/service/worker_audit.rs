@@ -135,7 +135,7 @@ fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedW
         sandbox: worker.sandbox.clone(),
         build: worker.build.clone(),
         slots: worker.slots,
-        seen_at_us: micros(worker.seen_at),
+        last_seen_at_us: micros(worker.seen_at),
         matches,
         recounted: recounts(&done),
         recounts_disagreed: recounts(&[AuditState::Disagreed]),

@@ -206,7 +206,7 @@ impl From<EditionSource> for v1::EditionSource {
             seed: source.seed.0.to_vec(),
             bots: source.bots.into_iter().map(bot).collect(),
             entrants: u32::try_from(source.entrants).unwrap_or(u32::MAX),
-            lineage: source.lineage.map(|lineage| lineage.to_string()).unwrap_or_default(),
+            plan_history: source.lineage.map(|lineage| lineage.to_string()).unwrap_or_default(),
         }
     }
 }
@@ -216,7 +216,7 @@ impl TryFrom<v1::EditionSource> for EditionSource {
 
     fn try_from(source: v1::EditionSource) -> Result<Self, String> {
         let bot = |v1::SourceBot { name, owner }| SourceBot { name, owner };
-        let lineage = Some(source.lineage).filter(|lineage| !lineage.is_empty());
+        let lineage = Some(source.plan_history).filter(|lineage| !lineage.is_empty());
         let lineage = lineage.map(|lineage| serde_json::from_str(&lineage)).transpose();
         Ok(Self {
             edition: source.edition,

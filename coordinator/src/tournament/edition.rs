@@ -8,7 +8,7 @@
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
-use arbiter_schedule::{Broken, NameKey, ScheduleError};
+use arbiter_schedule::{CertificateError, NameKey, ScheduleError};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
@@ -52,7 +52,7 @@ pub enum OpenError {
         "cannot start {0}: its plan breaks its promise ({1}); nothing is played. Plan it \
          from the beginning with arbiter tournament start {0} --fresh, or change its schedule"
     )]
-    Broken(String, #[source] Broken),
+    Broken(String, #[source] CertificateError),
     /// The plan is refused.
     #[error(transparent)]
     Plan(#[from] PlanError),

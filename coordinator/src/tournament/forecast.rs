@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
-use arbiter_schedule::{Claim, Field, NameKey, Plan, Planned};
+use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
@@ -125,7 +125,7 @@ impl Next {
     }
 
     /// Whom it is planned for.
-    pub fn field(&self) -> &Field {
+    pub fn field(&self) -> &Participants {
         &self.entry.field
     }
 
@@ -163,7 +163,7 @@ impl Next {
                 (total, if alone { new } else { total })
             }
             Plan::Episodes(plan) => {
-                let most = plan.most_matches(self.file.rounds());
+                let most = plan.max_matches(self.file.rounds());
                 (most, most)
             }
         };
@@ -201,7 +201,11 @@ impl Next {
     }
 
     /// How many of these matches are not known.
-    fn unknown(&self, plan: impl Iterator<Item = Planned>, mut known: HashMap<Key, i64>) -> u64 {
+    fn unknown(
+        &self,
+        plan: impl Iterator<Item = PlannedMatch>,
+        mut known: HashMap<Key, i64>,
+    ) -> u64 {
         let mut alike: HashMap<&[u8], u16> = HashMap::new();
         let same: Vec<u16> = (0..)
             .zip(&self.entered)
@@ -229,7 +233,7 @@ type Key = (i16, Vec<u16>);
 #[derive(Debug)]
 pub struct Promise {
     /// Whom it was planned for.
-    pub field: Field,
+    pub field: Participants,
     /// What is promised; nothing of episodes, which follow from results.
     pub claim: Option<Claim>,
     /// How many seats a match has.
@@ -267,7 +271,7 @@ pub async fn typical(
     let file = settings(games, tournament)?;
     let means = estimates::means(db, tournament.id).await?;
     let most = match file.schedule.plan_for(&bots.into(), tournament.seed) {
-        Ok(Plan::Episodes(plan)) => Some(plan.most_matches(file.rounds())),
+        Ok(Plan::Episodes(plan)) => Some(plan.max_matches(file.rounds())),
         _ => None,
     };
     Ok((match_ms(&means, &file), most))

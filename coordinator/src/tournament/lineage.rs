@@ -11,9 +11,10 @@ use std::collections::{HashMap, HashSet};
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::{BotId, EditionId, TournamentId};
-use arbiter_schedule::foursomes::MOST_KNOWN;
+use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
 use arbiter_schedule::{
-    Bot, Extent, Field, Lineage, Member, Owner, Plan, Schedule, ScheduleError, Step,
+    Bot, FoursomesConfig, Member, Owner, Participants, Plan, RosterChange, RosterHistory, Schedule,
+    ScheduleError,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection, Result};
@@ -29,7 +30,7 @@ pub struct Descent {
     bots: Vec<BotId>,
     /// Who began, and who came and left since.
     #[serde(flatten)]
-    lineage: Lineage,
+    lineage: RosterHistory,
     /// Why it was planned from the beginning when it was.
     fresh: Fresh,
 }
@@ -76,7 +77,7 @@ pub enum Design {
 /// Whom an edition is planned for, and how the plan came to be.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) field: Field,
+    pub(super) field: Participants,
     /// How the plan came to be, where that matters.
     pub(super) descent: Option<Descent>,
 }
@@ -126,7 +127,7 @@ pub(super) async fn of_edition(
 pub(super) fn field_of(
     source: &EditionSource,
     file: &TournamentFile,
-) -> Result<Field, LineageError> {
+) -> Result<Participants, LineageError> {
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
         return Ok(source.entrants.into());
     };
@@ -165,7 +166,7 @@ async fn owners(
 
 /// What a lineage follows from, besides the one before.
 struct Follower<'a> {
-    extent: Extent,
+    extent: FoursomesConfig,
     seed: Seed,
     /// Whose bots are; empty if that makes no difference.
     owners: HashMap<BotId, Owner>,
@@ -184,7 +185,7 @@ impl Follower<'_> {
             Err(fresh) => fresh,
         };
         let bots = self.entered.to_vec();
-        let descent = Descent { lineage: Lineage::new(bots.len()), bots, fresh };
+        let descent = Descent { lineage: RosterHistory::new(bots.len()), bots, fresh };
         Ok(Entry { field: self.field(&descent)?, descent: Some(descent) })
     }
 
@@ -207,14 +208,14 @@ impl Follower<'_> {
         let places = bots.len();
         bots.extend(self.entered.iter().filter(|bot| !there.contains(bot)));
         let joined = bots.len() - places;
-        if bots.len() > MOST_KNOWN {
+        if bots.len() > MAX_COUNTED_BOTS {
             return Err(Fresh::Many);
         }
         // Those who come without taking over from somebody need others to sit with.
         if joined > left.len() && !self.has_room(before.lineage.base, there.len()) {
             return Err(Fresh::Few);
         }
-        let lineage = before.lineage.after(Step { left, joined });
+        let lineage = before.lineage.after(RosterChange { left, joined });
         let descent = Descent { bots, lineage, fresh: before.fresh };
         let field = self.field(&descent).map_err(|_| Fresh::Few)?;
         if self.is_cheaper_anew(&field) {
@@ -232,19 +233,19 @@ impl Follower<'_> {
     }
 
     /// Whether a plan from the beginning has no more matches that must be played.
-    fn is_cheaper_anew(&self, grown: &Field) -> bool {
+    fn is_cheaper_anew(&self, grown: &Participants) -> bool {
         let plan = Schedule::Foursomes(self.extent).plan_for(grown, self.seed);
         let (Ok(anew), Ok(Plan::Matches(matches))) =
             (self.extent.plan(self.entered.len(), self.seed), plan)
         else {
             return false;
         };
-        grown.news().is_some_and(|news| news >= anew.matches())
+        grown.new_tables().is_some_and(|new| new >= anew.matches())
             || matches.total() > 2 * anew.matches()
     }
 
     /// The field that has this lineage.
-    fn field(&self, descent: &Descent) -> Result<Field, ScheduleError> {
+    fn field(&self, descent: &Descent) -> Result<Participants, ScheduleError> {
         let numbers = self.entered.iter().copied().zip(0..=Bot::MAX);
         let numbers: HashMap<_, _> = numbers.collect();
         let mut members: Vec<_> = descent.bots.iter().map(|bot| self.member(*bot)).collect();
@@ -256,7 +257,7 @@ impl Follower<'_> {
         if members.iter().filter(|member| member.bot.is_some()).count() < bots {
             return Err(ScheduleError::TooMany { bots });
         }
-        Schedule::Foursomes(self.extent).grow(&descent.lineage, &members, self.seed)
+        Schedule::Foursomes(self.extent).participants(&descent.lineage, &members, self.seed)
     }
 
     /// Somebody who is not there.
@@ -278,7 +279,7 @@ impl Descent {
 
     /// Whether each place has a bot.
     fn is_whole(&self) -> bool {
-        let Lineage { base, steps } = &self.lineage;
+        let RosterHistory { base, steps } = &self.lineage;
         let counts = steps.iter().map(|step| step.joined).chain([*base]);
         let places = counts.fold(0, usize::saturating_add);
         let mut left = steps.iter().flat_map(|step| &step.left);
@@ -296,7 +297,7 @@ impl Descent {
     }
 
     /// Who is there at the end of some of its steps.
-    fn there(&self, lineage: &Lineage) -> HashSet<BotId> {
+    fn there(&self, lineage: &RosterHistory) -> HashSet<BotId> {
         lineage.present().into_iter().map(|place| self.bot(place)).collect()
     }
 

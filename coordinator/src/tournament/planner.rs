@@ -10,7 +10,8 @@ use arbiter_games::Seed;
 use arbiter_proto::ids::{LotNumber, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{
-    Bot, Broken, Field, Matches, NameKey, Planned, Schedule, ScheduleError, Sides, mix,
+    Bot, CertificateError, Matches, NameKey, Participants, PlannedMatch, Schedule, ScheduleError,
+    Sides, mix,
 };
 
 use super::chain::{Chain, distinct};
@@ -18,7 +19,7 @@ use super::{TournamentFile, cost};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
 
-/// Held while a plan is proved, which may take [`arbiter_schedule::MOST_PROOF_BYTES`] of memory.
+/// Held while a plan is proved, which may take [`arbiter_schedule::MAX_PROOF_BYTES`] of memory.
 static PROOF: Mutex<()> = Mutex::new(());
 
 /// What is mixed into a deal.
@@ -28,7 +29,7 @@ const DEAL: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planner<'a> {
     file: &'a TournamentFile,
-    field: &'a Field,
+    field: &'a Participants,
     /// The names of the bots, in the order of their entrance.
     names: &'a [NameKey],
     seed: Seed,
@@ -42,7 +43,7 @@ impl<'a> Planner<'a> {
     /// another.
     pub(super) fn new(
         file: &'a TournamentFile,
-        field: &'a Field,
+        field: &'a Participants,
         names: &'a [NameKey],
         seed: Seed,
     ) -> Result<Option<Self>, ScheduleError> {
@@ -71,7 +72,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// The first promise that is broken.
-    pub(super) fn prove(&self) -> Result<(), Broken> {
+    pub(super) fn prove(&self) -> Result<(), CertificateError> {
         let _alone = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
         self.listed().prove(self.field)
     }
@@ -83,7 +84,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn schedule(&self) -> impl Iterator<Item = (i64, Planned)> + use<> {
+    fn schedule(&self) -> impl Iterator<Item = (i64, PlannedMatch)> + use<> {
         (0..).zip(self.listed())
     }
 
@@ -177,7 +178,7 @@ struct Deals<'a> {
 
 impl Deals<'_> {
     /// Those tables of four that are there more than once.
-    fn repeated(&self, tables: impl Iterator<Item = Planned>) -> HashMap<u64, u64> {
+    fn repeated(&self, tables: impl Iterator<Item = PlannedMatch>) -> HashMap<u64, u64> {
         let mut tables: Vec<_> = tables.map(|table| self.table(&table, true)).collect();
         tables.sort_unstable();
         let twice = tables.windows(2).filter(|two| two[0] == two[1]);
@@ -186,7 +187,7 @@ impl Deals<'_> {
 
     /// Who meets where and for which time, mixed; in the order of their seats unless they are to be
     /// sorted.
-    fn table(&self, planned: &Planned, sorted: bool) -> u64 {
+    fn table(&self, planned: &PlannedMatch, sorted: bool) -> u64 {
         let mut names = [0; 4];
         let seats = planned.seats();
         for (name, bot) in names.iter_mut().zip(seats) {
@@ -201,7 +202,7 @@ impl Deals<'_> {
     }
 
     /// The deal of the next match.
-    fn of(&mut self, planned: &Planned) -> i64 {
+    fn of(&mut self, planned: &PlannedMatch) -> i64 {
         let four = planned.seats().len() > 2;
         let mut deal = self.table(planned, four || self.shared);
         if four && let Some(times) = self.again.get_mut(&deal) {
@@ -218,7 +219,7 @@ impl Deals<'_> {
 /// The matches of an edition, if they can all be listed.
 pub(super) fn listed(
     file: &TournamentFile,
-    field: &Field,
+    field: &Participants,
     names: &[NameKey],
     seed: Seed,
 ) -> Result<Option<Matches>, ScheduleError> {

@@ -6,7 +6,7 @@
 //! says what was done ([`done`]).
 
 use arbiter_proto::v1::{
-    CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryAsideRequest,
+    CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryQuarantinedRequest,
     RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
 use axum::extract::Path;
@@ -150,8 +150,8 @@ pub(super) async fn retry(
     Posted { session, .. }: Posted<Button>,
 ) -> Answer {
     let name = format!("{edition}/{number}");
-    let asked = RetryAsideRequest { r#match: name.clone() };
-    session.service.retry_aside(&session.caller, asked).await?;
+    let asked = RetryQuarantinedRequest { r#match: name.clone() };
+    session.service.retry_quarantined(&session.caller, asked).await?;
     Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
 }
 

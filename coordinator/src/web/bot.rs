@@ -3,9 +3,9 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{
-    Board, Bot, GetBotRequest, GetHistoryRequest, GetLogRequest, GetMeetingsRequest,
-    GetPlaceRequest, GetPlaceResponse, GetReplyTimesRequest, GetReplyTimesResponse, LogLine,
-    Meeting, Version,
+    Bot, GetBotLogRequest, GetBotRequest, GetHeadToHeadRequest, GetHistoryRequest,
+    GetReplyTimesRequest, GetReplyTimesResponse, GetStandingRequest, GetStandingResponse,
+    HeadToHead, LeaderboardRef, LogEntry, Version,
 };
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -32,9 +32,9 @@ pub(super) struct Look {
 /// What is known of how a bot plays in an edition.
 #[derive(Debug, Default)]
 struct Play {
-    place: Option<GetPlaceResponse>,
+    place: Option<GetStandingResponse>,
     /// Nothing if they are not counted, or not at this moment.
-    meetings: Vec<Meeting>,
+    meetings: Vec<HeadToHead>,
     times: Option<GetReplyTimesResponse>,
 }
 
@@ -48,14 +48,14 @@ pub(super) async fn show(
     let found = session.service.get_bot(&session.caller, asked).await?;
     let bot = found.bot.unwrap_or_default();
     let organiser = session.caller.organises();
-    let board = Board { tournament: tournament.clone(), edition };
+    let board = LeaderboardRef { tournament: tournament.clone(), edition };
     let play = Play::of(&session, &board, &name).await?;
     let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
-    let history = session.service.get_history(&session.caller, asked).await?.places;
-    let forfeits = if bot.own || organiser {
+    let history = session.service.get_history(&session.caller, asked).await?.standings;
+    let forfeits = if bot.owned_by_caller || organiser {
         let (tournament, bot) = (tournament.clone(), name.clone());
-        let asked = GetLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
-        session.service.get_log(&session.caller, asked).await?.lines
+        let asked = GetBotLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
+        session.service.get_bot_log(&session.caller, asked).await?.entries
     } else {
         Vec::new()
     };
@@ -78,24 +78,24 @@ pub(super) async fn show(
 }
 
 impl Play {
-    async fn of(session: &Session, board: &Board, bot: &str) -> Result<Self, WebError> {
+    async fn of(session: &Session, board: &LeaderboardRef, bot: &str) -> Result<Self, WebError> {
         let Session { service, caller, .. } = session;
         let (board, bot) = (Some(board.clone()), bot.to_owned());
-        let asked = GetPlaceRequest { board: board.clone(), bot: bot.clone() };
+        let asked = GetStandingRequest { leaderboard: board.clone(), bot: bot.clone() };
         // A bot that has entered no edition yet has no place.
         // Nor is one shown while boards are frozen; what its owner may see and do still is.
         let hidden =
             [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
-        let place = unless(&hidden, service.get_place(caller, asked).await)?;
+        let place = unless(&hidden, service.get_standing(caller, asked).await)?;
         if place.is_none() {
             return Ok(Self::default());
         }
-        let asked = GetMeetingsRequest { board: board.clone(), bot: bot.clone() };
+        let asked = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
         // The edition is too large to count them, or too many ask.
         let uncounted = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
-        let meetings = unless(&uncounted, service.get_meetings(caller, asked).await)?;
-        let meetings = meetings.map(|found| found.meetings).unwrap_or_default();
-        let asked = GetReplyTimesRequest { board, bot };
+        let meetings = unless(&uncounted, service.get_head_to_head(caller, asked).await)?;
+        let meetings = meetings.map(|found| found.results).unwrap_or_default();
+        let asked = GetReplyTimesRequest { leaderboard: board, bot };
         // A record is out of reach, or too many ask: the rest of the page does not need them.
         let unread = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
         let times = unless(&unread, service.get_reply_times(caller, asked).await)?;
@@ -108,15 +108,15 @@ fn about(bot: &Bot) -> Markup {
         p {
             @if bot.owner.is_empty() { "A house bot" } @else { "Owner: " (bot.owner) }
             @if bot.withdrawn { "; " strong { "withdrawn" } }
-            @if bot.stood_down { "; " strong { "stood down" } }
+            @if bot.suspended { "; " strong { "stood down" } }
             @if let Some(newest) = &bot.newest {
                 "; newest version " (newest.number) ", submitted " (page::moment(newest.submitted_at_us))
                 ", digest " code.hash { (page::hex(&newest.digest)) }
             }
         }
-        @if !bot.reason.is_empty() {
+        @if !bot.suspended_reason.is_empty() {
             p.refused {
-                "It takes no part any more: " (bot.reason) ". A new version enters as if nothing had "
+                "It takes no part any more: " (bot.suspended_reason) ". A new version enters as if nothing had "
                 "happened; an organiser can reinstate it."
             }
         }
@@ -132,14 +132,14 @@ pub(super) fn looked_after(
 ) -> Markup {
     let at = |action: &str| format!("/t/{tournament}/bots/{}/{action}", bot.name);
     html! {
-        @if bot.own || organiser {
+        @if bot.owned_by_caller || organiser {
             section.actions aria-label="What can be done" {
                 @if !bot.owner.is_empty() {
                     p {
                         a href={ "/t/" (tournament) "/submit?bot=" (bot.name) } { "Submit a version" }
                     }
                 }
-                @if bot.stood_down && organiser {
+                @if bot.suspended && organiser {
                     (actions::button(session, &at("reinstate"), "Reinstate it", None))
                 }
                 @if !bot.withdrawn {
@@ -163,7 +163,7 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
             td { (page::moment(found.submitted_at_us)) }
             td {
                 (version::standing(found))
-                @if !found.verdict.is_empty() { ": " (found.verdict) }
+                @if !found.reason.is_empty() { ": " (found.reason) }
             }
         }
     };
@@ -180,8 +180,8 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
     }
 }
 
-fn standing(found: &GetPlaceResponse) -> Markup {
-    let Some(place) = &found.place else { return html! {} };
+fn standing(found: &GetStandingResponse) -> Markup {
+    let Some(place) = &found.standing else { return html! {} };
     html! {
         dl.standing {
             dt { "Place" } dd { @if place.tied { "=" } (place.rank) " in edition " (found.edition) }
@@ -199,14 +199,14 @@ fn standing(found: &GetPlaceResponse) -> Markup {
 }
 
 /// The newest edition comes first in `history`, and last in the plot.
-fn over_editions(tournament: &str, history: &[GetPlaceResponse]) -> Markup {
+fn over_editions(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     let points = history.iter().rev().filter_map(|found| {
-        let place = found.place.as_ref()?;
+        let place = found.standing.as_ref()?;
         Some((found.edition, Interval { mean: place.mean, margin: place.margin }))
     });
     let points: Vec<_> = points.collect();
     let heads = ["Edition", "Version", "Place", "Mean", "Matches"];
-    let row = |GetPlaceResponse { edition, place }: &GetPlaceResponse| {
+    let row = |GetStandingResponse { edition, standing: place }: &GetStandingResponse| {
         let place = place.as_ref()?;
         Some(html! {
             td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }
@@ -245,10 +245,10 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
     }
 }
 
-fn opponents(tournament: &str, meetings: &[Meeting]) -> Markup {
-    let row = |met: &Meeting| {
+fn opponents(tournament: &str, meetings: &[HeadToHead]) -> Markup {
+    let row = |met: &HeadToHead| {
         html! {
-            td { (page::bot(tournament, &met.other)) }
+            td { (page::bot(tournament, &met.opponent)) }
             td.number { (met.matches) } td.number { (met.won) }
             td.number { (met.drawn) } td.number { (met.lost) }
         }
@@ -259,8 +259,8 @@ fn opponents(tournament: &str, meetings: &[Meeting]) -> Markup {
 }
 
 /// The last matches that it forfeited, and why, for its owner.
-fn forfeited(lines: &[LogLine]) -> Markup {
-    let row = |line: &LogLine| {
+fn forfeited(lines: &[LogEntry]) -> Markup {
+    let row = |line: &LogEntry| {
         html! {
             td { (page::match_link(&line.r#match)) }
             td.number { (line.seat) }

@@ -5,7 +5,7 @@
 //! dash, so such a text is written with an apostrophe before it, which spreadsheets do not show.
 
 use arbiter_games::{Forfeit, Game};
-use arbiter_proto::v1::{Board, ListMatchesRequest, MatchStatus, Place};
+use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest, MatchStatus, Standing};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
 use axum::http::header;
@@ -46,7 +46,7 @@ pub(super) async fn ranking(
     Path(tournament): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Response, WebError> {
-    let asked = Board { tournament: tournament.clone(), edition: look.edition };
+    let asked = LeaderboardRef { tournament: tournament.clone(), edition: look.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, asked).await?;
     let columns = board.game.ranking_columns();
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
@@ -73,7 +73,7 @@ pub(super) async fn matches(
     Path(tournament): Path<String>,
     Query(Look { edition, bot }): Query<Look>,
 ) -> Result<Response, WebError> {
-    let asked = Board { tournament: tournament.clone(), edition };
+    let asked = LeaderboardRef { tournament: tournament.clone(), edition };
     let (found, board) = session.service.leaderboard(&session.caller, asked).await?;
     let edition = Some(found.number);
     let asked =
@@ -119,7 +119,7 @@ fn file(name: &str, body: Body) -> Response {
         .into_response()
 }
 
-fn place_row(place: &Place, columns: usize) -> Vec<String> {
+fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     let mut row = vec![
         place.rank.to_string(),
         place.tied.to_string(),
@@ -153,7 +153,7 @@ fn match_rows(table: &mut Table, found: &MatchStatus, columns: usize) {
             found.wall_ms.to_string(),
             found.level.clone(),
             page::hex(&found.transcript),
-            found.taken_from.clone(),
+            found.reused_from.clone(),
         ]);
         table.push(row);
     }

@@ -167,8 +167,8 @@ fn certified(told: &v1::Certificate) -> Markup {
             p { "Counted from the matches themselves, whoever planned them:" }
             pre { (counted_certificate(told)) }
             p { (seed_origin(told.beacon.as_ref(), told.edition)) }
-            @if told.broken.is_empty() { p { strong { "Proved" } ": all as promised." } }
-            @else { p.refused { "Not as promised: " (told.broken) } }
+            @if told.broken_promise.is_empty() { p { strong { "Proved" } ": all as promised." } }
+            @else { p.refused { "Not as promised: " (told.broken_promise) } }
         }
     }
 }

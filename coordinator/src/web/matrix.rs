@@ -1,7 +1,7 @@
 //! Head to head: what the best bots of a leaderboard made of each other.
 
-use arbiter_proto::v1::Board;
-use arbiter_ranking::{Meeting, Meetings, Whose};
+use arbiter_proto::v1::LeaderboardRef;
+use arbiter_ranking::{HeadToHead, HeadToHeads, PairFilter};
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -29,11 +29,11 @@ pub(super) async fn show(
     Path(tournament): Path<String>,
     Query(Look { edition, offset }): Query<Look>,
 ) -> Result<Markup, WebError> {
-    let asked = Board { tournament: tournament.clone(), edition };
+    let asked = LeaderboardRef { tournament: tournament.clone(), edition };
     let (edition, board) = session.service.leaderboard(&session.caller, asked).await?;
     let shown = board.places.iter().skip(offset).take(BOTS);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
-    let whose = Whose::Among(shown.iter().copied().collect());
+    let whose = PairFilter::Among(shown.iter().copied().collect());
     let meetings = session.service.meetings(&edition, whose, &session.caller).await?;
     let title = format!("{tournament}: head to head");
     let places = board.places.len();
@@ -55,7 +55,7 @@ pub(super) async fn show(
 fn matrix(
     tournament: &str,
     board: &leaderboard_cache::Leaderboard,
-    meetings: &Meetings,
+    meetings: &HeadToHeads,
     shown: &[Entrant],
 ) -> Markup {
     let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
@@ -80,7 +80,7 @@ fn matrix(
 }
 
 /// Won, drawn and lost; in the colour of whoever has the better of it.
-fn cell(met: Option<Meeting>) -> Markup {
+fn cell(met: Option<HeadToHead>) -> Markup {
     let Some(met) = met else { return html! { td.none {} } };
     let class = match met.won.cmp(&met.lost) {
         std::cmp::Ordering::Greater => "better",

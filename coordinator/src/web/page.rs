@@ -224,7 +224,7 @@ pub(super) fn moment(micros: i64) -> Markup {
 
 /// How much of an edition is counted, as a bar with its numbers.
 pub(super) fn progress_of(edition: &Edition) -> Markup {
-    progress(edition.counted, edition.matches, edition.growing)
+    progress(edition.counted, edition.matches, edition.open_ended)
 }
 
 /// Matches of an edition by where their lots stand.

@@ -1,7 +1,8 @@
 //! Leaderboards: pages of places, searched, with their intervals, live while an edition runs.
 
 use arbiter_proto::v1::{
-    Board, GetRankingRequest, GetRankingResponse, GetTournamentRequest, Place, Tournament,
+    GetRankingRequest, GetRankingResponse, GetTournamentRequest, LeaderboardRef, Standing,
+    Tournament,
 };
 use std::sync::OnceLock;
 
@@ -35,12 +36,12 @@ pub(super) struct Look {
 
 impl Look {
     fn request(&self, tournament: &str) -> GetRankingRequest {
-        let board = Board { tournament: tournament.to_owned(), edition: self.edition };
+        let board = LeaderboardRef { tournament: tournament.to_owned(), edition: self.edition };
         GetRankingRequest {
-            board: Some(board),
+            leaderboard: Some(board),
             offset: self.offset,
             limit: PLACES,
-            name: self.q.clone(),
+            name_contains: self.q.clone(),
         }
     }
 
@@ -130,9 +131,9 @@ fn boards(found: &Tournament, board: &GetRankingResponse, now: OffsetDateTime) -
 
 /// The places of a page.
 fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
-    let shown = |place: &Place| Interval { mean: place.mean, margin: place.margin };
-    let range = chart::range(board.places.iter().map(shown));
-    let bad = board.places.iter().any(|place| place.bad_answers > 0);
+    let shown = |place: &Standing| Interval { mean: place.mean, margin: place.margin };
+    let range = chart::range(board.standings.iter().map(shown));
+    let bad = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
             thead {
@@ -146,7 +147,7 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
                 }
             }
             tbody {
-                @for place in &board.places {
+                @for place in &board.standings {
                     tr data-bot=(place.bot) {
                         td.number { @if place.tied { "=" } (place.rank) }
                         td { (page::bot(tournament, &place.bot)) }
@@ -173,12 +174,12 @@ fn places(tournament: &str, board: &GetRankingResponse) -> Markup {
 }
 
 /// One number for each column: who has not played has nothing.
-fn score(place: &Place, columns: usize) -> impl Iterator<Item = (&str, usize)> {
+fn score(place: &Standing, columns: usize) -> impl Iterator<Item = (&str, usize)> {
     (0..columns).map(|column| (place.score.get(column).map_or("0", String::as_str), column))
 }
 
 /// A mean with half the width of its interval.
-pub(super) fn mean(place: &Place) -> String {
+pub(super) fn mean(place: &Standing) -> String {
     match place.margin {
         Some(margin) => format!("{:.3} ± {margin:.3}", place.mean),
         None => format!("{:.3}", place.mean),
@@ -186,7 +187,7 @@ pub(super) fn mean(place: &Place) -> String {
 }
 
 /// Forfeits by kind, those that there were.
-pub(super) fn forfeits(place: &Place) -> String {
+pub(super) fn forfeits(place: &Standing) -> String {
     let kinds = arbiter_games::Forfeit::ALL.iter().zip(&place.forfeits);
     let counts = kinds.filter(|(_, count)| **count > 0);
     let counts: Vec<_> = counts.map(|(kind, count)| format!("{kind} {count}")).collect();

@@ -127,8 +127,8 @@ fn about(status: &MatchStatus) -> Markup {
         dl {
             dt { "State" } dd { (status.state) }
             @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
-            @if !status.taken_from.is_empty() {
-                dt { "Played as" } dd { (page::match_link(&status.taken_from)) }
+            @if !status.reused_from.is_empty() {
+                dt { "Played as" } dd { (page::match_link(&status.reused_from)) }
             }
             @if !status.transcript.is_empty() {
                 dt { "Took" } dd { (status.wall_ms) " ms, in a sandbox of level " (status.level) }

@@ -93,7 +93,7 @@ async fn shown(
     let found = session.service.get_tournament(&session.caller, asked).await?;
     let asked = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, asked).await?.bots;
-    let own: Vec<_> = bots.into_iter().filter(|found| found.own).collect();
+    let own: Vec<_> = bots.into_iter().filter(|found| found.owned_by_caller).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
         (page::refused(refused))

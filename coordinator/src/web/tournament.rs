@@ -1,8 +1,8 @@
 //! Tournaments: all of them, and one with its settings and editions.
 
 use arbiter_proto::v1::{
-    Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, Tournament,
-    WatchEditionRequest,
+    Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest,
+    QuarantinedMatch, Tournament, WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
@@ -49,8 +49,8 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let asked = GetTournamentRequest { tournament: tournament.clone() };
     let found = session.service.get_tournament(&session.caller, asked).await?;
-    let asked = ListAsideRequest { tournament };
-    let aside = session.service.list_aside(&session.caller, asked).await?.aside;
+    let asked = ListQuarantinedRequest { tournament };
+    let aside = session.service.list_quarantined(&session.caller, asked).await?.matches;
     let organiser = session.caller.organises();
     let body = html! {
         (done.note())
@@ -93,7 +93,7 @@ fn beacon(found: &Tournament) -> Markup {
                         played anew with it" }
                 } @else {
                     dd {
-                        code.hash { (beacon.value) } ", given " (page::moment(beacon.given_at_us))
+                        code.hash { (beacon.value) } ", given " (page::moment(beacon.set_at_us))
                         "; editions from " (beacon.first_edition) " on have the seed keyed with it"
                     }
                 }
@@ -116,11 +116,11 @@ pub(super) async fn live(
 /// What is about to happen, and what could not.
 fn due(found: &Tournament) -> Markup {
     html! {
-        @if !found.trouble.is_empty() {
-            p.refused { "No edition could be opened: " (found.trouble) }
+        @if !found.last_error.is_empty() {
+            p.refused { "No edition could be opened: " (found.last_error) }
         }
-        @if found.due_us > 0 {
-            p { "Something changed: the next edition is opened about " (page::moment(found.due_us)) "." }
+        @if found.next_edition_at_us > 0 {
+            p { "Something changed: the next edition is opened about " (page::moment(found.next_edition_at_us)) "." }
         }
     }
 }
@@ -141,7 +141,7 @@ fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
             td { a href=(board(edition)) { (edition.number) } }
             td { (edition.state) @if edition.official { ", " strong { "official" } } }
             td.number { (edition.counted) }
-            td.number { (edition.matches) @if edition.growing { "+" } }
+            td.number { (edition.matches) @if edition.open_ended { "+" } }
         }
     };
     html! {
@@ -179,7 +179,7 @@ fn state(edition: &Edition, now: OffsetDateTime) -> Markup {
 
 /// Matches that were set aside, with what is told of the causes; and for organisers what can be
 /// done.
-pub(super) fn set_aside(aside: &[Aside], organiser: Option<(&Session, &str)>) -> Markup {
+pub(super) fn set_aside(aside: &[QuarantinedMatch], organiser: Option<(&Session, &str)>) -> Markup {
     html! {
         @if !aside.is_empty() {
             h2 { "Set aside" }

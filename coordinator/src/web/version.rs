@@ -1,7 +1,7 @@
 //! A version of a bot: where it stands, and for its owner how its trial went, live while it goes on.
 
 use crate::service::ErrorKind;
-use arbiter_proto::trial::{Figures, Replies};
+use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
 use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
@@ -88,7 +88,7 @@ fn trial(status: &TrialStatus) -> Markup {
         p.state data-state=(version.state) data-over[over] {
             strong { "It " (standing(version)) }
             @if status.ahead > 0 { "; " (status.ahead) " others come first" }
-            @if !version.verdict.is_empty() { ": " (version.verdict) }
+            @if !version.reason.is_empty() { ": " (version.reason) }
         }
         @if !status.evidence.is_empty() {
             h2 { "What shows it" }
@@ -98,7 +98,7 @@ fn trial(status: &TrialStatus) -> Markup {
             h2 { "Warnings" }
             ul { @for warning in &status.warnings { li { (warning) } } }
         }
-        @if let Ok(figures) = serde_json::from_str(&status.figures) { (measured(&figures)) }
+        @if let Ok(figures) = serde_json::from_str(&status.measurements) { (measured(&figures)) }
         @if !status.log.trim().is_empty() {
             details.log open[failed && status.evidence.is_empty()] {
                 summary { "What its build wrote" }
@@ -109,15 +109,15 @@ fn trial(status: &TrialStatus) -> Markup {
 }
 
 /// What was measured in the trial.
-fn measured(figures: &Figures) -> Markup {
-    let Figures { build_ms, matches, start_us, replies, memory } = figures;
+fn measured(figures: &Measurements) -> Markup {
+    let Measurements { build_ms, matches, start_us, replies, memory } = figures;
     html! {
         h2 { "Measured in the trial" }
         dl {
             @if let Some(ms) = build_ms { dt { "Build" } dd { (ms) " ms" } }
             dt { "Matches" } dd { (matches) }
             @if let Some(us) = start_us { dt { "First answer within" } dd { (page::span(*us)) } }
-            @if let Some(Replies { count, p50_us, p90_us, p99_us, max_us }) = *replies {
+            @if let Some(ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }) = *replies {
                 dt { "Replies" } dd { (count) }
                 (percentiles([p50_us, p90_us, p99_us, max_us]))
             }

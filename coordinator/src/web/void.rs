@@ -1,6 +1,6 @@
 //! Voiding from a browser: which matches, what comes of it, and only then the button.
 
-use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -165,15 +165,15 @@ fn preview(
     which: &Which,
     found: &VoidMatchesResponse,
 ) -> Markup {
-    let VoidMatchesResponse { matches, first, edition, missing, .. } = found;
-    let more = usize::try_from(*matches).is_ok_and(|count| count > first.len());
+    let VoidMatchesResponse { matches, examples, edition, missing, .. } = found;
+    let more = usize::try_from(*matches).is_ok_and(|count| count > examples.len());
     html! {
         section.preview aria-labelledby="preview" {
             h2 #preview { "What would come of it" }
             p {
                 strong { (matches) @if *matches == 1 { " match" } @else { " matches" } }
                 " would be void"
-                @if !first.is_empty() { ": " @for name in first { (page::match_link(name)) " " } }
+                @if !examples.is_empty() { ": " @for name in examples { (page::match_link(name)) " " } }
                 @if more { "…" }
             }
             p { "Edition " (edition) " rests on " (missing) " of them. Its leaderboard with and without:" }
@@ -188,7 +188,7 @@ fn places(tournament: &str, found: &VoidMatchesResponse) -> Markup {
     let score = found.columns.join(" ");
     let without = format!("{score} without");
     let heads = ["Rank", "Without", "Moves", "Bot", &score, &without];
-    let row = |VoidPlace { bot, rank, rank_without, score, score_without }: &VoidPlace| {
+    let row = |VoidStanding { bot, rank, rank_without, score, score_without }: &VoidStanding| {
         let moved = i64::from(*rank) - i64::from(*rank_without);
         html! {
             td.number { (rank) }
@@ -199,7 +199,7 @@ fn places(tournament: &str, found: &VoidMatchesResponse) -> Markup {
             td.number { (score_without.join(" ")) }
         }
     };
-    page::table("The leaderboard with and without", "void", &heads, found.places.iter().map(row))
+    page::table("The leaderboard with and without", "void", &heads, found.standings.iter().map(row))
 }
 
 fn button(session: &Session, tournament: &str, which: &Which) -> Markup {

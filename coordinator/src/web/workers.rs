@@ -109,7 +109,7 @@ fn table(workers: &[AuditedWorker]) -> Markup {
                 (worker.clock_forfeits)
                 " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
             }
-            td.number { @if let Some(p) = worker.residual_p { (residual::shown(p)) } }
+            td.number { @if let Some(p) = worker.residual_p { (residual::format_probability(p)) } }
             td { @if worker.suspended_at_us != 0 { "suspended" } }
         }
     };

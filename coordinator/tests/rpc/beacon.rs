@@ -6,7 +6,7 @@ use arbiter_coordinator::access::Role;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::{
     CheckEditionRequest, CloseTournamentRequest, CreateTournamentRequest, GetEditionSourceRequest,
-    GiveBeaconRequest, ListMatchesRequest, ReinstateBotRequest, WatchEditionRequest,
+    ListMatchesRequest, ReinstateBotRequest, SetBeaconRequest, WatchEditionRequest,
     WithdrawBotRequest,
 };
 use tonic::Code;
@@ -27,13 +27,13 @@ async fn what_follows_from_a_beacon_is_checked() {
         server.submit(Role::Organiser, "cup", bot, true, b"a bundle").await.unwrap();
     }
     server.edition("cup").await;
-    let ask = GiveBeaconRequest { tournament: "cup".to_owned(), value: "1a17d".to_owned() };
+    let ask = SetBeaconRequest { tournament: "cup".to_owned(), value: "1a17d".to_owned() };
     for role in [None, Some(Role::Worker), Some(Role::Player)] {
-        let refused = server.tournaments(role).give_beacon(ask.clone()).await.unwrap_err();
+        let refused = server.tournaments(role).set_beacon(ask.clone()).await.unwrap_err();
         let due = if role.is_none() { Code::Unauthenticated } else { Code::PermissionDenied };
         assert_eq!(refused.code(), due, "{refused}");
     }
-    let early = organiser().give_beacon(ask.clone()).await.unwrap_err();
+    let early = organiser().set_beacon(ask.clone()).await.unwrap_err();
     assert_eq!(early.code(), Code::FailedPrecondition);
     assert!(early.message().contains("has not closed"), "{early}");
 
@@ -43,14 +43,14 @@ async fn what_follows_from_a_beacon_is_checked() {
     sqlx::query(closing).execute(pool).await.unwrap();
     let late = server.submit(Role::Organiser, "cup", "four", true, b"a bundle").await.unwrap_err();
     assert!(late.message().contains("closed"), "nor for organisers: {late}");
-    let given = organiser().give_beacon(ask.clone()).await.unwrap().into_inner();
+    let given = organiser().set_beacon(ask.clone()).await.unwrap().into_inner();
     let beacon = given.beacon.clone().unwrap();
     assert_eq!((beacon.value.as_str(), beacon.first_edition), ("1a17d", 2));
     assert_eq!((given.editions.len(), given.seed.len()), (2, 0));
-    let again = organiser().give_beacon(ask.clone()).await.unwrap().into_inner();
+    let again = organiser().set_beacon(ask.clone()).await.unwrap().into_inner();
     assert_eq!((again.beacon, again.editions.len()), (given.beacon, 2));
-    let other = GiveBeaconRequest { value: "1a17e".to_owned(), ..ask };
-    let other = organiser().give_beacon(other).await.unwrap_err();
+    let other = SetBeaconRequest { value: "1a17e".to_owned(), ..ask };
+    let other = organiser().set_beacon(other).await.unwrap_err();
     assert!(other.message().contains("\"1a17d\" already"), "{other}");
 
     let edition = given.editions[0].id;

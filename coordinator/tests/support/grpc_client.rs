@@ -9,14 +9,14 @@ use arbiter_coordinator::coordinator::{Config, Coordinator};
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
-    CreateTournamentRequest, Edition, Fate, Hello, Lot, MatchResult, Report, Room, SeatResult,
-    StartEditionRequest, Submission, SubmitVersionRequest, WorkerMessage,
+    Capacity, CreateTournamentRequest, Edition, Hello, Lot, MatchResult, Report, ReportStatus,
+    SeatResult, StartEditionRequest, Submission, SubmitVersionRequest, WorkerMessage,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -175,7 +175,7 @@ impl Worker {
             rules: rules.to_owned(),
             slots: 3,
         };
-        say.send(WorkerMessage { say: Some(Say::Hello(hello)) }).await.unwrap();
+        say.send(WorkerMessage { payload: Some(Payload::Hello(hello)) }).await.unwrap();
         let stream = client.work(ReceiverStream::new(said)).await?;
         Ok(Self { say, hear: stream.into_inner() })
     }
@@ -186,25 +186,25 @@ impl Worker {
         worker
     }
 
-    pub(crate) async fn say(&self, say: Say) {
-        self.say.send(WorkerMessage { say: Some(say) }).await.unwrap();
+    pub(crate) async fn say(&self, say: Payload) {
+        self.say.send(WorkerMessage { payload: Some(say) }).await.unwrap();
     }
 
     pub(crate) async fn hear(&mut self) -> Answer {
         let message = tokio::time::timeout(PATIENCE, self.hear.message()).await.unwrap();
-        message.unwrap().unwrap().say.unwrap()
+        message.unwrap().unwrap().payload.unwrap()
     }
 
     pub(crate) async fn lot(&mut self) -> Lot {
-        self.say(Say::Room(Room { slots: 1 })).await;
+        self.say(Payload::Capacity(Capacity { slots: 1 })).await;
         let Answer::Lot(lot) = self.hear().await else { panic!("a lot was asked for") };
         lot
     }
 
-    pub(crate) async fn report(&mut self, report: Report) -> Fate {
-        self.say(Say::Report(report)).await;
-        let Answer::Verdict(verdict) = self.hear().await else { panic!("a verdict is due") };
-        verdict.fate()
+    pub(crate) async fn report(&mut self, report: Report) -> ReportStatus {
+        self.say(Payload::Report(report)).await;
+        let Answer::ReportResponse(verdict) = self.hear().await else { panic!("a verdict is due") };
+        verdict.status()
     }
 }
 

@@ -15,7 +15,7 @@
 //! that move between them; residuals do not depend on those.
 
 use super::float;
-use super::tables::{Seated, Tables};
+use super::tables::{TableView, Tables};
 
 /// How often the model is fitted: first with equal weights, then with those of the fit before.
 const FITS: usize = 4;
@@ -127,7 +127,7 @@ impl<'a> Model<'a> {
 
     /// Goes through all places with the bot and the stratum of each.
     fn each(&self, mut see: impl FnMut(usize, usize, usize)) {
-        for Seated { bots, places, stratum, .. } in self.tables.iter() {
+        for TableView { bots, places, stratum, .. } in self.tables.iter() {
             for (place, bot) in places.zip(bots) {
                 see(place, *bot as usize, usize::from(stratum));
             }
@@ -146,7 +146,7 @@ impl<'a> Model<'a> {
     fn predict(&self, effects: &[f64], scores: &mut [f64]) {
         let (own, rest) = effects.split_at(self.bots);
         let (given, seat) = rest.split_at(self.bots);
-        for Seated { bots, places, kind, stratum } in self.tables.iter() {
+        for TableView { bots, places, kind, stratum } in self.tables.iter() {
             let all: f64 = bots.iter().map(|bot| given[*bot as usize]).sum();
             let loud = self.spread_of_strata[usize::from(stratum)];
             for (number, (place, bot)) in places.zip(bots).enumerate() {
@@ -162,7 +162,7 @@ impl<'a> Model<'a> {
         effects.fill(0.0);
         let (own, rest) = effects.split_at_mut(self.bots);
         let (given, seat) = rest.split_at_mut(self.bots);
-        for Seated { bots, places, kind, stratum } in self.tables.iter() {
+        for TableView { bots, places, kind, stratum } in self.tables.iter() {
             let loud = self.spread_of_strata[usize::from(stratum)];
             let weighted =
                 |place: usize, bot: u32| scores[place] / (self.spread_of_bots[bot as usize] * loud);

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use arbiter_games::{Dice, Seed};
 
-use super::tables::{Seated, Tables};
-use super::{Tested, float};
+use super::tables::{TableView, Tables};
+use super::{TestedPair, float};
 
 /// So many draws that reach what was observed are enough.
 const ENOUGH: u64 = 20;
@@ -64,7 +64,7 @@ impl Budget {
 
 /// Where each bot sat, and what the model does not predict of its scores.
 #[derive(Debug)]
-pub(super) struct Sittings<'a> {
+pub(super) struct Appearances<'a> {
     tables: &'a Tables,
     residuals: &'a [f64],
     /// The same, rounded to whole numbers.
@@ -92,7 +92,7 @@ struct Observed {
     sum: i64,
 }
 
-impl<'a> Sittings<'a> {
+impl<'a> Appearances<'a> {
     pub(super) fn new(tables: &'a Tables, residuals: &'a [f64]) -> Self {
         let greatest = residuals.iter().fold(0.0_f64, |most, residual| most.max(residual.abs()));
         let unit = if greatest > 0.0 { STEPS / greatest } else { 0.0 };
@@ -111,7 +111,7 @@ impl<'a> Sittings<'a> {
         // Each end begins where the bot's tables begin, and moves as they are written down.
         let mut of_bots = vec![0; end as usize];
         for stratum in 0..tables.strata() {
-            for (number, Seated { bots, .. }) in
+            for (number, TableView { bots, .. }) in
                 (0..).zip(tables.iter()).filter(|(_, table)| table.stratum == stratum)
             {
                 for bot in bots {
@@ -125,7 +125,7 @@ impl<'a> Sittings<'a> {
     }
 
     /// The tables of a bot, and where its score is.
-    fn of(&self, bot: u32) -> impl Iterator<Item = (Seated<'a>, usize)> {
+    fn of(&self, bot: u32) -> impl Iterator<Item = (TableView<'a>, usize)> {
         let end = self.ends[bot as usize] as usize;
         let start = bot.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize);
         let tables = self.tables;
@@ -138,7 +138,13 @@ impl<'a> Sittings<'a> {
     }
 
     /// Tests a bot with each partner.
-    pub(super) fn test(&self, bot: u32, seed: Seed, budget: &mut Budget, tested: &mut Vec<Tested>) {
+    pub(super) fn test(
+        &self,
+        bot: u32,
+        seed: Seed,
+        budget: &mut Budget,
+        tested: &mut Vec<TestedPair>,
+    ) {
         let strata = usize::from(self.tables.strata());
         let mut own = vec![Vec::new(); strata];
         let mut observed: BTreeMap<u32, Observed> = BTreeMap::new();
@@ -170,7 +176,8 @@ impl<'a> Sittings<'a> {
             let sums: Vec<i64> = partners.iter().map(|(sum, _)| *sum).collect();
             let (ps, draws) = p_values(&sums, most, || draw(&mut own, &counts, &mut dice));
             budget.spend(draws, tables);
-            let of = |((_, partner), p): (&(i64, u32), f64)| Tested { bot, partner: *partner, p };
+            let of =
+                |((_, partner), p): (&(i64, u32), f64)| TestedPair { bot, partner: *partner, p };
             tested.extend(partners.iter().zip(ps).map(of));
         }
     }

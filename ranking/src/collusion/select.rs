@@ -4,12 +4,12 @@
 //! positively dependent. Those of one bot's partners are slightly negatively dependent, as the
 //! bot's residuals add up to nothing; the simulations in the tests show that the rate holds.
 
-use super::{Tested, float};
+use super::{TestedPair, float};
 
 /// Sorts pairs by their p-values, and returns the q-value of each: the least share of false
 /// discoveries at which it would be selected.
-pub(super) fn q_values(tested: &mut [Tested]) -> Vec<f64> {
-    let order = |one: &Tested, other: &Tested| {
+pub(super) fn q_values(tested: &mut [TestedPair]) -> Vec<f64> {
+    let order = |one: &TestedPair, other: &TestedPair| {
         one.p.total_cmp(&other.p).then((one.bot, one.partner).cmp(&(other.bot, other.partner)))
     };
     tested.sort_unstable_by(order);
@@ -35,7 +35,7 @@ mod tests {
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0,
         ];
-        let tested = |(bot, p): (u32, &f64)| Tested { bot, partner: 99, p: *p };
+        let tested = |(bot, p): (u32, &f64)| TestedPair { bot, partner: 99, p: *p };
         let mut tested: Vec<_> = (0..).zip(&ps).map(tested).collect();
         tested.reverse();
         let qs = q_values(&mut tested);

@@ -6,18 +6,18 @@ use std::ops::Range;
 use crate::Entrant;
 use thiserror::Error;
 
-use crate::Outcome;
+use crate::ScoredMatch;
 
 /// The most tables that are looked at. A table of four takes about 100 bytes, so the memory for
 /// them stays below 200 MB.
-pub const MOST_TABLES: usize = 1_500_000;
+pub const MAX_TABLES: usize = 1_500_000;
 
 /// The fewest seats of a table at which two bots can play together against another one.
 const FEWEST_SEATS: usize = 3;
 
-/// There are more than [`MOST_TABLES`] tables.
+/// There are more than [`MAX_TABLES`] tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("more than {MOST_TABLES} tables are not looked at")]
+#[error("more than {MAX_TABLES} tables are not looked at")]
 pub struct TooManyTables;
 
 /// Tables with three seats and more, and the first component of each score.
@@ -50,7 +50,7 @@ struct Table {
 
 /// A table as it is read.
 #[derive(Clone, Debug)]
-pub(super) struct Seated<'a> {
+pub(super) struct TableView<'a> {
     /// The bots, seat 1 first.
     pub(super) bots: &'a [u32],
     /// Where their scores and residuals are.
@@ -69,12 +69,12 @@ impl Tables {
 
     /// Adds a table. Tables that are played under different conditions, such as the rounds of an
     /// episode, have different strata, counted from 0. Tables of one or two seats are left out.
-    pub fn add(&mut self, outcome: &Outcome<'_>, stratum: u16) -> Result<(), TooManyTables> {
-        let seats = outcome.seats.len();
+    pub fn add(&mut self, played: &ScoredMatch<'_>, stratum: u16) -> Result<(), TooManyTables> {
+        let seats = played.seats.len();
         if seats < FEWEST_SEATS {
             return Ok(());
         }
-        if self.rows.len() >= MOST_TABLES {
+        if self.rows.len() >= MAX_TABLES {
             return Err(TooManyTables);
         }
         let kind = *self.kinds.entry((stratum, seats)).or_insert_with(|| {
@@ -83,12 +83,12 @@ impl Tables {
             first
         });
         self.strata = self.strata.max(stratum + 1);
-        for (seat, (entrant, score)) in outcome.scored().enumerate() {
+        for (seat, (entrant, score)) in played.entrant_scores().enumerate() {
             let bot = *self.index.entry(entrant).or_insert_with(|| {
                 self.entrants.push(entrant);
                 u32::try_from(self.entrants.len() - 1).unwrap_or(u32::MAX)
             });
-            let carried = outcome.carried.get(seat).copied().map_or(0, i128::from);
+            let carried = played.carried.get(seat).copied().map_or(0, i128::from);
             let first = score.first().copied().map_or(0, i128::from);
             self.seats.push(bot);
             self.scores.push(to_float(first - carried));
@@ -134,15 +134,15 @@ impl Tables {
     }
 
     /// The table with this number, counted from 0.
-    pub(super) fn table(&self, number: usize) -> Seated<'_> {
+    pub(super) fn table(&self, number: usize) -> TableView<'_> {
         let Table { end, kind, stratum } = self.rows[number];
         let start = number.checked_sub(1).map_or(0, |before| self.rows[before].end);
         let places = start as usize..end as usize;
-        Seated { bots: &self.seats[places.clone()], places, kind: kind as usize, stratum }
+        TableView { bots: &self.seats[places.clone()], places, kind: kind as usize, stratum }
     }
 
     /// All tables.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Seated<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = TableView<'_>> {
         (0..self.len()).map(|number| self.table(number))
     }
 }

@@ -3,7 +3,7 @@
 use arbiter_games::Dice;
 
 use super::*;
-use crate::Outcome;
+use crate::ScoredMatch;
 
 /// A field, and how it plays.
 #[derive(Clone, Copy)]
@@ -109,8 +109,8 @@ impl Field {
     }
 }
 
-fn outcome<'a>(seats: &'a [Entrant], scores: &'a [i64]) -> Outcome<'a> {
-    Outcome { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
+fn outcome<'a>(seats: &'a [Entrant], scores: &'a [i64]) -> ScoredMatch<'a> {
+    ScoredMatch { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
 }
 
 fn seed(number: u32) -> Seed {
@@ -243,7 +243,7 @@ fn what_was_carried_is_subtracted() {
     let mut tables = Tables::new();
     let seats = [Entrant(4), Entrant(2), Entrant(9)];
     let carried = [200, 100, 50];
-    let outcome = Outcome { carried: &carried, ..outcome(&seats, &[250, 60, 50]) };
+    let outcome = ScoredMatch { carried: &carried, ..outcome(&seats, &[250, 60, 50]) };
     tables.add(&outcome, 3).unwrap();
     assert_eq!(tables.scores(), [50.0, -40.0, 0.0]);
     assert_eq!(tables.strata(), 4);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Answer, Moments, Residual, residuals};
+use super::{Moments, Residual, WorkerSample, residuals};
 
 /// What is below this probability suspends a worker.
 const BOUND: f64 = 0.001;
@@ -71,7 +71,7 @@ fn tournament(chance: &mut Chance, workers: u32, rounds: u32, report: Report) ->
     summed(&lots)
 }
 
-type Share = Answer<u32, u32>;
+type Share = WorkerSample<u32, u32>;
 
 fn summed(lots: &BTreeMap<(u32, u32, u32), (f64, f64)>) -> Vec<Share> {
     let mut sums: BTreeMap<(u32, u32), Moments> = BTreeMap::new();
@@ -88,8 +88,8 @@ fn summed(lots: &BTreeMap<(u32, u32, u32), (f64, f64)>) -> Vec<Share> {
             greatest: *total,
         });
     }
-    let answer = |((worker, question), moments)| Answer { worker, question, moments };
-    sums.into_iter().map(answer).collect()
+    let sample = |((worker, question), moments)| WorkerSample { worker, question, moments };
+    sums.into_iter().map(sample).collect()
 }
 
 fn named(found: &BTreeMap<u32, Residual<u32>>) -> Vec<u32> {
@@ -161,7 +161,7 @@ fn what_all_lots_say_or_one_worker_alone_says_is_no_evidence() {
             least: f64::from(u8::from(total >= 10.0)),
             greatest: f64::from(u8::from(total > 0.0)),
         };
-        Answer { worker, question, moments }
+        WorkerSample { worker, question, moments }
     };
     let none = BTreeSet::new();
     assert!(residuals::<u32, u32>(&[], &none, BOUND).is_empty());

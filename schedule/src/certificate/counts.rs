@@ -1,8 +1,8 @@
-//! Many small numbers, a byte each as long as they fit.
+//! Many small counters: one byte each, and four bytes each once one exceeds a byte.
 
 use std::collections::BTreeMap;
 
-/// Numbers that only rise.
+/// Counters that only rise.
 #[derive(Debug)]
 pub(super) enum Counts {
     Bytes(Vec<u8>),
@@ -14,7 +14,7 @@ impl Counts {
         Self::Bytes(vec![0; len])
     }
 
-    /// Adds 1 to the number at `index`.
+    /// Adds 1 to the counter at `index`.
     pub(super) fn raise(&mut self, index: usize) {
         match self {
             Self::Bytes(numbers) if numbers[index] < u8::MAX => numbers[index] += 1,
@@ -34,7 +34,8 @@ impl Counts {
         }
     }
 
-    /// Which numbers there are of the pairs that are asked for, rising, and how many of each.
+    /// The histogram of the counters of the pairs that `of` selects: numbers, rising, and how many
+    /// pairs have each.
     pub(super) fn histogram(&self, of: impl Fn(usize, usize) -> bool) -> Vec<(u32, u64)> {
         let pairs = (1..).flat_map(|high| (0..high).map(move |low| (high, low)));
         let all = (0..self.len()).zip(pairs);
@@ -49,8 +50,8 @@ impl Counts {
         }
     }
 
-    /// The same for the sums of the numbers at (a, b) and (b, a) of a square, and by how much
-    /// those two differ at most.
+    /// For a square matrix of counters: the histogram of the sums of (a, b) and (b, a), and the
+    /// greatest difference between the two.
     pub(super) fn sides(&self, width: usize) -> (Vec<(u32, u64)>, u32) {
         let pairs = || (0..width).flat_map(|one| (0..one).map(move |other| (one, other)));
         let of = |(one, other)| (self.get(one * width + other), self.get(other * width + one));
@@ -61,7 +62,7 @@ impl Counts {
 }
 
 fn histogram(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {
-    // Neighbours are mostly equal: a run is looked up once.
+    // Neighbours are mostly equal, so each run is looked up once.
     let mut found = BTreeMap::new();
     let mut run = (0, 0);
     for number in numbers {

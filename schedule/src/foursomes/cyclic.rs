@@ -14,7 +14,7 @@ use core::ops::RangeInclusive;
 use arbiter_games::Dice;
 
 use super::design::Seating;
-use super::meetings::PAIRS;
+use super::meeting_counts::PAIRS;
 use super::{SEATS, Table};
 use crate::Bot;
 

@@ -10,9 +10,9 @@
 
 use arbiter_games::{Dice, Seed};
 
-use super::ring::Ring;
-use super::rows::Row;
-use super::rule::{Groups, Rule, least_meetings};
+use super::construction::{Construction, Groups, least_meetings};
+use super::small_designs::SmallDesign;
+use super::transversal::Ring;
 use super::{SEATS, Table};
 use crate::Bot;
 
@@ -51,13 +51,13 @@ pub(super) struct Design {
 enum Node {
     /// Bots of whom each pair is to meet `meetings` times.
     Plan { bots: Vec<Bot>, meetings: u32 },
-    /// A construction whose batches from `next` on are to be made.
-    Made { construction: Construction, bots: Vec<Bot>, next: usize },
+    /// A generator whose batches from `next` on are to be made.
+    Made { generator: Generator, bots: Vec<Bot>, next: usize },
 }
 
 #[derive(Debug)]
-enum Construction {
-    Row(&'static Row),
+enum Generator {
+    SmallDesign(&'static SmallDesign),
     /// A progression modulo so many of the bots, all or all but one.
     Progression(usize),
     Groups(Joined),
@@ -92,12 +92,12 @@ impl Design {
         loop {
             match self.nodes.pop()? {
                 Node::Plan { bots, meetings } => self.plan(bots, meetings),
-                Node::Made { construction, bots, next } if next == construction.batches() => {
-                    self.leave(&construction, &bots);
+                Node::Made { generator, bots, next } if next == generator.batches() => {
+                    self.leave(&generator, &bots);
                 }
-                Node::Made { mut construction, mut bots, next } => {
-                    let seating = construction.batch(next, &mut bots, &mut self.dice, tables);
-                    self.nodes.push(Node::Made { construction, bots, next: next + 1 });
+                Node::Made { mut generator, mut bots, next } => {
+                    let seating = generator.batch(next, &mut bots, &mut self.dice, tables);
+                    self.nodes.push(Node::Made { generator, bots, next: next + 1 });
                     return Some(seating);
                 }
             }
@@ -106,7 +106,7 @@ impl Design {
 
     /// Chooses how `bots` are planned, and puts off what goes beyond one design of its kind.
     fn plan(&mut self, mut bots: Vec<Bot>, meetings: u32) {
-        let Some(rule) = Rule::find(bots.len()) else { return };
+        let Some(construction) = Construction::find(bots.len()) else { return };
         let least = least_meetings(bots.len());
         if meetings > least {
             self.nodes.push(Node::Plan { bots: bots.clone(), meetings: meetings - least });
@@ -118,24 +118,26 @@ impl Design {
             copies: copies as usize,
             meetings: least,
         };
-        let construction = match rule {
-            Rule::Row(row) => Construction::Row(row),
-            Rule::Progression => Construction::Progression(bots.len()),
-            Rule::ProgressionAndOne => Construction::Progression(bots.len() - 1),
+        let generator = match construction {
+            Construction::SmallDesign(row) => Generator::SmallDesign(row),
+            Construction::Progression => Generator::Progression(bots.len()),
+            Construction::ProgressionAndOne => Generator::Progression(bots.len() - 1),
             // The foursomes of a block of five make a pair meet three times.
-            Rule::Groups(groups) if groups.t > 0 => Construction::Groups(joined(groups, least / 3)),
-            Rule::Groups(groups) => Construction::Groups(joined(groups, least)),
-            Rule::TripledGroups(groups) => Construction::TripledGroups(joined(groups, least)),
+            Construction::Groups(groups) if groups.t > 0 => {
+                Generator::Groups(joined(groups, least / 3))
+            }
+            Construction::Groups(groups) => Generator::Groups(joined(groups, least)),
+            Construction::TripledGroups(groups) => Generator::TripledGroups(joined(groups, least)),
         };
-        self.nodes.push(Node::Made { construction, bots, next: 0 });
+        self.nodes.push(Node::Made { generator, bots, next: 0 });
     }
 
-    /// Puts down the groups that a finished construction leaves to be planned.
-    fn leave(&mut self, construction: &Construction, bots: &[Bot]) {
-        let (joined, size) = match construction {
-            Construction::Row(_) | Construction::Progression(_) => return,
-            Construction::Groups(joined) => (joined, 1),
-            Construction::TripledGroups(joined) => (joined, 3),
+    /// Puts down the groups that a finished generator leaves to be planned.
+    fn leave(&mut self, generator: &Generator, bots: &[Bot]) {
+        let (joined, size) = match generator {
+            Generator::SmallDesign(_) | Generator::Progression(_) => return,
+            Generator::Groups(joined) => (joined, 1),
+            Generator::TripledGroups(joined) => (joined, 3),
         };
         let (grouped, single) = bots.split_at(bots.len() - joined.groups.e);
         for group in grouped.chunks(size * joined.groups.m) {
@@ -145,11 +147,11 @@ impl Design {
     }
 }
 
-impl Construction {
+impl Generator {
     /// In how many batches it is made.
     fn batches(&self) -> usize {
         match self {
-            Self::Row(row) => row.len(),
+            Self::SmallDesign(row) => row.len(),
             Self::Progression(modulus) => modulus / 2,
             Self::Groups(joined) | Self::TripledGroups(joined) => joined.copies * joined.groups.m,
         }
@@ -164,7 +166,7 @@ impl Construction {
         tables: &mut Vec<Table>,
     ) -> Seating {
         match self {
-            Self::Row(row) => Seating::even_if(row.develop(number, bots, tables)),
+            Self::SmallDesign(row) => Seating::even_if(row.develop(number, bots, tables)),
             Self::Progression(modulus) => progression(*modulus, number + 1, bots, tables),
             Self::Groups(joined) => {
                 joined.reorder(number, 1, bots, dice);

@@ -1,8 +1,8 @@
 //! `arbiter ranking T --bot BOT`: one bot's place, its meetings, its history.
 
 use arbiter_proto::v1::{
-    Board, GetHistoryRequest, GetMeetingsRequest, GetPlaceRequest, GetPlaceResponse,
-    GetRankingRequest, Meeting,
+    GetHeadToHeadRequest, GetHistoryRequest, GetRankingRequest, GetStandingRequest,
+    GetStandingResponse, HeadToHead, LeaderboardRef,
 };
 use serde_json::{Value, json};
 use tonic::Code;
@@ -17,10 +17,10 @@ use crate::output::{Columns, Output, mean, merged, print};
 struct Found {
     edition: i32,
     columns: Vec<String>,
-    place: GetPlaceResponse,
+    place: GetStandingResponse,
     /// Or why they are not counted.
-    meetings: Result<Vec<Meeting>, String>,
-    history: Vec<GetPlaceResponse>,
+    meetings: Result<Vec<HeadToHead>, String>,
+    history: Vec<GetStandingResponse>,
 }
 
 /// Shows all there is about the bot of this name.
@@ -33,31 +33,34 @@ pub(super) fn run(ranking: &Ranking, bot: &str) -> Result<(), Failure> {
     print(|out| if json { print_json(out, &found) } else { show(out, bot, &found) })
 }
 
-async fn find(server: &Server, board: Board, bot: &str) -> Result<Found, Failure> {
+async fn find(server: &Server, board: LeaderboardRef, bot: &str) -> Result<Found, Failure> {
     let (tournament, bot) = (board.tournament.clone(), bot.to_owned());
-    let place =
-        server.ask(GetPlaceRequest { board: Some(board.clone()), bot: bot.clone() }).await?;
+    let place = server
+        .ask(GetStandingRequest { leaderboard: Some(board.clone()), bot: bot.clone() })
+        .await?;
     // All that follows is of the edition that this place is in, whatever becomes official meanwhile.
-    let board = Board { edition: Some(place.edition), ..board };
-    let request = GetRankingRequest { board: Some(board.clone()), limit: 1, ..Default::default() };
+    let board = LeaderboardRef { edition: Some(place.edition), ..board };
+    let request =
+        GetRankingRequest { leaderboard: Some(board.clone()), limit: 1, ..Default::default() };
     let columns = server.ask(request).await?.columns;
-    let request = GetMeetingsRequest { board: Some(board), bot: bot.clone() };
+    let request = GetHeadToHeadRequest { leaderboard: Some(board), bot: bot.clone() };
     let meetings = match request.ask(server).await {
-        Ok(found) => Ok(found.meetings),
+        Ok(found) => Ok(found.results),
         Err(status) if status.code() == Code::FailedPrecondition => {
             Err(status.message().to_owned())
         }
         Err(status) => return Err(status.into()),
     };
-    let history = server.ask(GetHistoryRequest { tournament, bot }).await?.places;
+    let history = server.ask(GetHistoryRequest { tournament, bot }).await?.standings;
     Ok(Found { edition: place.edition, columns, place, meetings, history })
 }
 
 fn show(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
     out.line(&format!("{bot} in edition {}", found.edition))?;
-    out.table(&table(found.place.place.iter(), &found.columns))?;
+    out.table(&table(found.place.standing.iter(), &found.columns))?;
     let mut meetings = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
-    for Meeting { other, matches, won, drawn, lost } in found.meetings.iter().flatten() {
+    for HeadToHead { opponent: other, matches, won, drawn, lost } in found.meetings.iter().flatten()
+    {
         let counts = [matches, won, drawn, lost].map(i64::to_string);
         meetings.push([other.clone()].into_iter().chain(counts).collect());
     }
@@ -71,7 +74,7 @@ fn show(out: &mut Output, bot: &str, found: &Found) -> Result<(), Failure> {
     }
     let header = ["edition", "#", "version", "matches", "score", "mean ± 95 %"];
     let mut history = Columns::new(header, &[4]);
-    for GetPlaceResponse { edition, place } in &found.history {
+    for GetStandingResponse { edition, standing: place } in &found.history {
         let place = place.clone().unwrap_or_default();
         history.push(vec![
             edition.to_string(),
@@ -96,7 +99,8 @@ fn print_json(out: &mut Output, found: &Found) -> Result<(), Failure> {
     if let Err(why) = &found.meetings {
         out.json(&json!({ "warning": why }))?;
     }
-    for Meeting { other, matches, won, drawn, lost } in found.meetings.iter().flatten() {
+    for HeadToHead { opponent: other, matches, won, drawn, lost } in found.meetings.iter().flatten()
+    {
         let meeting = json!({"against": other, "matches": matches, "won": won, "drawn": drawn,
             "lost": lost});
         out.json(&json!({ "meeting": meeting }))?;
@@ -105,7 +109,7 @@ fn print_json(out: &mut Output, found: &Found) -> Result<(), Failure> {
 }
 
 /// A place with its edition.
-fn placed_json(placed: &GetPlaceResponse) -> Value {
-    let place = placed.place.as_ref().map_or(Value::Null, place_json);
+fn placed_json(placed: &GetStandingResponse) -> Value {
+    let place = placed.standing.as_ref().map_or(Value::Null, place_json);
     merged(json!({ "edition": placed.edition }), place)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use arbiter_games::Forfeit;
-use arbiter_proto::v1::{GetRankingResponse, Place, Provisional};
+use arbiter_proto::v1::{EditionProgress, GetRankingResponse, Standing};
 use serde_json::{Value, json};
 
 use super::Format;
@@ -24,14 +24,16 @@ pub(super) fn page(
         Format::Table => {
             out.line(&heading(page))?;
             provisional(page, done).map_or(Ok(()), |line| out.line(&line))?;
-            out.table(&table(page.places.iter(), &page.columns))?;
+            out.table(&table(page.standings.iter(), &page.columns))?;
             extent(page, offset).map_or(Ok(()), |extent| out.line(&extent))
         }
-        Format::Json => page.places.iter().try_for_each(|place| out.json(&line_json(page, place))),
+        Format::Json => {
+            page.standings.iter().try_for_each(|place| out.json(&line_json(page, place)))
+        }
         Format::Csv => {
             tell(&heading(page));
             out.csv(&csv_header(&page.columns))?;
-            page.places.iter().try_for_each(|place| out.csv(&csv_row(place, page.columns.len())))
+            page.standings.iter().try_for_each(|place| out.csv(&csv_row(place, page.columns.len())))
         }
     }
 }
@@ -62,7 +64,7 @@ fn heading(page: &GetRankingResponse) -> String {
 
 /// How far the edition is that is being played, if it is another one.
 fn provisional(page: &GetRankingResponse, done: Option<&str>) -> Option<String> {
-    let Provisional { edition, matches: all, counted } = page.provisional?;
+    let EditionProgress { edition, matches: all, counted } = page.running?;
     let all = matches(all);
     let done = done.map(|done| format!(", {done}")).unwrap_or_default();
     Some(format!(
@@ -73,7 +75,7 @@ fn provisional(page: &GetRankingResponse, done: Option<&str>) -> Option<String> 
 
 /// Which places these are, if they are not all.
 fn extent(page: &GetRankingResponse, offset: u32) -> Option<String> {
-    let shown = u32::try_from(page.places.len()).unwrap_or(u32::MAX);
+    let shown = u32::try_from(page.standings.len()).unwrap_or(u32::MAX);
     let last = offset.saturating_add(shown);
     (shown < page.bots).then(|| match shown {
         0 => format!("no places after the first {offset} of {}", page.bots),
@@ -84,7 +86,7 @@ fn extent(page: &GetRankingResponse, offset: u32) -> Option<String> {
 
 /// Places as a table for people.
 pub(super) fn table<'a>(
-    places: impl Iterator<Item = &'a Place> + Clone,
+    places: impl Iterator<Item = &'a Standing> + Clone,
     columns: &[String],
 ) -> Columns {
     let bad = places.clone().any(|place| place.bad_answers > 0);
@@ -110,18 +112,18 @@ pub(super) fn table<'a>(
 }
 
 /// The rank; shared ones with `=`.
-pub(super) fn rank(place: &Place) -> String {
+pub(super) fn rank(place: &Standing) -> String {
     let shared = if place.tied { "=" } else { "" };
     format!("{shared}{}", place.rank)
 }
 
 /// One number for each column: who has not played has nothing.
-fn score(place: &Place, columns: usize) -> impl Iterator<Item = String> {
+fn score(place: &Standing, columns: usize) -> impl Iterator<Item = String> {
     (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str).to_owned())
 }
 
 /// A place with all that is said about it.
-pub(crate) fn place_json(place: &Place) -> Value {
+pub(crate) fn place_json(place: &Standing) -> Value {
     let number = |digits: &String| digits.parse::<i64>().map_or_else(|_| json!(digits), Into::into);
     json!({
         "rank": place.rank,
@@ -138,7 +140,7 @@ pub(crate) fn place_json(place: &Place) -> Value {
 }
 
 /// A place as a line that can be understood without the others.
-fn line_json(page: &GetRankingResponse, place: &Place) -> Value {
+fn line_json(page: &GetRankingResponse, place: &Standing) -> Value {
     let page = json!({
         "edition": page.edition,
         "official": page.official,
@@ -159,7 +161,7 @@ fn csv_header(columns: &[String]) -> Vec<String> {
     header
 }
 
-fn csv_row(place: &Place, columns: usize) -> Vec<String> {
+fn csv_row(place: &Standing, columns: usize) -> Vec<String> {
     let mut row = vec![
         place.rank.to_string(),
         place.tied.to_string(),

@@ -1,6 +1,6 @@
 //! `arbiter tournament beacon T VALUE`: the value of a tournament's public beacon, and how it is shown.
 
-use arbiter_proto::v1::{self, GiveBeaconRequest, Tournament};
+use arbiter_proto::v1::{self, SetBeaconRequest, Tournament};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) struct Beacon {
 impl Beacon {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, value, answer } = self;
-        let found = answer.client.ask(GiveBeaconRequest { tournament, value })?;
+        let found = answer.client.ask(SetBeaconRequest { tournament, value })?;
         answer.print(
             || tournament_json(&found),
             |out| {
@@ -69,10 +69,10 @@ pub(super) fn beacon_line(found: &Tournament) -> String {
         Some(v1::Beacon { name, value, .. }) if value.is_empty() => {
             format!("public beacon: {name}; its value is awaited")
         }
-        Some(v1::Beacon { name, value, given_at_us, first_edition }) => format!(
+        Some(v1::Beacon { name, value, set_at_us, first_edition }) => format!(
             "public beacon: {name}; its value {value}, given {}, decides editions from \
              {first_edition} on",
-            moment(*given_at_us)
+            moment(*set_at_us)
         ),
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn beacon_json(beacon: Option<&v1::Beacon>) -> Value {
     json!({
         "name": beacon.name,
         "value": given.then_some(&beacon.value),
-        "given_at": if given { moment_json(beacon.given_at_us) } else { Value::Null },
+        "given_at": if given { moment_json(beacon.set_at_us) } else { Value::Null },
         "first_edition": given.then_some(beacon.first_edition),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use arbiter_proto::v1::{DropTournamentRequest, DropTournamentResponse};
+use arbiter_proto::v1::{DeleteTournamentRequest, DeleteTournamentResponse};
 use clap::Args;
 use serde_json::json;
 
@@ -35,8 +35,8 @@ impl Drop {
         if !self.yes {
             confirm(&tournament)?;
         }
-        let request = DropTournamentRequest { tournament: tournament.clone() };
-        let DropTournamentResponse { editions, matches: counted } = answer.client.ask(request)?;
+        let request = DeleteTournamentRequest { tournament: tournament.clone() };
+        let DeleteTournamentResponse { editions, matches: counted } = answer.client.ask(request)?;
         let gone = || json!({"tournament": tournament, "editions": editions, "matches": counted});
         answer.print(gone, |out| {
             let editions = match editions {

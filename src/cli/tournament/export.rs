@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use arbiter_coordinator::tournament::derivation::EditionSource;
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
-    Board, GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,
-    ListMatchesRequest, MatchStatus, Tournament,
+    GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,
+    LeaderboardRef, ListMatchesRequest, MatchStatus, Tournament,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -95,8 +95,8 @@ impl Export {
         fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
         let request = GetTournamentRequest { tournament: self.tournament.clone() };
         let tournament = server.ask(request).await?;
-        let board = Board { tournament: self.tournament.clone(), edition: self.edition };
-        let request = GetRankingRequest { board: Some(board), ..Default::default() };
+        let board = LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition };
+        let request = GetRankingRequest { leaderboard: Some(board), ..Default::default() };
         let ranking = whole(server, &request, ALL).await?;
         let number = ranking.edition;
         let state = tournament.editions.iter().find(|edition| edition.number == number);
@@ -207,14 +207,14 @@ fn tournament_json(
 }
 
 fn ranking_json(ranking: &GetRankingResponse) -> Value {
-    let places: Value = ranking.places.iter().map(place_json).collect();
+    let places: Value = ranking.standings.iter().map(place_json).collect();
     merged(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
 }
 
 /// A match by its number alone: the edition's identity differs from run to run.
 fn match_json(id: MatchId, played: &MatchStatus) -> Value {
     let line = merged(json!({ "match": id.number }), result_json(played));
-    let dealt = played.deal.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
+    let dealt = played.seed_key.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
     merged(line, dealt.unwrap_or_default())
 }
 

@@ -1,8 +1,8 @@
 //! `arbiter tournament list` and `show T`: what there is, and how it stands.
 
 use arbiter_proto::v1::{
-    Aside, Edition, GetTournamentRequest, ListAsideRequest, ListTournamentsRequest, LotCount,
-    Tournament,
+    Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest, LotCount,
+    QuarantinedMatch, Tournament,
 };
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -62,7 +62,7 @@ impl Show {
         let (found, aside) = answer.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.clone() };
             let found = server.ask(request).await?;
-            Ok((found, server.ask(ListAsideRequest { tournament }).await?.aside))
+            Ok((found, server.ask(ListQuarantinedRequest { tournament }).await?.matches))
         })?;
         let object = || {
             let aside: Value = aside
@@ -103,7 +103,7 @@ pub(super) fn plan(edition: &Edition) -> String {
     filled(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
 }
 
-fn show(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Failure> {
+fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
     out.line(&format!("{name}: {game}, {state}, made {}", moment(*created_at_us)))?;
     out.line(&format!("hash of the seed {}", hex(seed_hash)))?;
@@ -111,11 +111,14 @@ fn show(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fai
         out.line(&format!("seed {}", hex(seed)))?;
     }
     out.line(&beacon_line(found))?;
-    if !found.trouble.is_empty() {
-        out.line(&format!("no edition could be opened: {}", found.trouble))?;
+    if !found.last_error.is_empty() {
+        out.line(&format!("no edition could be opened: {}", found.last_error))?;
     }
-    if found.due_us > 0 {
-        out.line(&format!("something changed: an edition is opened at {}", moment(found.due_us)))?;
+    if found.next_edition_at_us > 0 {
+        out.line(&format!(
+            "something changed: an edition is opened at {}",
+            moment(found.next_edition_at_us)
+        ))?;
     }
     for (key, value) in settings(found) {
         if !["name", "game"].contains(&key.as_str()) {
@@ -126,7 +129,7 @@ fn show(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fai
     let mut table = Columns::new(header, &[1, 4]);
     for edition in &found.editions {
         let official = if edition.official { ", official" } else { "" };
-        let more = if edition.growing { "+" } else { "" };
+        let more = if edition.open_ended { "+" } else { "" };
         table.push(vec![
             edition.number.to_string(),
             format!("{}{official}", edition.state),
@@ -154,7 +157,7 @@ fn show(out: &mut Output, found: &Tournament, aside: &[Aside]) -> Result<(), Fai
         out.line("")?;
         out.line(&format!("{set} set aside; arbiter tournament retry MATCH plays one again"))?;
     }
-    for Aside { r#match, reasons } in aside {
+    for QuarantinedMatch { r#match, reasons } in aside {
         out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
     }
     Ok(())
@@ -200,8 +203,8 @@ fn outline_json(found: &Tournament) -> Value {
         "seed": (!found.seed.is_empty()).then(|| hex(&found.seed)),
         "beacon": beacon_json(found.beacon.as_ref()),
         "created_at": moment_json(found.created_at_us),
-        "trouble": filled(&found.trouble),
-        "due_at": (found.due_us > 0).then(|| moment_json(found.due_us)),
+        "trouble": filled(&found.last_error),
+        "due_at": (found.next_edition_at_us > 0).then(|| moment_json(found.next_edition_at_us)),
         "settings": settings(found),
     })
 }
@@ -209,8 +212,9 @@ fn outline_json(found: &Tournament) -> Value {
 /// An edition and how far it is.
 pub(super) fn edition_json(edition: &Edition) -> Value {
     let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
-    let named = json!({ "id": edition.id, "edition": edition.number });
-    let counted = fields!(edition; state, official, matches, growing, counted);
+    let named =
+        json!({ "id": edition.id, "edition": edition.number, "growing": edition.open_ended });
+    let counted = fields!(edition; state, official, matches, counted);
     let more = json!({
         "lots": lots.collect::<Vec<_>>(),
         "plan": filled(&edition.plan),

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use arbiter_coordinator::service::counted_certificate;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
-use arbiter_schedule::{Certificate, Kin};
+use arbiter_schedule::{Certificate, SameOwnerPairs};
 use serde_json::{Value, json};
 
 use super::beacon::beacon_json;
@@ -36,7 +36,7 @@ impl Which<'_> {
         let answer = client.ask(request)?;
         let counted = answer.not_counted.is_empty();
         let certificate = counted_certificate(&answer);
-        let proved = answer.broken.is_empty();
+        let proved = answer.broken_promise.is_empty();
         print(|out| {
             if self.json {
                 let object = if counted {
@@ -71,7 +71,7 @@ impl Which<'_> {
         if proved {
             return Ok(());
         }
-        let broken = printable(&answer.broken);
+        let broken = printable(&answer.broken_promise);
         Err(Failure::Negative(format!("the schedule is not balanced: {broken}")))
     }
 
@@ -151,7 +151,7 @@ pub(super) fn certificate_json(certificate: &Certificate) -> Value {
         "seat_spread": certificate.seat_spread,
         "side_spread": certificate.side_spread,
     });
-    if let Some(Kin { pairs, meetings }) = certificate.kin {
+    if let Some(SameOwnerPairs { pairs, meetings }) = certificate.same_owner {
         object["one_owner"] = json!({"pairs": pairs, "meetings": meetings});
     }
     object

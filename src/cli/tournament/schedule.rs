@@ -11,7 +11,8 @@ use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
-    Broken, Certificate, Extent, Matches, Plan, Planned, RoundRobin, Schedule, Sides, Times,
+    Certificate, CertificateError, FoursomesConfig, Matches, Plan, PlannedMatch, Repetitions,
+    RoundRobin, Schedule, Sides,
 };
 use clap::Args;
 use serde_json::json;
@@ -59,13 +60,13 @@ pub(super) struct Show {
     seed: Option<Seed>,
     /// Round robin: how many times everything is played; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    legs: Option<Times>,
+    legs: Option<Repetitions>,
     /// Round robin: who is in seat 1: both (in two matches), random or balanced; default balanced.
     #[arg(long, value_name = "SIDES")]
     sides: Option<Sides>,
     /// Round robin: on how many boards each pair meets; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    boards: Option<Times>,
+    boards: Option<Repetitions>,
     /// Foursomes: how often each pair meets; the default is the least that all pairs can.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
@@ -227,7 +228,8 @@ impl Show {
                 boards: self.boards.unwrap_or_default(),
             })),
             (Some(Kind::Foursomes), ..) => {
-                let extent = Extent::new(self.meetings, self.games).map_err(Failure::usage)?;
+                let extent =
+                    FoursomesConfig::new(self.meetings, self.games).map_err(Failure::usage)?;
                 Ok(Schedule::Foursomes(extent))
             }
             (None, ..) => Err(Failure::usage("--kind is missing; choose round_robin or foursomes")),
@@ -239,7 +241,7 @@ impl Show {
         &self,
         planner: &Planner,
         output: &mut impl Write,
-    ) -> Result<Result<(), Broken>, Failure> {
+    ) -> Result<Result<(), CertificateError>, Failure> {
         let matches = planner.plan()?;
         let (total, seats) = (matches.total(), matches.seats());
         if self.lists() {
@@ -267,7 +269,7 @@ impl Show {
         &self,
         output: &mut impl Write,
         number: u64,
-        planned: &Planned,
+        planned: &PlannedMatch,
         boards: bool,
     ) -> io::Result<()> {
         let (head, tail) = match (self.json, boards) {
@@ -334,7 +336,7 @@ struct Proof {
     whole: Certificate,
     /// The same for each board, where there are several.
     boards: Vec<Certificate>,
-    proved: Result<(), Broken>,
+    proved: Result<(), CertificateError>,
 }
 
 impl Planner {
@@ -366,7 +368,7 @@ impl Planner {
         if let Schedule::RoundRobin(rules) = self.schedule
             && self.boards() > 1
         {
-            let alone = Schedule::RoundRobin(RoundRobin { boards: Times::ONCE, ..rules });
+            let alone = Schedule::RoundRobin(RoundRobin { boards: Repetitions::ONCE, ..rules });
             let claim = Self { schedule: alone, ..*self }.plan()?.claim();
             for board in 0..self.boards() {
                 let there = self.plan()?.filter(|planned| u32::from(planned.board) == board);
@@ -386,6 +388,6 @@ pub(in crate::cli) fn seed(text: &str) -> Result<Seed, Infallible> {
     Ok(Seed::of_text(text))
 }
 
-fn unbalanced(broken: &Broken) -> Failure {
+fn unbalanced(broken: &CertificateError) -> Failure {
     Failure::Negative(format!("the schedule is not balanced: {broken}"))
 }

@@ -3,7 +3,7 @@
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
     CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
-    Edition, RetryAsideRequest, StartEditionRequest,
+    Edition, RetryQuarantinedRequest, StartEditionRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -36,8 +36,8 @@ impl Start {
         let TournamentArgs { tournament, answer } = self.which;
         let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
         let edition = answer.client.ask(request)?;
-        let Edition { number, state, matches: planned, growing, .. } = &edition;
-        let more = if *growing { ", and more as they follow from results" } else { "" };
+        let Edition { number, state, matches: planned, open_ended, .. } = &edition;
+        let more = if *open_ended { ", and more as they follow from results" } else { "" };
         let planned = matches(*planned);
         let plan = plan(&edition);
         let text = format!("edition {number} of {tournament} is {state}: {planned}{more}{plan}");
@@ -196,7 +196,7 @@ pub(super) struct Retry {
 
 impl Retry {
     pub(super) fn run(self) -> Result<(), Failure> {
-        self.client.ask(RetryAsideRequest { r#match: self.id.to_string() })?;
+        self.client.ask(RetryQuarantinedRequest { r#match: self.id.to_string() })?;
         say(&format!("match {} may be leased again", self.id))
     }
 }

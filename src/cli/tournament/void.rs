@@ -1,7 +1,7 @@
 //! `arbiter tournament void T`: matches that an organiser does not trust are played again.
 
 use arbiter_proto::ids::MatchId;
-use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidPlace};
+use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use clap::Args;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -77,17 +77,19 @@ fn show(
     applied: bool,
     tournament: &str,
 ) -> Result<(), Failure> {
-    let VoidMatchesResponse { matches: count, first, edition, missing, columns, places } = found;
-    let more = usize::try_from(*count).is_ok_and(|count| count > first.len());
+    let VoidMatchesResponse { matches: count, examples, edition, missing, columns, standings } =
+        found;
+    let more = usize::try_from(*count).is_ok_and(|count| count > examples.len());
     let more = if more { ", …" } else { "" };
-    let named = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
+    let named =
+        if examples.is_empty() { String::new() } else { format!(": {}", examples.join(", ")) };
     let done = if applied { "now void" } else { "to be void" };
     out.line(&format!("{} {done}{named}{more}", matches(*count)))?;
     out.line(&format!("edition {edition} rests on {missing} of them"))?;
     let score = columns.join(" ");
     let header = ["rank", "without", "", "bot", &score, "without"];
     let mut table = Columns::new(header, &[2, 3]);
-    for VoidPlace { bot, rank, rank_without, score, score_without } in places {
+    for VoidStanding { bot, rank, rank_without, score, score_without } in standings {
         let moved = i64::from(*rank) - i64::from(*rank_without);
         let moved = if moved == 0 { String::new() } else { format!("{moved:+}") };
         table.push(vec![
@@ -114,8 +116,10 @@ fn show(
 }
 
 fn object(found: &VoidMatchesResponse, applied: bool) -> Value {
-    let place = |place: &VoidPlace| fields!(place; bot, rank, rank_without, score, score_without);
-    let places = json!({ "places": found.places.iter().map(place).collect::<Vec<_>>() });
-    let matches = fields!(found; matches, first, edition, missing, columns);
+    let place =
+        |place: &VoidStanding| fields!(place; bot, rank, rank_without, score, score_without);
+    let places = json!({ "places": found.standings.iter().map(place).collect::<Vec<_>>() });
+    let mut matches = fields!(found; matches, edition, missing, columns);
+    matches["first"] = json!(found.examples);
     merged(merged(json!({ "applied": applied }), matches), places)
 }

@@ -90,7 +90,7 @@ impl ExportedTournament {
         let beacon = self.beacon.as_ref().map(|beacon| v1::Beacon {
             name: beacon.name.clone(),
             value: beacon.value.clone().unwrap_or_default(),
-            given_at_us: 0,
+            set_at_us: 0,
             first_edition: beacon.first_edition.unwrap_or(i32::MAX),
         });
         seed_origin(beacon.as_ref(), self.edition)

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
-use arbiter_proto::v1::coordinator_message::Say as Heard;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Heard;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{CoordinatorMessage, Hello, Welcome, WorkerMessage};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -46,7 +46,7 @@ pub(super) enum Event {
 
 /// What is to be sent.
 enum Parcel {
-    Say(Box<Say>),
+    Payload(Box<Payload>),
     Report(Lease),
 }
 
@@ -110,15 +110,15 @@ impl Line {
                     Err(status) => return self.lost(&status),
                 },
                 State::Open(open) => match open.incoming.message().await {
-                    Ok(Some(CoordinatorMessage { say: Some(heard) })) => {
+                    Ok(Some(CoordinatorMessage { payload: Some(heard) })) => {
                         // That our leases do not hold is said without a database, too.
-                        if !matches!(heard, Heard::Lost(_)) {
+                        if !matches!(heard, Heard::LeasesLost(_)) {
                             self.backoff.reset();
                         }
                         return Event::Heard(Box::new(heard));
                     }
                     // Something that this version does not know.
-                    Ok(Some(CoordinatorMessage { say: None })) => {}
+                    Ok(Some(CoordinatorMessage { payload: None })) => {}
                     Ok(None) | Err(_) if open.parcels.is_none() => {
                         self.state = State::Closed;
                         return Event::Over;
@@ -164,8 +164,8 @@ impl Line {
     }
 
     /// Says something, if the line is open; otherwise it is gone.
-    pub(super) fn say(&self, say: Say) {
-        self.send(Parcel::Say(Box::new(say)));
+    pub(super) fn say(&self, say: Payload) {
+        self.send(Parcel::Payload(Box::new(say)));
     }
 
     /// Sends the report of a lease, if the line is open.
@@ -209,11 +209,11 @@ async fn call(
     let (sender, messages) = mpsc::channel(AHEAD);
     let mut courier = JoinSet::new();
     courier.spawn(carry(orders, sender, spool));
-    drop(parcels.send(Parcel::Say(Box::new(Say::Hello(hello)))));
+    drop(parcels.send(Parcel::Payload(Box::new(Payload::Hello(hello)))));
     let greeting = async {
         let mut incoming = caller.work(ReceiverStream::new(messages)).await?.into_inner();
         match incoming.message().await? {
-            Some(CoordinatorMessage { say: Some(Heard::Welcome(welcome)) }) => {
+            Some(CoordinatorMessage { payload: Some(Heard::Welcome(welcome)) }) => {
                 let (since, parcels) = (Instant::now(), Some(parcels));
                 let open = Open { since, parcels, incoming, _courier: courier };
                 Ok((Box::new(open), welcome))
@@ -234,15 +234,15 @@ async fn carry(
 ) {
     while let Some(parcel) = parcels.recv().await {
         let say = match parcel {
-            Parcel::Say(say) => *say,
+            Parcel::Payload(say) => *say,
             Parcel::Report(lease) => {
                 let spool = Arc::clone(&spool);
                 let read = tokio::task::spawn_blocking(move || spool.read(lease));
                 let Ok(Some(report)) = read.await else { continue };
-                Say::Report(report)
+                Payload::Report(report)
             }
         };
-        if network.send(WorkerMessage { say: Some(say) }).await.is_err() {
+        if network.send(WorkerMessage { payload: Some(say) }).await.is_err() {
             return;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
-use arbiter_proto::v1::{Fate, Verdict};
+use arbiter_proto::v1::{ReportResponse, ReportStatus};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
@@ -48,26 +48,26 @@ impl Verdicts {
     }
 
     /// Takes note of a verdict: a report is deleted if the coordinator has it or needs it no more.
-    pub(super) fn hear(&mut self, Verdict { lease, fate, reason }: Verdict) {
+    pub(super) fn hear(&mut self, ReportResponse { lease, status, reason }: ReportResponse) {
         let lease = lease.and_then(|lease| Lease::try_from(lease).ok());
         let Some(lease) = lease.filter(|lease| self.spool.has(*lease)) else { return };
-        let fate = Fate::try_from(fate).unwrap_or(Fate::Unspecified);
-        self.metrics.judged(fate);
-        match fate {
-            Fate::Accepted | Fate::Repeated => {
+        let status = ReportStatus::try_from(status).unwrap_or(ReportStatus::Unspecified);
+        self.metrics.judged(status);
+        match status {
+            ReportStatus::Accepted | ReportStatus::Duplicate => {
                 self.spool.forget(lease);
                 self.backoff.reset();
             }
-            Fate::Late => {
+            ReportStatus::Late => {
                 self.spool.forget(lease);
                 warn!(%lease, "a report came too late: it counts for nothing");
             }
-            Fate::Malformed => match self.spool.refuse(lease, &reason) {
+            ReportStatus::Refused => match self.spool.refuse(lease, &reason) {
                 Ok(path) => error!(%lease, reason, kept = %path.display(), "a report was refused"),
                 Err(error) => error!(%lease, reason, %error, "a refused report cannot be moved"),
             },
             // A fate of a later version is no reason to throw a report away.
-            Fate::Postponed | Fate::Unspecified => self.postpone(lease, &reason),
+            ReportStatus::Postponed | ReportStatus::Unspecified => self.postpone(lease, &reason),
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use arbiter_games::Games;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Say as Heard;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Heard;
+use arbiter_proto::v1::worker_message::Payload;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -95,7 +95,7 @@ pub(super) struct Desk {
     pauses: Vec<Backoff>,
     fetching: JoinSet<Fetched>,
     /// What was to be said while there was no line.
-    owed: Vec<Say>,
+    owed: Vec<Payload>,
     verdicts: Verdicts,
     /// Which database the coordinator has, once it was heard.
     database: Option<String>,
@@ -205,7 +205,7 @@ impl Desk {
                 return unwanted;
             };
             match *heard {
-                Heard::Verdict(verdict) => self.verdicts.hear(verdict),
+                Heard::ReportResponse(verdict) => self.verdicts.hear(verdict),
                 Heard::Lot(lot) => unwanted.extend(lot.lease),
                 Heard::Trial(trial) => unwanted.extend(trial.lease),
                 _ => {}
@@ -220,7 +220,8 @@ impl Desk {
         while let Ok(event) = timeout_at(deadline, self.line.next()).await {
             match event {
                 Event::Open(_) => {
-                    self.line.say(Say::GiveBack(v1::GiveBack { leases: leases.clone() }));
+                    self.line
+                        .say(Payload::ReturnLeases(v1::ReturnLeases { leases: leases.clone() }));
                     self.line.hang_up();
                 }
                 Event::Heard(_) | Event::Lost(..) => {}
@@ -293,8 +294,8 @@ impl Desk {
                 let games = self.games.clone();
                 self.take(lease, lease_ms, |lease| Job::trial(&games, lease, trial));
             }
-            Heard::Verdict(verdict) => self.verdicts.hear(verdict),
-            Heard::Lost(v1::Lost { leases }) => {
+            Heard::ReportResponse(verdict) => self.verdicts.hear(verdict),
+            Heard::LeasesLost(v1::LeasesLost { leases }) => {
                 leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
             }
             Heard::Welcome(_) => {}
@@ -331,7 +332,7 @@ impl Desk {
         let playing = self.places.iter().filter_map(Place::lease);
         let leases: Vec<_> = playing.chain(self.spool.leases()).map(v1::Lease::from).collect();
         if !leases.is_empty() {
-            self.line.say(Say::Renew(v1::Renew { leases }));
+            self.line.say(Payload::RenewLeases(v1::RenewLeases { leases }));
         }
         self.renew_at = Instant::now() + self.lease / RENEWALS;
     }
@@ -339,17 +340,17 @@ impl Desk {
     fn offer(&self, idle: usize) {
         if idle > 0 && self.until.is_none() {
             let slots = u32::try_from(idle).unwrap_or(u32::MAX);
-            self.line.say(Say::Room(v1::Room { slots }));
+            self.line.say(Payload::Capacity(v1::Capacity { slots }));
         }
     }
 
     /// Says something that must be heard, now or later.
-    fn tell(&mut self, say: Say) {
+    fn tell(&mut self, say: Payload) {
         if self.line.is_open() { self.line.say(say) } else { self.owed.push(say) }
     }
 
     fn give_back(&mut self, lease: Lease) {
-        self.tell(Say::GiveBack(v1::GiveBack { leases: vec![lease.into()] }));
+        self.tell(Payload::ReturnLeases(v1::ReturnLeases { leases: vec![lease.into()] }));
     }
 
     /// A slot has nothing to do.
@@ -362,7 +363,7 @@ impl Desk {
     fn failed(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
         self.metrics.failed(kind);
         let (lease, kind) = (Some(lease.into()), kind.into());
-        self.tell(Say::Fault(v1::Fault { lease, reason, kind }));
+        self.tell(Payload::Fault(v1::Fault { lease, reason, kind }));
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         warn!(slot, pause_ms, "the slot pauses after a fault");
@@ -400,7 +401,7 @@ impl Desk {
             Err(why) => {
                 let why = why.to_string();
                 warn!(%lease, why, "a lot or a trial that means nothing");
-                self.failed(slot, lease, v1::FaultKind::Supplies, why);
+                self.failed(slot, lease, v1::FaultKind::Inputs, why);
             }
         }
     }
@@ -438,7 +439,7 @@ impl Desk {
             }
             Err(why) => {
                 warn!(%lease, why, "a lot cannot be played here, or a bot tried");
-                self.failed(slot, lease, v1::FaultKind::Supplies, why);
+                self.failed(slot, lease, v1::FaultKind::Inputs, why);
             }
         }
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use arbiter_games::Games;
 use arbiter_proto::settings::{Settings, StateScope};
-use arbiter_proto::v1::coordinator_message::Say as Said;
-use arbiter_proto::v1::worker_message::Say;
+use arbiter_proto::v1::coordinator_message::Payload as Said;
+use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use arbiter_proto::v1::{self, BundlePiece, CoordinatorMessage, FetchBundleRequest, WorkerMessage};
 use arbiter_worker::bot::Bot;
@@ -60,7 +60,7 @@ pub(crate) struct Line {
     from: Streaming<WorkerMessage>,
     to: mpsc::Sender<Result<CoordinatorMessage, Status>>,
     /// All that was heard.
-    pub(crate) heard: Vec<Say>,
+    pub(crate) heard: Vec<Payload>,
 }
 
 impl Coordinator {
@@ -108,7 +108,7 @@ impl Coordinator {
     /// The next stream of a worker, welcomed, with its Hello heard.
     pub(crate) async fn welcome(&mut self) -> Line {
         let mut line = self.line().await;
-        line.until(|say| matches!(say, Say::Hello(_)).then_some(())).await;
+        line.until(|say| matches!(say, Payload::Hello(_)).then_some(())).await;
         line.say(Said::Welcome(v1::Welcome {
             worker: 1,
             lease_ms: 900,
@@ -144,14 +144,14 @@ impl Drop for Coordinator {
 
 impl Line {
     pub(crate) async fn say(&self, say: Said) {
-        self.to.send(Ok(CoordinatorMessage { say: Some(say) })).await.unwrap();
+        self.to.send(Ok(CoordinatorMessage { payload: Some(say) })).await.unwrap();
     }
 
     /// Listens until something is what the test waits for.
-    pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Say) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Payload) -> Option<T>) -> T {
         loop {
             let message = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
-            let say = message.expect("the worker goes on").say.unwrap();
+            let say = message.expect("the worker goes on").payload.unwrap();
             let found = wanted(&say);
             self.heard.push(say);
             if let Some(found) = found {
@@ -161,17 +161,17 @@ impl Line {
     }
 
     /// Listens to the worker's end; everything that came before it.
-    pub(crate) async fn rest(&mut self) -> Vec<Say> {
+    pub(crate) async fn rest(&mut self) -> Vec<Payload> {
         let mut rest = Vec::new();
         while let Some(message) = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap() {
-            rest.push(message.say.unwrap());
+            rest.push(message.payload.unwrap());
         }
         rest
     }
 
     pub(crate) async fn room(&mut self) -> u32 {
         self.until(|say| match say {
-            Say::Room(room) => Some(room.slots),
+            Payload::Capacity(room) => Some(room.slots),
             _ => None,
         })
         .await
@@ -179,7 +179,7 @@ impl Line {
 
     pub(crate) async fn report(&mut self) -> v1::Report {
         self.until(|say| match say {
-            Say::Report(report) => Some(report.clone()),
+            Payload::Report(report) => Some(report.clone()),
             _ => None,
         })
         .await
@@ -187,7 +187,7 @@ impl Line {
 
     pub(crate) async fn fault(&mut self) -> v1::Fault {
         self.until(|say| match say {
-            Say::Fault(fault) => Some(fault.clone()),
+            Payload::Fault(fault) => Some(fault.clone()),
             _ => None,
         })
         .await
@@ -195,15 +195,19 @@ impl Line {
 
     pub(crate) async fn renewed(&mut self) -> Vec<v1::Lease> {
         self.until(|say| match say {
-            Say::Renew(renew) => Some(renew.leases.clone()),
+            Payload::RenewLeases(renew) => Some(renew.leases.clone()),
             _ => None,
         })
         .await
     }
 
-    pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::Fate) {
-        self.say(Said::Verdict(v1::Verdict { lease, fate: fate.into(), reason: String::new() }))
-            .await;
+    pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::ReportStatus) {
+        self.say(Said::ReportResponse(v1::ReportResponse {
+            lease,
+            status: fate.into(),
+            reason: String::new(),
+        }))
+        .await;
     }
 }
 

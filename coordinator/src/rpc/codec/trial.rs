@@ -2,7 +2,7 @@
 
 use arbiter_proto::convert::{Meaningless, given};
 use arbiter_proto::ids::{Lease, WorkerId};
-use arbiter_proto::trial::Figures;
+use arbiter_proto::trial::Measurements;
 use arbiter_proto::v1;
 use serde_json::json;
 
@@ -24,13 +24,14 @@ pub fn read(
     lease: Lease,
     message: v1::TrialReport,
 ) -> Result<(Outcome, Vec<u8>), Meaningless> {
-    let v1::TrialReport { passed, verdict, evidence, log, figures, warnings, program } = message;
+    let v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program } =
+        message;
     given("lease", lease.version())?;
-    let figures: Figures = serde_json::from_str(&figures)
-        .map_err(|_| Meaningless::Word { field: "figures", value: figures })?;
-    let verdict = match (passed, cut(&verdict, VERDICT)) {
+    let figures: Measurements = serde_json::from_str(&measurements)
+        .map_err(|_| Meaningless::Word { field: "measurements", value: measurements })?;
+    let verdict = match (passed, cut(&reason, VERDICT)) {
         (true, _) => None,
-        (false, verdict) if verdict.is_empty() => return Err(Meaningless::Missing("verdict")),
+        (false, verdict) if verdict.is_empty() => return Err(Meaningless::Missing("reason")),
         (false, verdict) => Some(verdict),
     };
     let built = passed && !program.is_empty();

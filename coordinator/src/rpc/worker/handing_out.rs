@@ -7,7 +7,7 @@ use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1::CoordinatorMessage;
-use arbiter_proto::v1::coordinator_message::Say as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -219,7 +219,7 @@ impl Session {
             }
         };
         tokio::spawn(in_time.in_current_span());
-        let message = CoordinatorMessage { say: Some(say) };
+        let message = CoordinatorMessage { payload: Some(say) };
         self.outbound.send(Ok(message), Some(weight)).await.map_err(|_| End::Left)
     }
 }

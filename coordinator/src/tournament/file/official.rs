@@ -3,7 +3,7 @@
 use arbiter_games::{BoardInfo, ClockRules, Family, Game, PairSeats, Params, ParamsError};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
-use arbiter_schedule::{Episodes, Extent, RoundRobin, Schedule, Sides, Times};
+use arbiter_schedule::{Episodes, FoursomesConfig, Repetitions, RoundRobin, Schedule, Sides};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -34,8 +34,8 @@ pub(super) fn board(
 }
 
 /// How many boards a list has, as schedules count them; nothing if there are too many.
-pub(super) fn count(boards: usize) -> Option<Times> {
-    i64::try_from(boards).ok().and_then(|count| Times::try_from(count).ok())
+pub(super) fn count(boards: usize) -> Option<Repetitions> {
+    i64::try_from(boards).ok().and_then(|count| Repetitions::try_from(count).ok())
 }
 
 impl TournamentFile {
@@ -79,7 +79,7 @@ fn params(game: &Game) -> Params {
 
 fn schedule(family: Family, boards: usize) -> Schedule {
     match family {
-        Family::Foursomes => Schedule::Foursomes(Extent::Least),
+        Family::Foursomes => Schedule::Foursomes(FoursomesConfig::Least),
         Family::RoundRobin(seats) => {
             let sides = match seats {
                 PairSeats::Balanced => Sides::Balanced,
@@ -87,10 +87,10 @@ fn schedule(family: Family, boards: usize) -> Schedule {
                 PairSeats::Random => Sides::Random,
             };
             let boards = count(boards.max(1)).expect("there are a few official boards");
-            Schedule::RoundRobin(RoundRobin { legs: Times::ONCE, sides, boards })
+            Schedule::RoundRobin(RoundRobin { legs: Repetitions::ONCE, sides, boards })
         }
         Family::Episodes(episodes) => {
-            let episodes = Times::try_from(i64::from(episodes));
+            let episodes = Repetitions::try_from(i64::from(episodes));
             let episodes = episodes.expect("official tournaments have a few episodes");
             Schedule::Episodes(Episodes { episodes })
         }

@@ -3,7 +3,7 @@ use std::io;
 use arbiter_games::bitwa::shipped_boards;
 use arbiter_games::{Games, blackjack};
 use arbiter_proto::limits::Bytes;
-use arbiter_schedule::{Extent, RoundRobin, Sides, Times};
+use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides};
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn files_round_trip_as_json() {
 }
 
 fn rules(sides: Sides, boards: i64) -> RoundRobin {
-    RoundRobin { legs: Times::ONCE, sides, boards: boards.try_into().unwrap() }
+    RoundRobin { legs: Repetitions::ONCE, sides, boards: boards.try_into().unwrap() }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_seed_is_any_text() {
 #[test]
 fn schedules_of_all_kinds_are_read() {
     let schedule = |game, lines: &str| file(game, lines).unwrap().schedule;
-    let three = Times::try_from(3).unwrap();
+    let three = Repetitions::try_from(3).unwrap();
     let found = schedule("gomoku", "[schedule]\nlegs = 3");
     assert_eq!(found, Schedule::RoundRobin(RoundRobin { legs: three, ..rules(Sides::Both, 1) }));
     let found = schedule("bitwa", "[schedule]\nboards = [\"pole\", \"maraton\"]");
@@ -105,7 +105,7 @@ fn schedules_of_all_kinds_are_read() {
     let found = schedule("bitwa", "[schedule]\nboards = \"official\"\nsides = \"both\"");
     assert_eq!(found, Schedule::RoundRobin(rules(Sides::Both, 8)));
     let found = schedule("wojna", "[schedule]\ngames = 30");
-    assert_eq!(found, Schedule::Foursomes(Extent::new(None, Some(30)).unwrap()));
+    assert_eq!(found, Schedule::Foursomes(FoursomesConfig::new(None, Some(30)).unwrap()));
     let found = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
     assert_eq!(found, Schedule::RoundRobin(RoundRobin::default()));
     let found = schedule("blackjack", "[schedule]\nepisodes = 3");

@@ -22,13 +22,13 @@ answer! {
         /// Whether nobody owns it.
         house: bool = found.owner.is_empty();
         /// Whether it is the asker's own.
-        own: bool;
+        own: bool = found.owned_by_caller;
         /// Whether it was withdrawn.
         withdrawn: bool;
         /// Whether it takes no part because it forfeited too much, until a new version is submitted.
-        stood_down: bool;
+        stood_down: bool = found.suspended;
         /// Why: for its owner and for organisers.
-        reason: Option<String> = said(found.reason);
+        reason: Option<String> = said(found.suspended_reason);
         /// Its newest version that entered.
         newest: Option<Version> = found.newest.map(Version::from);
         /// Its newest version, if that has not entered.
@@ -49,7 +49,7 @@ answer! {
         /// `entered`, `waiting` for its trial, `trying`, `failed`, or `aside` if it could not be tried.
         state: String;
         /// Why it failed or could not be tried, in one line: for its owner and organisers.
-        verdict: Option<String> = said(found.verdict);
+        verdict: Option<String> = said(found.reason);
     }
 }
 
@@ -91,23 +91,23 @@ answer! {
         /// What is not forbidden and not as it should be.
         warnings: Vec<String>;
         /// What was measured, by names.
-        figures: Option<Value> = serde_json::from_str(&found.figures).ok();
+        figures: Option<Value> = serde_json::from_str(&found.measurements).ok();
     }
 }
 
 answer! {
     /// What happened to a bot.
-    Log(found: v1::GetLogResponse) {
+    Log(found: v1::GetBotLogResponse) {
         /// Its matches, the newest first.
-        items: Vec<LogLine> = all(found.lines);
+        items: Vec<LogLine> = all(found.entries);
         /// Why it takes no part any more, if it was stood down.
-        stood_down: Option<String> = said(found.stood_down);
+        stood_down: Option<String> = said(found.suspended_reason);
     }
 }
 
 answer! {
     /// A match of a bot.
-    LogLine(found: v1::LogLine) {
+    LogLine(found: v1::LogEntry) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// Where the bot sat, from 1.
@@ -139,5 +139,5 @@ forward! {
     GetTrial { tournament, bot, version } =>
         get_trial(v1::GetTrialRequest { tournament, bot, number: version });
     GetLog { tournament, bot, forfeits, limit } =>
-        get_log(v1::GetLogRequest { tournament, bot, limit: limit.0, forfeits });
+        get_bot_log(v1::GetBotLogRequest { tournament, bot, limit: limit.0, forfeits });
 }

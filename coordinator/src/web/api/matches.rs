@@ -47,11 +47,11 @@ answer! {
         /// The level of the sandbox it was played in: A to D.
         level: Option<String> = said(found.level);
         /// The match of an earlier edition that it was taken over from, as EDITION/NUMBER.
-        taken_from: Option<String> = said(found.taken_from);
+        taken_from: Option<String> = said(found.reused_from);
         /// Who played it: for organisers.
         worker: Option<String> = said(found.worker);
         /// How many leases ended without results. Not told in lists.
-        faulty: u32;
+        faulty: u32 = found.failed_leases;
         /// Why, the newest first: for organisers.
         faults: Vec<String>;
     }
@@ -83,7 +83,7 @@ impl Answer for ListMatches {
     async fn answer(self, asker: &Asker) -> Result<Page<Match>, Problem> {
         let Self { tournament, edition, bot, after, limit } = self;
         // What follows is of the same edition, whichever is the official one by then.
-        let board = v1::Board { tournament: tournament.clone(), edition };
+        let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
         let (found, _) =
             asker.service.edition_of(Some(board), Which::Official, asker.caller()).await?;
         let edition = Some(found.number);

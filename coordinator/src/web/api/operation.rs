@@ -36,7 +36,7 @@ impl Answer for AskServer {
 
 answer! {
     /// A match that was set aside.
-    Aside(found: v1::Aside) {
+    Aside(found: v1::QuarantinedMatch) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// Why its attempts failed, the newest first: for organisers.
@@ -46,7 +46,7 @@ answer! {
 
 forward! {
     pages
-    ListAside { tournament } => list_aside(v1::ListAsideRequest { tournament }).aside;
+    ListAside { tournament } => list_quarantined(v1::ListQuarantinedRequest { tournament }).matches;
     ListTokens {} => list_tokens(v1::ListTokensRequest {}).tokens;
 }
 

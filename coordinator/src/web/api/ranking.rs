@@ -26,9 +26,9 @@ answer! {
         /// Bots that the filter lets through, on this page and others.
         bots: u32;
         /// The edition that is being played, if it is not this one.
-        provisional: Option<Provisional> = found.provisional.map(Provisional::from);
+        provisional: Option<Provisional> = found.running.map(Provisional::from);
         /// The places of the page, the best first.
-        items: Vec<Place> = all(found.places);
+        items: Vec<Place> = all(found.standings);
         /// The address of the page that follows; null on the last one.
         next: Option<String> = None;
     }
@@ -36,7 +36,7 @@ answer! {
 
 answer! {
     /// How far an edition is that is being played.
-    Provisional(found: v1::Provisional) {
+    Provisional(found: v1::EditionProgress) {
         /// Its number.
         edition: i32;
         /// Matches planned so far.
@@ -48,7 +48,7 @@ answer! {
 
 answer! {
     /// A place in a leaderboard.
-    Place(found: v1::Place) {
+    Place(found: v1::Standing) {
         /// From 1; equals share it.
         rank: u32;
         /// Whether somebody else has it too.
@@ -80,7 +80,7 @@ impl Asker {
         edition: Option<i32>,
         default: Which,
     ) -> Result<Option<String>, Problem> {
-        let board = v1::Board { tournament: tournament.to_owned(), edition };
+        let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
         // What cannot be told is refused by the answer itself, which may be about the next edition.
         let found = self.service.edition_of(Some(board), default, self.caller()).await;
         let Ok((found, _)) = found else { return Ok(None) };
@@ -92,10 +92,11 @@ impl Asker {
 impl Answer for GetRanking {
     async fn answer(self, asker: &Asker) -> Result<Ranking, Problem> {
         let Self { tournament, edition, q, offset, limit } = self;
-        let board = Some(v1::Board { tournament, edition });
-        let asked = v1::GetRankingRequest { board, offset, limit: limit.0, name: q };
+        let board = Some(v1::LeaderboardRef { tournament, edition });
+        let asked =
+            v1::GetRankingRequest { leaderboard: board, offset, limit: limit.0, name_contains: q };
         let found = asker.service.get_ranking(asker.caller(), asked).await?;
-        let shown = u32::try_from(found.places.len()).unwrap_or(u32::MAX);
+        let shown = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
         let more = offset.saturating_add(shown) < found.bots && shown > 0;
         let next = offset.saturating_add(shown);
         // What follows is of the same edition, whichever is the official one by then.
@@ -108,17 +109,17 @@ impl Answer for GetRanking {
 
 answer! {
     /// A place in the leaderboard of an edition.
-    Placed(found: v1::GetPlaceResponse) {
+    Placed(found: v1::GetStandingResponse) {
         /// The number of the edition.
         edition: i32;
         /// The place.
-        place: Place = found.place.unwrap_or_default().into();
+        place: Place = found.standing.unwrap_or_default().into();
     }
 }
 
 forward! {
-    GetPlace { tournament, bot, edition } => get_place(v1::GetPlaceRequest {
-        board: Some(v1::Board { tournament, edition }),
+    GetPlace { tournament, bot, edition } => get_standing(v1::GetStandingRequest {
+        leaderboard: Some(v1::LeaderboardRef { tournament, edition }),
         bot,
     });
 }
@@ -126,14 +127,14 @@ forward! {
 forward! {
     pages
     GetHistory { tournament, bot } =>
-        get_history(v1::GetHistoryRequest { tournament, bot }).places;
+        get_history(v1::GetHistoryRequest { tournament, bot }).standings;
 }
 
 answer! {
     /// What a bot made of its matches against another.
-    Meeting(found: v1::Meeting) {
+    Meeting(found: v1::HeadToHead) {
         /// The other's name.
-        against: String = found.other;
+        against: String = found.opponent;
         /// Matches at the same table.
         matches: i64;
         /// Those with the higher score.
@@ -152,9 +153,9 @@ impl Answer for GetMeetings {
 
     async fn answer(self, asker: &Asker) -> Result<Page<Meeting>, Problem> {
         let Self { tournament, bot, edition, offset, limit } = self;
-        let board = Some(v1::Board { tournament, edition });
-        let asked = v1::GetMeetingsRequest { board, bot };
-        let found = asker.service.get_meetings(asker.caller(), asked).await?.meetings;
+        let board = Some(v1::LeaderboardRef { tournament, edition });
+        let asked = v1::GetHeadToHeadRequest { leaderboard: board, bot };
+        let found = asker.service.get_head_to_head(asker.caller(), asked).await?.results;
         Ok(asker.page(found, offset, limit))
     }
 }

@@ -34,10 +34,10 @@ answer! {
         #[schemars(extend("format" = "date-time"))]
         created_at: Option<String> = moment(found.created_at_us);
         /// Why no edition could be opened when the last one was due; null if it could.
-        trouble: Option<String> = said(found.trouble);
+        trouble: Option<String> = said(found.last_error);
         /// When the next edition is opened because something changed; null if none is due.
         #[schemars(extend("format" = "date-time"))]
-        due_at: Option<String> = (found.due_us > 0).then(|| moment(found.due_us)).flatten();
+        due_at: Option<String> = (found.next_edition_at_us > 0).then(|| moment(found.next_edition_at_us)).flatten();
         /// The tournament file, its seed left out.
         settings: Map<String, Value> = serde_json::from_str(&found.settings).unwrap_or_default();
         /// In a list the edition that runs, if one does; elsewhere the newest one.
@@ -57,7 +57,7 @@ answer! {
         value: Option<String> = said(found.value.clone());
         /// When it was given; null until then.
         #[schemars(extend("format" = "date-time"))]
-        given_at: Option<String> = said(found.value.clone()).and_then(|_| moment(found.given_at_us));
+        given_at: Option<String> = said(found.value.clone()).and_then(|_| moment(found.set_at_us));
         /// The number of the first edition that is played with it; null until it is given.
         first_edition: Option<i32> = said(found.value).map(|_| found.first_edition);
     }
@@ -77,7 +77,7 @@ answer! {
         /// Matches planned so far.
         matches: i64;
         /// Whether results may bring more.
-        growing: bool;
+        growing: bool = found.open_ended;
         /// Matches in its standings.
         counted: i64;
         /// Its lots and their matches by state: of the newest edition, and of those that run.
@@ -155,9 +155,9 @@ answer! {
         /// How often pairs meet, rising, without those of one owner where these are kept apart.
         meetings: Vec<Pairs> = all(found.meetings);
         /// Pairs of one owner, where these are kept apart.
-        kin_pairs: Option<u64>;
+        kin_pairs: Option<u64> = found.same_owner_pairs;
         /// How often these meet, all together.
-        kin_meetings: u64;
+        kin_meetings: u64 = found.same_owner_meetings;
         /// The fewest matches of a bot.
         fewest_matches: u32;
         /// The most matches of a bot.
@@ -175,9 +175,9 @@ answer! {
         /// Why meetings and seats were not counted; then their numbers are 0 and nothing is proved.
         not_counted: Option<String> = said(found.not_counted.clone());
         /// Whether all is as promised.
-        proved: bool = found.broken.is_empty() && found.not_counted.is_empty();
+        proved: bool = found.broken_promise.is_empty() && found.not_counted.is_empty();
         /// The first promise that is broken.
-        broken: Option<String> = said(found.broken);
+        broken: Option<String> = said(found.broken_promise);
     }
 }
 

@@ -8,36 +8,41 @@ use arbiter_games::Dice;
 use super::{SEATS, Table};
 use crate::{Bot, Owner, bot};
 
-/// How many exchanges are tried for each bot that has kin.
+/// How many exchanges are tried for each bot that has others of its owner.
 const TRIES_PER_BOT: usize = 400;
 /// How many tables are looked at in all.
 const MOST_LOOKS: usize = 30_000_000;
 
 /// Whether two bots have the same owner.
-pub(super) fn are_kin(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
-    bot::are_kin(owners, one.into(), other.into())
+pub(super) fn have_same_owner(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
+    bot::have_same_owner(owners, one.into(), other.into())
 }
 
 /// Whether two of a table have the same owner.
-pub(super) fn meet(owners: &[Option<Owner>], table: Table) -> bool {
-    let beside =
-        |seat: usize| table[..seat].iter().any(|other| are_kin(owners, table[seat], *other));
+pub(super) fn has_pair(owners: &[Option<Owner>], table: Table) -> bool {
+    let beside = |seat: usize| {
+        table[..seat].iter().any(|other| have_same_owner(owners, table[seat], *other))
+    };
     !owners.is_empty() && (1..SEATS).any(beside)
 }
 
 /// Who gets which number of a design with these tables. The first numbers are everybody's own;
 /// then bots exchange theirs as long as that leaves fewer tables to be made up for.
-pub(super) fn gather(tables: &[Table], owners: &[Option<Owner>], dice: &mut Dice) -> Vec<Bot> {
+pub(super) fn assign_numbers(
+    tables: &[Table],
+    owners: &[Option<Owner>],
+    dice: &mut Dice,
+) -> Vec<Bot> {
     let mut order: Vec<Bot> = (0..=Bot::MAX).take(owners.len()).collect();
-    let mut families: BTreeMap<Owner, Vec<Bot>> = BTreeMap::new();
+    let mut groups: BTreeMap<Owner, Vec<Bot>> = BTreeMap::new();
     for (bot, owner) in order.iter().zip(owners) {
         if let Some(owner) = owner {
-            families.entry(*owner).or_default().push(*bot);
+            groups.entry(*owner).or_default().push(*bot);
         }
     }
-    families.retain(|_, bots| bots.len() > 1);
+    groups.retain(|_, bots| bots.len() > 1);
     let members: Vec<(Bot, &Vec<Bot>)> =
-        families.values().flat_map(|bots| bots.iter().map(move |bot| (*bot, bots))).collect();
+        groups.values().flat_map(|bots| bots.iter().map(move |bot| (*bot, bots))).collect();
     if members.is_empty() {
         return order;
     }
@@ -50,17 +55,17 @@ pub(super) fn gather(tables: &[Table], owners: &[Option<Owner>], dice: &mut Dice
     let mut number: Vec<usize> = (0..owners.len()).collect();
     let tries = (TRIES_PER_BOT * members.len()).min(MOST_LOOKS / (4 * at[0].len()).max(1));
     for _ in 0..tries {
-        let (bot, family) = members[dice.index(members.len())];
-        let mate = family[dice.index(family.len())];
+        let (bot, group) = members[dice.index(members.len())];
+        let mate = group[dice.index(group.len())];
         let beside = &at[number[usize::from(mate)]];
         let table = tables[beside[dice.index(beside.len())] as usize];
         let (from, to) = (number[usize::from(bot)], usize::from(table[dice.index(SEATS)]));
-        if bot == mate || are_kin(owners, bot, order[to]) {
+        if bot == mate || have_same_owner(owners, bot, order[to]) {
             continue;
         }
         let cost = |order: &[Bot]| -> i32 {
             let both = at[from].iter().chain(&at[to]);
-            both.map(|table| trouble(tables[*table as usize], order, owners)).sum()
+            both.map(|table| extra_tables(tables[*table as usize], order, owners)).sum()
         };
         let before = cost(&order);
         order.swap(from, to);
@@ -75,10 +80,11 @@ pub(super) fn gather(tables: &[Table], owners: &[Option<Owner>], dice: &mut Dice
 
 /// How many tables more there will be because of one whose owners must be kept apart: the others
 /// meet again at two to four, except where all four are of one owner.
-fn trouble(table: Table, order: &[Bot], owners: &[Option<Owner>]) -> i32 {
+fn extra_tables(table: Table, order: &[Bot], owners: &[Option<Owner>]) -> i32 {
     let seated = table.map(|number| order[usize::from(number)]);
     let pairs = (1..SEATS).flat_map(|one| (0..one).map(move |other| (one, other)));
-    match pairs.filter(|(one, other)| are_kin(owners, seated[*one], seated[*other])).count() {
+    match pairs.filter(|(one, other)| have_same_owner(owners, seated[*one], seated[*other])).count()
+    {
         0 => 0,
         1 => 1,
         2 => 3,

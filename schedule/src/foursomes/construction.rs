@@ -1,35 +1,35 @@
-//! Which construction plans how many bots.
+//! The choice of a construction by the number of bots.
 //!
-//! There is a rule for every number from 4 on. In outline: 2, 6 and 11 modulo 12 are always
-//! progressions. For the others m in the rules with groups may be any number prime to 6 (1 modulo
-//! 4 where each pair meets once or three times), and has gaps of 4 (8) at most, so that the
-//! intervals [4m, 5m] overlap from 116 bots on; what is left over, t, is then itself a number that
-//! can be planned. Below that a test finds a rule or a row for every number.
+//! There is a construction for every number from 4 on. In outline: 2, 6 and 11 modulo 12 are always
+//! progressions. For the others the size m of groups may be any number prime to 6 (1 modulo 4 where
+//! each pair meets once or three times). Such numbers have gaps of at most 4 (8), so that the
+//! intervals [4m, 5m] overlap from 116 bots on; the size t of the last group is then itself a number
+//! that has a construction. Below 116 a test finds a construction for every number.
 
-use super::ring::Ring;
-use super::rows::Row;
+use super::small_designs::SmallDesign;
+use super::transversal::Ring;
 
-/// The fewest bots that can be seated.
-pub(super) const FEWEST: usize = 4;
+/// The minimum number of bots.
+pub(super) const MIN_BOTS: usize = 4;
 
 /// How a design is made.
 #[derive(Debug)]
-pub(super) enum Rule {
-    /// From a written row.
-    Row(&'static Row),
+pub(super) enum Construction {
+    /// A written design.
+    SmallDesign(&'static SmallDesign),
     /// Tables {j, j + i, j + 3i, j + 2i} modulo the number of points, which is prime to 6, for
     /// each i up to its half. Each difference occurs 3 + 2 + 1 times.
     Progression,
-    /// The same with one more point, ∞, that replaces one point of the tables with i = 1.
+    /// A progression with one more point, ∞, which replaces one point of the tables with i = 1.
     ProgressionAndOne,
-    /// Four groups of m points, one of t, and e single points, joined by the blocks of a ring.
+    /// Four groups of m points, one of t, and e single points, joined by a transversal design.
     Groups(Groups),
-    /// The same with a third of the points, each of which is then replaced by three, and with one
-    /// single point.
+    /// Groups of a third of the points, each of which is then replaced by three, and one single
+    /// point.
     TripledGroups(Groups),
 }
 
-/// Sizes of groups: four of `m` and one of `t`, with `e` points in none.
+/// Sizes of groups: four of `m` points and one of `t`; `e` points are in no group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Groups {
     pub(super) m: usize,
@@ -37,9 +37,9 @@ pub(super) struct Groups {
     pub(super) e: usize,
 }
 
-/// How often each pair meets at least, if all meet equally often: the least number that makes the
-/// matches of a bot, λ(n - 1)/3, and all matches, λn(n - 1)/12, whole (Hanani, "The existence and
-/// construction of balanced incomplete block designs", 1961: these conditions suffice).
+/// λ: the smallest number of meetings that all pairs can have. It makes the matches of a bot,
+/// λ(n - 1)/3, and all matches, λn(n - 1)/12, whole numbers (Hanani, "The existence and construction
+/// of balanced incomplete block designs", 1961: these conditions suffice).
 pub(super) fn least_meetings(bots: usize) -> u32 {
     match bots % 12 {
         1 | 4 => 1,
@@ -49,16 +49,16 @@ pub(super) fn least_meetings(bots: usize) -> u32 {
     }
 }
 
-/// Whether so many points can be planned with exactly `meetings` of each pair.
+/// Whether there is a design of this many points with exactly `meetings` of each pair.
 fn fillable(points: usize, meetings: u32) -> bool {
-    points <= 1 || points >= FEWEST && meetings.is_multiple_of(least_meetings(points))
+    points <= 1 || points >= MIN_BOTS && meetings.is_multiple_of(least_meetings(points))
 }
 
-impl Rule {
-    /// The rule for so many bots, if there is one: always from [`FEWEST`] on.
+impl Construction {
+    /// The construction for a number of bots; there is one from [`MIN_BOTS`] on.
     pub(super) fn find(bots: usize) -> Option<Self> {
-        if let Some(row) = Row::find(bots) {
-            return Some(Self::Row(row));
+        if let Some(design) = SmallDesign::find(bots) {
+            return Some(Self::SmallDesign(design));
         }
         let meetings = least_meetings(bots);
         let prime_to_six = |n: usize| !n.is_multiple_of(2) && !n.is_multiple_of(3);
@@ -74,8 +74,8 @@ impl Rule {
     }
 }
 
-/// The sizes with the smallest m that allows it: most blocks have five points then, which repeats
-/// fewest foursomes.
+/// The sizes with the smallest possible m. Most blocks then have five points, which repeats the fewest
+/// foursomes.
 fn groups(bots: usize, meetings: u32) -> Option<Groups> {
     let sizes = (bots / 5..=bots / 4).flat_map(|m| [0, 1].map(|e| (m, e)));
     let mut groups = sizes.filter_map(|(m, e)| {
@@ -88,7 +88,7 @@ fn groups(bots: usize, meetings: u32) -> Option<Groups> {
     })
 }
 
-/// The same for a third of the bots but one; sizes are in points of three bots each.
+/// The sizes for a third of all bots but one, in points of three bots each.
 fn tripled(bots: usize, meetings: u32) -> Option<Groups> {
     let points = (bots - 1) / 3;
     let mut groups = (points / 5..=points / 4).filter_map(|m| {
@@ -104,15 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_rule_for_every_number() {
-        for bots in FEWEST..20_000 {
-            assert!(Rule::find(bots).is_some(), "{bots} bots");
+    fn there_is_a_construction_for_every_number() {
+        for bots in MIN_BOTS..20_000 {
+            assert!(Construction::find(bots).is_some(), "{bots} bots");
         }
     }
 
     #[test]
     fn least_meetings_make_whole_numbers_of_matches() {
-        for bots in FEWEST..200 {
+        for bots in MIN_BOTS..200 {
             let whole = |meetings: usize| {
                 (meetings * (bots - 1)).is_multiple_of(3)
                     && (meetings * bots * (bots - 1)).is_multiple_of(12)

@@ -8,7 +8,7 @@ use core::cmp::Reverse;
 
 use arbiter_games::Dice;
 
-use super::meetings::Meetings;
+use super::meeting_counts::MeetingCounts;
 use super::{SEATS, Table};
 use crate::Bot;
 
@@ -40,7 +40,7 @@ pub(super) fn tables(bots: usize, count: usize, dice: &mut Dice) -> Vec<Table> {
     let mut quotas = vec![each; bots];
     quotas[..more].fill(each + 1);
     dice.shuffle(&mut quotas);
-    let mut meetings = Meetings::new(bots);
+    let mut meetings = MeetingCounts::new(bots);
     let mut tables = seat(&mut quotas, count, &mut meetings, dice);
     improve(&mut tables, &mut meetings, 0, Effort::GREAT, dice);
     tables
@@ -50,7 +50,7 @@ pub(super) fn tables(bots: usize, count: usize, dice: &mut Dice) -> Vec<Table> {
 pub(super) fn seat(
     quotas: &mut [usize],
     count: usize,
-    meetings: &mut Meetings,
+    meetings: &mut MeetingCounts,
     dice: &mut Dice,
 ) -> Vec<Table> {
     (0..count)
@@ -73,7 +73,7 @@ fn next(
     seated: &[Bot],
     quotas: &[usize],
     left: usize,
-    meetings: &Meetings,
+    meetings: &MeetingCounts,
     dice: &mut Dice,
 ) -> Bot {
     let free = turned(quotas.len(), dice)
@@ -101,7 +101,7 @@ pub(super) fn turned(bots: usize, dice: &mut Dice) -> impl Iterator<Item = Bot> 
 /// that is possible.
 pub(super) fn improve(
     tables: &mut [Table],
-    meetings: &mut Meetings,
+    meetings: &mut MeetingCounts,
     fixed: usize,
     effort: Effort,
     dice: &mut Dice,
@@ -137,7 +137,7 @@ fn swap(
     tables: &mut [Table],
     (one, seat): (usize, usize),
     (other, other_seat): (usize, usize),
-    meetings: &mut Meetings,
+    meetings: &mut MeetingCounts,
 ) -> Option<i64> {
     let (bot, other_bot) = (tables[one][seat], tables[other][other_seat]);
     if tables[one].contains(&other_bot) || tables[other].contains(&bot) {

@@ -7,8 +7,8 @@
 
 use arbiter_games::Seed;
 
+use super::construction::least_meetings;
 use super::design::Design;
-use super::rule::least_meetings;
 use super::{SEATS, Table};
 
 /// How many exchanges are tried.

@@ -9,21 +9,22 @@ use std::num::NonZeroU64;
 use arbiter_games::Seed;
 use arbiter_schedule::foursomes::{Table, least_meetings};
 use arbiter_schedule::{
-    Bot, Certificate, Extent, Field, Lineage, Matches, Member, Owner, Plan, Schedule, Step,
+    Bot, Certificate, FoursomesConfig, Matches, Member, Owner, Participants, Plan, RosterChange,
+    RosterHistory, Schedule,
 };
 use proptest::prelude::*;
 
-const LEAST: Schedule = Schedule::Foursomes(Extent::Least);
+const LEAST: Schedule = Schedule::Foursomes(FoursomesConfig::Least);
 
 fn games(count: u64) -> Schedule {
-    Schedule::Foursomes(Extent::Games(NonZeroU64::new(count).unwrap()))
+    Schedule::Foursomes(FoursomesConfig::Games(NonZeroU64::new(count).unwrap()))
 }
 
 /// A plan that grows step by step, as editions do.
 struct Growing {
     schedule: Schedule,
     seed: Seed,
-    lineage: Lineage,
+    lineage: RosterHistory,
     /// For each place, if owners are kept apart.
     owners: Vec<Option<Owner>>,
 }
@@ -33,7 +34,7 @@ impl Growing {
         Self {
             schedule,
             seed: Seed::of_text("growing"),
-            lineage: Lineage::new(bots),
+            lineage: RosterHistory::new(bots),
             owners: Vec::new(),
         }
     }
@@ -44,17 +45,17 @@ impl Growing {
         Self { owners: (0..4 * bots).map(owner).collect(), ..Self::new(schedule, bots) }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> Participants {
         let present = self.lineage.present();
         let members = (0..=Bot::MAX).take(self.lineage.places()).map(|place| Member {
             bot: present.binary_search(&place).ok().map(|bot| bot.try_into().unwrap()),
             owner: self.owners.get(usize::from(place)).copied().flatten(),
         });
         let members: Vec<_> = members.collect();
-        self.schedule.grow(&self.lineage, &members, self.seed).unwrap()
+        self.schedule.participants(&self.lineage, &members, self.seed).unwrap()
     }
 
-    fn both(&self) -> (Field, Matches) {
+    fn both(&self) -> (Participants, Matches) {
         let field = self.field();
         let plan = self.schedule.plan_for(&field, self.seed).unwrap();
         let Plan::Matches(matches) = plan else { panic!("foursomes are listed") };
@@ -82,13 +83,13 @@ impl Growing {
     }
 
     fn join(&mut self, joined: usize) {
-        self.lineage = self.lineage.after(Step { left: Vec::new(), joined });
+        self.lineage = self.lineage.after(RosterChange { left: Vec::new(), joined });
     }
 
     fn leave(&mut self, number: usize) -> Bot {
         let present = self.lineage.present();
         let left = present[number % present.len()];
-        self.lineage = self.lineage.after(Step { left: vec![left], joined: 0 });
+        self.lineage = self.lineage.after(RosterChange { left: vec![left], joined: 0 });
         left
     }
 }
@@ -190,7 +191,7 @@ fn one_for_another_changes_nothing_else() {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
         let left = growing.lineage.present()[3];
-        growing.lineage = growing.lineage.after(Step { left: vec![left], joined: 1 });
+        growing.lineage = growing.lineage.after(RosterChange { left: vec![left], joined: 1 });
         let heir = Bot::try_from(bots).unwrap();
         let expected = before.into_iter();
         let expected = expected.map(|table| table.map(|bot| if bot == left { heir } else { bot }));
@@ -250,11 +251,15 @@ fn owners_are_kept_apart() {
         let times = least_meetings(bots).unwrap();
         let (least, most) = meetings(&counted);
         assert!(least == times && most <= times + 1, "{counted}");
-        assert_eq!(counted.kin.unwrap().meetings, 0, "{counted}");
+        assert_eq!(counted.same_owner.unwrap().meetings, 0, "{counted}");
         growing.join(1);
         growing.leave(5);
         let counted = growing.prove();
-        assert_eq!((counted.kin.unwrap().meetings, meetings(&counted).0), (0, times), "{counted}");
+        assert_eq!(
+            (counted.same_owner.unwrap().meetings, meetings(&counted).0),
+            (0, times),
+            "{counted}"
+        );
     }
 }
 
@@ -262,7 +267,11 @@ fn owners_are_kept_apart() {
 fn owners_are_kept_apart_within_a_budget() {
     for (bots, each, count) in [(40, 2, 100), (40, 2, 200), (40, 3, 1000), (100, 5, 2000)] {
         let counted = Growing::owned(games(count), bots, each).prove();
-        assert_eq!((counted.matches, counted.kin.unwrap().meetings), (count, 0), "{counted}");
+        assert_eq!(
+            (counted.matches, counted.same_owner.unwrap().meetings),
+            (count, 0),
+            "{counted}"
+        );
         let spread = counted.matches_of_bot.end() - counted.matches_of_bot.start();
         assert!(spread <= 1, "{counted}");
     }
@@ -272,10 +281,10 @@ fn owners_are_kept_apart_within_a_budget() {
 #[test]
 fn where_owners_cannot_be_kept_apart_it_is_said_how_often_they_meet() {
     let counted = Growing::owned(LEAST, 12, 6).prove();
-    let kin = counted.kin.unwrap();
-    assert_eq!((kin.pairs, meetings(&counted).0), (30, 3), "{counted}");
+    let pairs = counted.same_owner.unwrap();
+    assert_eq!((pairs.pairs, meetings(&counted).0), (30, 3), "{counted}");
     // Two and two at each table is the best there is: two pairs of one owner, four of both.
-    assert!((2 * counted.matches..3 * counted.matches).contains(&kin.meetings), "{counted}");
+    assert!((2 * counted.matches..3 * counted.matches).contains(&pairs.meetings), "{counted}");
     let told = counted.to_string();
     assert!(told.contains("pairs of one owner: 30, which meet"), "{told}");
 }
@@ -304,7 +313,7 @@ fn apply(growing: &mut Growing, times: u32, change: Change) {
         Change::Leave(number) if there > 7 => drop(growing.leave(number)),
         Change::Swap(number) => {
             let left = vec![growing.lineage.present()[number % there]];
-            growing.lineage = growing.lineage.after(Step { left, joined: 1 });
+            growing.lineage = growing.lineage.after(RosterChange { left, joined: 1 });
         }
         Change::Join | Change::Leave(_) => {}
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arbiter_games::Seed;
 
-use super::grow::{Growth, seated};
-use super::{Extent, Foursomes, MOST_KNOWN, Table, check, kin};
-use crate::{Bot, Claim, Lineage, Member, Owner, ScheduleError};
+use super::incremental_planner::{IncrementalPlanner, seated};
+use super::{Foursomes, FoursomesConfig, MAX_COUNTED_BOTS, Table, check, same_owner};
+use crate::{Bot, Claim, Member, Owner, RosterHistory, ScheduleError};
 
 /// What of a plan does not follow from the number of its bots.
 #[derive(Debug)]
-pub(crate) struct Grown {
+pub(crate) struct IncrementalPlan {
     /// How many bots are in it.
     pub(crate) bots: usize,
     /// How many the design of the base is for.
@@ -27,39 +27,40 @@ pub(crate) struct Grown {
     kept: u64,
     added: Vec<Table>,
     /// How many tables were not there before the last step; those with a newcomer are among them.
-    pub(crate) news: u64,
+    pub(crate) new_tables: u64,
     claim: Claim,
 }
 
 /// The tables of a plan that has grown, one by one.
 #[derive(Debug)]
-pub struct GrownTables {
-    grown: Arc<Grown>,
+pub struct IncrementalTables {
+    grown: Arc<IncrementalPlan>,
     base: Foursomes,
     added: usize,
 }
 
-impl Extent {
+impl FoursomesConfig {
     /// Grows a plan; there is a member for each place of the lineage.
     ///
     /// # Errors
-    /// As for [`Extent::plan`], for those who began; or if fewer than 4 bots are left, or there are
+    /// As for [`FoursomesConfig::plan`], for those who began; or if fewer than 4 bots are left, or there are
     /// more than 5000 places.
-    pub(crate) fn grow(
+    pub(crate) fn incremental_plan(
         self,
-        lineage: &Lineage,
+        lineage: &RosterHistory,
         members: &[Member],
         seed: Seed,
-    ) -> Result<Grown, ScheduleError> {
+    ) -> Result<IncrementalPlan, ScheduleError> {
         let parts = self.parts(lineage.base)?;
         let bots = members.iter().filter(|member| member.bot.is_some()).count();
         check(bots)?;
-        if lineage.places() > MOST_KNOWN {
+        if lineage.places() > MAX_COUNTED_BOTS {
             return Err(ScheduleError::TooManyKnown { bots: lineage.places() });
         }
         let owners: Vec<_> = members.iter().map(|member| member.owner).collect();
         let owned = owners.iter().any(Option::is_some);
-        let mut growth = Growth::new(lineage.base, parts, seed, if owned { &owners } else { &[] });
+        let mut growth =
+            IncrementalPlanner::new(lineage.base, parts, seed, if owned { &owners } else { &[] });
         lineage.steps.iter().for_each(|step| growth.take(step));
         let claim = growth.claim();
         let bot = |place: Bot| members[usize::from(place)].bot.expect("who left has no tables");
@@ -71,20 +72,31 @@ impl Extent {
         }
         let holders = growth.holders.iter().map(|holder| holder.map(bot)).collect();
         let added = growth.added.iter().map(|table| table.map(bot)).collect();
-        let (base, kept, news) = (lineage.base, growth.kept, growth.news);
-        Ok(Grown { bots, base, parts, seed, holders, owners, kept, added, news, claim })
+        let (base, kept, new_tables) = (lineage.base, growth.kept, growth.new_tables);
+        Ok(IncrementalPlan {
+            bots,
+            base,
+            parts,
+            seed,
+            holders,
+            owners,
+            kept,
+            added,
+            new_tables,
+            claim,
+        })
     }
 }
 
-impl Grown {
+impl IncrementalPlan {
     /// The tables, from the first one on.
-    pub(crate) fn tables(self: &Arc<Self>) -> GrownTables {
+    pub(crate) fn tables(self: &Arc<Self>) -> IncrementalTables {
         let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);
-        GrownTables { grown: Arc::clone(self), base, added: 0 }
+        IncrementalTables { grown: Arc::clone(self), base, added: 0 }
     }
 }
 
-impl GrownTables {
+impl IncrementalTables {
     /// How many tables there are in all.
     pub fn matches(&self) -> u64 {
         self.grown.kept + self.grown.added.len() as u64
@@ -96,13 +108,13 @@ impl GrownTables {
     }
 }
 
-impl Iterator for GrownTables {
+impl Iterator for IncrementalTables {
     type Item = Table;
 
     fn next(&mut self) -> Option<Table> {
-        let Grown { holders, owners, added, .. } = &*self.grown;
+        let IncrementalPlan { holders, owners, added, .. } = &*self.grown;
         let mut base = seated(&mut self.base, holders);
-        if let Some(table) = base.find(|table| !kin::meet(owners, *table)) {
+        if let Some(table) = base.find(|table| !same_owner::has_pair(owners, *table)) {
             return Some(table);
         }
         self.added += 1;

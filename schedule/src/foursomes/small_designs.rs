@@ -1,6 +1,6 @@
 //! Small designs, written out: where every construction ends.
 //!
-//! 24 of the 42 rows are numbers of points that no rule reaches (4, 5, 7 to 10, 12, 13, 15, 19, 22,
+//! 24 of the 42 designs are numbers of points that no rule reaches (4, 5, 7 to 10, 12, 13, 15, 19, 22,
 //! 25, 27, 28, 31, 34, 37, 40, 43, 46, 79, 82, 85, 88). The others only look better: the rules
 //! would reach them, but repeat some foursomes. The blocks were found by a search over differences;
 //! that they are right is not taken on trust, since a schedule's certificate counts every pair.
@@ -13,19 +13,19 @@ use crate::Bot;
 /// Point `orbit · residues + i` is residue `i` of an orbit. A move adds 1 to every residue; a
 /// point left over behind the last orbit stays where it is.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SmallDesign {
     points: usize,
     residues: usize,
     /// The order within a block is the order of seats.
     blocks: &'static [[u8; SEATS]],
 }
 
-impl Row {
-    /// The row with so many points, in which each pair is together as often as it is at least
+impl SmallDesign {
+    /// The design with so many points, in which each pair is together as often as it is at least
     /// in any design.
     pub(super) fn find(points: usize) -> Option<&'static Self> {
-        let found = ROWS.binary_search_by_key(&points, |row| row.points).ok()?;
-        Some(&ROWS[found])
+        let found = SMALL_DESIGNS.binary_search_by_key(&points, |design| design.points).ok()?;
+        Some(&SMALL_DESIGNS[found])
     }
 
     /// How many base blocks there are.
@@ -60,15 +60,15 @@ impl Row {
     }
 }
 
-/// Declares rows: how many points by how many residues, and the blocks.
-macro_rules! rows {
+/// Declares designs: how many points by how many residues, and the blocks.
+macro_rules! small_designs {
     ($($points:literal by $residues:literal: $([$($point:literal)+])+;)+) => {
-        &[$(Row { points: $points, residues: $residues, blocks: &[$([$($point),+]),+] }),+]
+        &[$(SmallDesign { points: $points, residues: $residues, blocks: &[$([$($point),+]),+] }),+]
     };
 }
 
-/// One row for each number of points, in rising order.
-const ROWS: &[Row] = rows! {
+/// One design for each number of points, in rising order.
+const SMALL_DESIGNS: &[SmallDesign] = small_designs! {
     4 by 1: [0 1 2 3];
     5 by 5: [3 2 4 0];
     7 by 7: [4 1 0 6];

@@ -6,7 +6,7 @@ use crate::entrant::Entrant;
 
 /// What one match came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
+pub struct ScoredMatch<'a> {
     /// The entrants, seat 1 first.
     pub seats: &'a [Entrant],
     /// Every seat's score in a row, seat 1 first.
@@ -20,16 +20,16 @@ pub struct Outcome<'a> {
     pub bad_answers: &'a [i32],
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> ScoredMatch<'a> {
     /// The entrants with their scores.
-    pub(crate) fn scored(&self) -> impl Iterator<Item = (Entrant, &'a [i64])> + use<'a> {
+    pub(crate) fn entrant_scores(&self) -> impl Iterator<Item = (Entrant, &'a [i64])> + use<'a> {
         let components = self.scores.len() / self.seats.len().max(1);
         self.seats.iter().copied().zip(self.scores.chunks_exact(components.max(1)))
     }
 
     /// What a seat's score adds to the ranking of `game`: its components, and in games with
     /// episodes those that a bot did not play to the end, counted downwards.
-    pub(crate) fn adds(&self, game: &Game, seat: usize, score: &[i64]) -> Vec<i128> {
+    pub(crate) fn contribution(&self, game: &Game, seat: usize, score: &[i64]) -> Vec<i128> {
         let mut parts: Vec<i128> = score.iter().copied().map(i128::from).collect();
         if let (Some(carried), Some(first)) = (self.carried.get(seat), parts.first_mut()) {
             *first -= i128::from(*carried);

@@ -1,11 +1,11 @@
 //! Who has met whom how often, and what one meeting more is worth.
 //!
-//! Meetings cost the squares of their numbers, so that of all ways to have so many of them the
+//! MeetingCounts cost the squares of their numbers, so that of all ways to have so many of them the
 //! evenest is the cheapest. Prices are added where they are asked for: a pair that meets less often
 //! than it must is dear, one that meets more often than it should is dearer, and a meeting of two
 //! bots of one owner is dearest.
 
-use super::{SEATS, Table, kin};
+use super::{SEATS, Table, same_owner};
 use crate::{Bot, Owner};
 
 /// What it costs that a pair meets once less often than it must: more than any squares.
@@ -19,7 +19,7 @@ const APART: i64 = 1 << 36;
 
 /// How often each pair meets: a number for each, O(n²).
 #[derive(Debug)]
-pub(super) struct Meetings {
+pub(super) struct MeetingCounts {
     met: Vec<u16>,
     /// How often everybody is to meet at least.
     floor: u16,
@@ -34,7 +34,7 @@ pub(super) struct Meetings {
 /// The pairs of a table.
 pub(super) const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
 
-impl Meetings {
+impl MeetingCounts {
     /// Nobody of so many bots has met, nobody must, and everybody may.
     pub(super) fn new(bots: usize) -> Self {
         let met = vec![0; bots * bots.saturating_sub(1) / 2];
@@ -78,13 +78,17 @@ impl Meetings {
     }
 
     /// Whether two bots should be kept apart.
-    pub(super) fn are_kin(&self, one: Bot, other: Bot) -> bool {
-        kin::are_kin(&self.owners, one, other)
+    pub(super) fn have_same_owner(&self, one: Bot, other: Bot) -> bool {
+        same_owner::have_same_owner(&self.owners, one, other)
     }
 
     /// How often two bots still have to meet.
     pub(super) fn missing(&self, one: Bot, other: Bot) -> u16 {
-        if self.are_kin(one, other) { 0 } else { self.floor.saturating_sub(self.of(one, other)) }
+        if self.have_same_owner(one, other) {
+            0
+        } else {
+            self.floor.saturating_sub(self.of(one, other))
+        }
     }
 
     /// What it costs that a pair that has met so often meets once more.
@@ -100,7 +104,11 @@ impl Meetings {
     /// What it costs that two bots meet once more.
     pub(super) fn price(&self, one: Bot, other: Bot) -> i64 {
         let met = self.of(one, other);
-        if self.are_kin(one, other) { 2 * i64::from(met) + 1 + APART } else { self.step(met) }
+        if self.have_same_owner(one, other) {
+            2 * i64::from(met) + 1 + APART
+        } else {
+            self.step(met)
+        }
     }
 
     /// Lets two bots meet; what that costs.
@@ -162,7 +170,7 @@ impl Meetings {
                 break;
             }
             for (low, met) in (0..high).zip(&mut met) {
-                if Some(high) != host && Some(low) != host && !self.are_kin(high, low) {
+                if Some(high) != host && Some(low) != host && !self.have_same_owner(high, low) {
                     *levels.entry(*met).or_insert(0_u64) += 1;
                 }
             }

@@ -8,7 +8,7 @@
 //!
 //! - *Somebody comes.* If pairs of the base meet x times on average, there are ⌈x·n/3⌉ new tables
 //!   for n others, and the newcomer is at each. The others come equally often, so that it meets
-//!   everybody x times; and as pairs of them who have met least ([`spread`]), so that none meets
+//!   everybody x times; and as pairs of them who have met least ([`annealing`]), so that none meets
 //!   more than once more at first. All that was planned stays.
 //! - *Somebody leaves.* The tables with it go. At each the three others lose a meeting; where they
 //!   now meet less often than they must, tables are added at which they meet again (`mend`).
@@ -18,22 +18,22 @@
 //!   tables, or else of tables that were added before.
 //! - *Owners are kept apart.* Tables of the base with two bots of one owner go, and the others of
 //!   them meet at added tables in the same way. The design's numbers are given out so that few
-//!   tables are concerned ([`kin`]).
+//!   tables are concerned ([`same_owner`]).
 
 use core::cmp::Reverse;
 
 use arbiter_games::{Dice, Seed};
 
-use super::meetings::Meetings;
-use super::spread::Effort;
-use super::{Foursomes, SEATS, Table, kin, seats, spread, tables_of};
-use crate::{Bot, Claim, Owner, Step};
+use super::annealing::Effort;
+use super::meeting_counts::MeetingCounts;
+use super::{Foursomes, SEATS, Table, annealing, same_owner, seat_balance, tables_of};
+use crate::{Bot, Claim, Owner, RosterChange};
 
 /// How many ways to keep owners apart are tried, if they meet all the same.
 const ATTEMPTS: u64 = 6;
 
 /// A plan that is being grown.
-pub(super) struct Growth {
+pub(super) struct IncrementalPlanner {
     bots: usize,
     /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
     parts: (u32, u64),
@@ -42,7 +42,7 @@ pub(super) struct Growth {
     pub(super) holders: Vec<Option<Bot>>,
     owners: Vec<Option<Owner>>,
     present: Vec<bool>,
-    meetings: Meetings,
+    meetings: MeetingCounts,
     /// How often who is in a place was in each seat.
     times: Vec<[u32; SEATS]>,
     /// How many tables of the base are left.
@@ -52,10 +52,10 @@ pub(super) struct Growth {
     floor: u16,
     changes: u64,
     /// How many tables the last step made that were not there before.
-    pub(super) news: u64,
+    pub(super) new_tables: u64,
 }
 
-impl Growth {
+impl IncrementalPlanner {
     /// The base, before anybody came or went. There may be no owners, or one for each place.
     pub(super) fn new(
         bots: usize,
@@ -65,11 +65,11 @@ impl Growth {
     ) -> Self {
         let mut best = Self::attempt(bots, parts, seed, owners, 0);
         for number in 1..ATTEMPTS {
-            if best.kin_meetings() == 0 {
+            if best.same_owner_meetings() == 0 {
                 break;
             }
             let next = Self::attempt(bots, parts, seed, owners, number);
-            if next.kin_meetings() < best.kin_meetings() {
+            if next.same_owner_meetings() < best.same_owner_meetings() {
                 best = next;
             }
         }
@@ -91,21 +91,25 @@ impl Growth {
             holders: (0..=Bot::MAX).take(bots).map(Some).collect(),
             owners: owners.to_vec(),
             present: vec![true; bots],
-            meetings: Meetings::apart(bots, owners.to_vec()),
+            meetings: MeetingCounts::apart(bots, owners.to_vec()),
             times: Vec::new(),
             kept: 0,
             added: Vec::new(),
             floor: 0,
             changes: 0,
-            news: 0,
+            new_tables: 0,
         };
         if !owners.is_empty() {
             let tables: Vec<_> = growth.design().collect();
-            let order = kin::gather(&tables, &owners[..bots], &mut seed.derive("kin").dice(number));
+            let order = same_owner::assign_numbers(
+                &tables,
+                &owners[..bots],
+                &mut seed.derive("kin").dice(number),
+            );
             growth.holders = order.into_iter().map(Some).collect();
         }
         growth.recount();
-        growth.part_kin();
+        growth.separate_owners();
         growth.floor = growth.floor_of_base();
         growth
     }
@@ -121,7 +125,7 @@ impl Growth {
     }
 
     /// Keeps owners apart at the base: other tables take the place of those that do not.
-    fn part_kin(&mut self) {
+    fn separate_owners(&mut self) {
         let gone = usize::try_from(self.base_tables() - self.kept).expect("kept tables are few");
         if gone == 0 {
             return;
@@ -136,7 +140,7 @@ impl Growth {
         let mut quotas = vec![0; self.bots];
         let mut tables = Vec::new();
         for table in seated(self.design(), &self.holders) {
-            if kin::meet(&self.owners, table) {
+            if same_owner::has_pair(&self.owners, table) {
                 for bot in table {
                     quotas[usize::from(bot)] += 1;
                 }
@@ -145,9 +149,9 @@ impl Growth {
             }
         }
         let mut dice = self.dice();
-        tables.extend(spread::seat(&mut quotas, gone, &mut self.meetings, &mut dice));
-        spread::improve(&mut tables, &mut self.meetings, 0, Effort::GREAT, &mut dice);
-        seats::balance(&mut tables, self.bots);
+        tables.extend(annealing::seat(&mut quotas, gone, &mut self.meetings, &mut dice));
+        annealing::improve(&mut tables, &mut self.meetings, 0, Effort::GREAT, &mut dice);
+        seat_balance::balance(&mut tables, self.bots);
         self.holders.fill(None);
         self.added = tables;
         self.recount();
@@ -178,7 +182,7 @@ impl Growth {
         Claim {
             matches: self.kept + self.added.len() as u64,
             meetings: least..=most.max(self.ceiling().into()),
-            kin_meetings: (!self.owners.is_empty()).then(|| self.kin_meetings()),
+            same_owner_meetings: (!self.owners.is_empty()).then(|| self.same_owner_meetings()),
             match_spread: Some(spread(&mut there().map(|(_, times)| times.iter().sum()))),
             seat_spread: seats.max(),
             side_spread: None,
@@ -186,8 +190,8 @@ impl Growth {
     }
 
     /// How often bots of one owner meet.
-    fn kin_meetings(&self) -> u64 {
-        self.met(self.pairs().filter(|(one, other)| self.meetings.are_kin(*one, *other))).0
+    fn same_owner_meetings(&self) -> u64 {
+        self.met(self.pairs().filter(|(one, other)| self.meetings.have_same_owner(*one, *other))).0
     }
 
     /// How often these pairs meet, all together, and how many they are.
@@ -204,7 +208,7 @@ impl Growth {
 
     /// All pairs of those who are there and may meet.
     fn strangers(&self) -> impl Iterator<Item = (Bot, Bot)> {
-        self.pairs().filter(|(one, other)| !self.meetings.are_kin(*one, *other))
+        self.pairs().filter(|(one, other)| !self.meetings.have_same_owner(*one, *other))
     }
 
     /// All pairs of those who are there.
@@ -227,7 +231,7 @@ impl Growth {
         self.times = vec![[0; SEATS]; self.present.len()];
         self.kept = 0;
         let base = seated(self.design(), &self.holders);
-        for table in base.filter(|table| !kin::meet(&self.owners, *table)) {
+        for table in base.filter(|table| !same_owner::has_pair(&self.owners, *table)) {
             self.kept += 1;
             count(table, &mut self.meetings, &mut self.times);
         }
@@ -237,7 +241,7 @@ impl Growth {
     }
 
     /// Takes a step.
-    pub(super) fn take(&mut self, step: &Step) {
+    pub(super) fn take(&mut self, step: &RosterChange) {
         let first = self.present.len();
         let heirs = step.left.len().min(step.joined);
         for _ in 0..heirs {
@@ -252,7 +256,7 @@ impl Growth {
         if !step.left.is_empty() {
             self.recount();
         }
-        self.news = 0;
+        self.new_tables = 0;
         let stayed = self.added.len();
         let inherited = self.times[first..].iter().flatten().map(|times| u64::from(*times));
         let inherited: u64 = inherited.sum();
@@ -262,7 +266,7 @@ impl Growth {
         for _ in heirs..step.joined {
             self.join();
         }
-        self.news += inherited + (self.added.len() - stayed) as u64;
+        self.new_tables += inherited + (self.added.len() - stayed) as u64;
     }
 
     /// Gives somebody new the next place.
@@ -284,7 +288,7 @@ impl Growth {
         self.holders.iter_mut().flatten().for_each(change);
         self.added.iter_mut().flatten().for_each(change);
         let owners = &self.owners;
-        self.added.retain(|table| !table.contains(&heir) || !kin::meet(owners, *table));
+        self.added.retain(|table| !table.contains(&heir) || !same_owner::has_pair(owners, *table));
     }
 
     /// Takes the tables away at which somebody sits.
@@ -300,8 +304,11 @@ impl Growth {
         let new = self.enter();
         let there = |place: &Bot| self.present[usize::from(*place)] && *place != new;
         let others: Vec<Bot> = (0..new).filter(there).collect();
-        let strangers: Vec<_> =
-            others.iter().copied().filter(|other| !self.meetings.are_kin(new, *other)).collect();
+        let strangers: Vec<_> = others
+            .iter()
+            .copied()
+            .filter(|other| !self.meetings.have_same_owner(new, *other))
+            .collect();
         let others = if strangers.len() < SEATS - 1 { others } else { strangers };
         let pairs = (self.bots * (self.bots - 1) / 2) as u64;
         let count = (2 * self.base_tables() * others.len() as u64).div_ceil(pairs);
@@ -317,7 +324,7 @@ impl Growth {
             quotas[usize::from(*other)] = quota;
         }
         quotas[usize::from(new)] = count;
-        let mut tables = spread::seat(&mut quotas, count, &mut self.meetings, &mut dice);
+        let mut tables = annealing::seat(&mut quotas, count, &mut self.meetings, &mut dice);
         for table in &mut tables {
             let found = table.iter().position(|bot| *bot == new);
             table.swap(0, found.expect("its quota is all tables"));
@@ -360,7 +367,7 @@ impl Growth {
 
     /// Who is best seated with these: who lacks them most, and has the fewest matches.
     fn beside(&self, seated: &[Bot], games: &[u32], dice: &mut Dice) -> Bot {
-        let all = spread::turned(games.len(), dice);
+        let all = annealing::turned(games.len(), dice);
         let free = all.filter(|bot| self.present[usize::from(*bot)] && !seated.contains(bot));
         let price = |bot: &Bot| -> i64 {
             seated.iter().map(|other| self.meetings.price(*bot, *other)).sum()
@@ -371,17 +378,17 @@ impl Growth {
     /// Takes up new tables, whose meetings are counted, after they are improved. Where they leave the
     /// seats of a bot too uneven, tables that were added before are reseated, too.
     fn add(&mut self, mut tables: Vec<Table>, fixed: usize, dice: &mut Dice) {
-        spread::improve(&mut tables, &mut self.meetings, fixed, Effort::SMALL, dice);
-        seats::settle(&mut tables, &self.times);
+        annealing::improve(&mut tables, &mut self.meetings, fixed, Effort::SMALL, dice);
+        seat_balance::settle(&mut tables, &self.times);
         for (seat, bot) in tables.iter().flat_map(|table| table.iter().enumerate()) {
             self.times[usize::from(*bot)][seat] += 1;
         }
-        seats::limit_spread(&mut tables, &mut self.times);
+        seat_balance::limit_spread(&mut tables, &mut self.times);
         let stayed = self.added.clone();
         self.added.append(&mut tables);
-        seats::limit_spread(&mut self.added, &mut self.times);
+        seat_balance::limit_spread(&mut self.added, &mut self.times);
         let reseated = stayed.iter().zip(&self.added).filter(|(before, now)| before != now);
-        self.news += reseated.count() as u64;
+        self.new_tables += reseated.count() as u64;
     }
 }
 
@@ -398,7 +405,7 @@ pub(super) fn seated<T: Iterator<Item = Table>>(
 }
 
 /// Counts a table.
-fn count(table: Table, meetings: &mut Meetings, times: &mut [[u32; SEATS]]) {
+fn count(table: Table, meetings: &mut MeetingCounts, times: &mut [[u32; SEATS]]) {
     meetings.seat(table);
     for (seat, bot) in table.into_iter().enumerate() {
         times[usize::from(bot)][seat] += 1;
@@ -407,7 +414,7 @@ fn count(table: Table, meetings: &mut Meetings, times: &mut [[u32; SEATS]]) {
 
 /// Who lacks the most meetings.
 fn neediest(missing: &[u32], dice: &mut Dice) -> Option<Bot> {
-    let all = spread::turned(missing.len(), dice);
+    let all = annealing::turned(missing.len(), dice);
     let lacking = all.filter(|bot| missing[usize::from(*bot)] > 0);
     lacking.min_by_key(|bot| Reverse(missing[usize::from(*bot)]))
 }

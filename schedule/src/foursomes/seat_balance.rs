@@ -12,7 +12,7 @@
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::meetings::PAIRS;
+use super::meeting_counts::PAIRS;
 use super::{SEATS, Table};
 
 /// No place: the end of a path.

@@ -1,32 +1,30 @@
-//! Chance that follows from who meets, not from where they stand in a list.
+//! Random numbers that depend on the names of the bots in a match, not on their list positions.
 //!
-//! What is decided about a match (who is first, what is dealt) is a function of the tournament's
-//! seed and of the names of those who meet. A bot that comes or goes changes nothing between the
-//! others, so their matches stay what they were. Plans have millions of matches: names are hashed
-//! once a plan, and a match only mixes their hashes.
+//! Every random choice about a match (who is first, what is dealt) is a function of the tournament's
+//! seed and of its bots' names. A bot that joins or leaves therefore changes no match of the others.
+//! Plans have millions of matches: a plan hashes each name once, and a match only mixes the hashes.
 
 use arbiter_games::Seed;
 
-/// A number that stands for a bot's name in a tournament. Nobody who does not have the seed knows
-/// anything of it.
+/// The hash of a bot's name in a tournament. Without the seed it cannot be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameKey(pub u64);
 
 impl NameKey {
-    /// The number of a name: what the seed derives from `bot/NAME`.
+    /// The key of a name: the number that the seed derives from `bot/NAME`.
     pub fn of(seed: Seed, name: &str) -> Self {
         Self(seed.derive_number(&format!("bot/{name}")))
     }
 
-    /// The numbers of bots that have no names yet: they are called 1, 2, 3 and so on.
+    /// Keys for bots that have no names yet: they are named 1, 2, 3 and so on.
     pub fn of_numbers(seed: Seed, bots: usize) -> Vec<Self> {
         (1..=bots).map(|number| Self::of(seed, &number.to_string())).collect()
     }
 }
 
-/// Mixes numbers, in this order, into one of which each bit depends on all of theirs: each is added
-/// to what the former ones came to, and scrambled as in `SplitMix64` (Steele, Lea and Flood, "Fast
-/// Splittable Pseudorandom Number Generators", 2014).
+/// Hashes numbers, in this order, into one number. Each number is added to the hash of the previous
+/// ones, and the sum is scrambled as in `SplitMix64` (Steele, Lea and Flood, "Fast Splittable
+/// Pseudorandom Number Generators", 2014).
 pub fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
     numbers.into_iter().fold(0, |mixed: u64, number| {
         let mut z = mixed.wrapping_add(number).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -40,9 +38,9 @@ pub fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
 mod tests {
     use super::*;
 
-    /// Seeds of matches depend on these numbers: they never change.
+    /// Seeds of matches depend on these numbers, so they must never change.
     #[test]
-    fn numbers_are_fixed() {
+    fn keys_and_mixes_never_change() {
         let seed = Seed::of_text("chance");
         assert_eq!(mix([]), 0);
         assert_eq!(mix([0]), 0xe220_a839_7b1d_cdaf, "the first number of SplitMix64 from 0");

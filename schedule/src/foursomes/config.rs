@@ -8,7 +8,7 @@ use thiserror::Error;
 /// How much is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
-pub enum Extent {
+pub enum FoursomesConfig {
     /// Every pair meets as often as it must at least, for all to meet equally often.
     #[default]
     Least,
@@ -30,7 +30,7 @@ struct Keys {
 
 /// Keys that do not say how many foursomes are played.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ExtentError {
+pub enum FoursomesConfigError {
     /// Both were given.
     #[error("meetings = {meetings} and games = {games} exclude each other; keep one of them")]
     Both {
@@ -49,16 +49,16 @@ pub enum ExtentError {
     },
 }
 
-impl Extent {
+impl FoursomesConfig {
     /// Reads how often each pair is to meet, or how many matches are to be played.
     ///
     /// # Errors
     /// If both are given, or a number is not possible.
-    pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, ExtentError> {
-        let out = |key, number| ExtentError::OutOfRange { key, number };
+    pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, FoursomesConfigError> {
+        let out = |key, number| FoursomesConfigError::OutOfRange { key, number };
         match (meetings, games) {
             (None, None) => Ok(Self::Least),
-            (Some(meetings), Some(games)) => Err(ExtentError::Both { meetings, games }),
+            (Some(meetings), Some(games)) => Err(FoursomesConfigError::Both { meetings, games }),
             (Some(number), None) => {
                 let meetings = u32::try_from(number).ok().and_then(NonZeroU32::new);
                 meetings.map(Self::Meetings).ok_or(out("meetings", number))
@@ -71,23 +71,23 @@ impl Extent {
     }
 }
 
-impl TryFrom<Keys> for Extent {
-    type Error = ExtentError;
+impl TryFrom<Keys> for FoursomesConfig {
+    type Error = FoursomesConfigError;
 
-    fn try_from(keys: Keys) -> Result<Self, ExtentError> {
+    fn try_from(keys: Keys) -> Result<Self, FoursomesConfigError> {
         Self::new(keys.meetings, keys.games)
     }
 }
 
-impl From<Extent> for Keys {
-    fn from(extent: Extent) -> Self {
+impl From<FoursomesConfig> for Keys {
+    fn from(extent: FoursomesConfig) -> Self {
         match extent {
-            Extent::Least => Self { meetings: None, games: None },
-            Extent::Meetings(meetings) => {
+            FoursomesConfig::Least => Self { meetings: None, games: None },
+            FoursomesConfig::Meetings(meetings) => {
                 Self { meetings: Some(meetings.get().into()), games: None }
             }
             // Read from one, unless it was made by hand: no tournament is that long.
-            Extent::Games(games) => {
+            FoursomesConfig::Games(games) => {
                 let games = i64::try_from(games.get()).unwrap_or(i64::MAX);
                 Self { meetings: None, games: Some(games) }
             }
