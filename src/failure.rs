@@ -3,7 +3,7 @@
 use std::fmt;
 
 use arbiter_coordinator::coordinator::StartError;
-use arbiter_worker::sandbox::Refused;
+use arbiter_worker::sandbox::SandboxError;
 
 /// How a command ends when it does not end well.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl From<StartError> for Failure {
 }
 
 /// A sandbox that this machine cannot make.
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused.to_string())
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        Self::Refused(error.to_string())
     }
 }

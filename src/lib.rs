@@ -20,6 +20,6 @@ use arbiter_games::Games;
 /// The whole program, for these games: does what its command line says, and gives the exit code.
 /// It starts its own file again for sandboxes and workers, so nothing may come before it.
 pub fn run(games: &Games) -> ExitCode {
-    arbiter_worker::sandbox::enter_if_asked();
+    arbiter_worker::sandbox::handle_reexec();
     cli::run(games)
 }

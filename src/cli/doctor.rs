@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use arbiter_coordinator::coordinator::{self, PgConnectOptions};
 use arbiter_coordinator::database_clock::{self, Clock};
 use arbiter_coordinator::db;
-use arbiter_worker::sandbox::{Checkup, Row};
+use arbiter_worker::sandbox::{DoctorReport, DoctorRow};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -33,16 +33,16 @@ impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
         // First of all: it fails sooner.
         let clock = self.database_url.clone().map(clock).transpose()?;
-        let checkup = Checkup::make();
-        let rows: Vec<_> = checkup.rows.iter().cloned().chain(clock).collect();
+        let report = DoctorReport::new();
+        let rows: Vec<_> = report.rows.iter().cloned().chain(clock).collect();
         self.print(&rows).or_else(broken_pipe)?;
-        if checkup.is_strict() {
+        if report.is_strict() {
             return Ok(());
         }
         Err(Failure::Negative("--sandbox strict would refuse on this machine".to_owned()))
     }
 
-    fn print(&self, rows: &[Row]) -> io::Result<()> {
+    fn print(&self, rows: &[DoctorRow]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
             return rows.iter().try_for_each(|row| {
@@ -50,7 +50,7 @@ impl Doctor {
             });
         }
         let width = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
-        for Row { what, state, lost, remedy } in rows {
+        for DoctorRow { what, state, lost, remedy } in rows {
             writeln!(out, "{what:width$}  {state}")?;
             for (word, text) in [("lost", lost), ("remedy", remedy)] {
                 if let Some(text) = text {
@@ -63,7 +63,7 @@ impl Doctor {
 }
 
 /// How far this machine's clock is from that of a database.
-fn clock(options: PgConnectOptions) -> Result<Row, Failure> {
+fn clock(options: PgConnectOptions) -> Result<DoctorRow, Failure> {
     let unreachable = |error| {
         Failure::Refused(format!("cannot read the clock of the database: {error}; is it running?"))
     };
@@ -80,5 +80,5 @@ fn clock(options: PgConnectOptions) -> Result<Row, Failure> {
     } else {
         (None, None)
     };
-    Ok(Row { what: "clock".to_owned(), state, lost, remedy })
+    Ok(DoctorRow { what: "clock".to_owned(), state, lost, remedy })
 }

@@ -11,7 +11,7 @@ use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::SeatReport;
 use arbiter_worker::record::Recorder;
-use arbiter_worker::sandbox::{Host, Policy, Scratch};
+use arbiter_worker::sandbox::{Host, Policy, ScratchDir};
 use arbiter_worker::seat::Stop;
 use clap::{ArgAction, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -124,7 +124,7 @@ impl Play {
         let entries = entries::load(&game, &self.bots, &snapshots)?;
         let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
-            tell(&format!("seed {text}; {}", host.announcement()));
+            tell(&format!("seed {text}; {}", host.summary()));
         }
         let state = self.keep_files.then(|| scratch.path().join("kept"));
         let run = Run {
@@ -265,8 +265,8 @@ fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
 }
 
 /// A directory for this run's copies of bots and what they leave, removed at its end.
-pub(super) fn scratch() -> Result<Scratch, Failure> {
-    Scratch::new().map_err(|error| {
+pub(super) fn scratch() -> Result<ScratchDir, Failure> {
+    ScratchDir::new().map_err(|error| {
         let place = std::env::temp_dir();
         Failure::Refused(format!("{}: {error}; set TMPDIR to another place", place.display()))
     })

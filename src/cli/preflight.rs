@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arbiter_games::{ClockRules, Games, Seed};
 use arbiter_worker::bundle::Submission;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Host, Policy, Terms};
+use arbiter_worker::sandbox::{Host, JailConfig, Policy};
 use arbiter_worker::trial::{Failing, Player, Stage, Trial, Tried};
 use clap::{ArgAction, Args};
 use serde_json::json;
@@ -72,12 +72,12 @@ impl Preflight {
             params,
             seed: self.seed,
             clock: ClockRules::OFFICIAL,
-            terms: Terms::default(),
+            terms: JailConfig::default(),
             name: name.clone(),
             opponents: opponents.collect(),
         };
         if !self.json {
-            tell(&host.announcement());
+            tell(&host.summary());
         }
         let mut stage = |stage| {
             if !self.json {

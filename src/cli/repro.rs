@@ -13,7 +13,7 @@ use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
 use arbiter_worker::replay_seat::{Ply, Rehearsal, RehearsalError, Timed};
-use arbiter_worker::sandbox::{Host, Policy, Terms};
+use arbiter_worker::sandbox::{Host, JailConfig, Policy};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -100,10 +100,13 @@ impl Repro {
     }
 
     /// The record, and on which terms it was played.
-    fn part(&self) -> Result<(BufReader<File>, Terms), Failure> {
+    fn part(&self) -> Result<(BufReader<File>, JailConfig), Failure> {
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
-            return Ok((BufReader::new(open_regular(path).map_err(failed)?), Terms::default()));
+            return Ok((
+                BufReader::new(open_regular(path).map_err(failed)?),
+                JailConfig::default(),
+            ));
         }
         let id = self.id.expect("clap asks for one of the two");
         let failed = |error| Failure::Negative(format!("cannot keep the record: {error}"));
@@ -119,7 +122,7 @@ impl Repro {
 }
 
 /// The terms of a match's tournament.
-async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
+async fn terms(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
     let tournament = server.ask(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
     let found = server.ask(GetTournamentRequest { tournament }).await?;
     let mut settings = settings(&found);
@@ -133,7 +136,7 @@ async fn terms(server: &Server, id: MatchId) -> Result<Terms, Failure> {
     };
     let limits = serde_json::from_value(part("limits")).map_err(unknown)?;
     let ponder = serde_json::from_value(part("ponder")).map_err(unknown)?;
-    Ok(Terms { limits, ponder, cores: Vec::new() })
+    Ok(JailConfig { limits, ponder, cores: Vec::new() })
 }
 
 /// The first line of a record, which is then at its beginning again.

@@ -102,7 +102,7 @@ impl Try {
         }
         let host = Host::prepare(self.ways.sandbox)?;
         if !self.json {
-            tell(&host.announcement());
+            tell(&host.summary());
         }
         let mark = draw_seed()?[..8].to_owned();
         let house = Arc::new(House::open(wish, host, scratch()?, mark)?);

@@ -8,7 +8,7 @@ use std::thread;
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::{Entrant, Match, Outcome, State};
-use arbiter_worker::sandbox::{Host, Terms, cores_of, dying};
+use arbiter_worker::sandbox::{Host, JailConfig, reaper, slot_cores};
 use arbiter_worker::seat::Stop;
 
 use crate::play::plan::{Job, Kind, Plan};
@@ -135,23 +135,23 @@ impl Run<'_> {
         orders: &mpsc::Receiver<usize>,
         teller: &mpsc::Sender<Told>,
     ) {
-        let terms = Terms { cores: cores_of(slot, slots), ..Terms::default() };
+        let terms = JailConfig { cores: slot_cores(slot, slots), ..JailConfig::default() };
         for index in orders {
             let job = &self.plan.jobs[index];
             let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &terms)));
-            let is_clear = dying::is_clear();
+            let is_clear = reaper::is_clear();
             if teller.send(Told::Played { slot, index, played, is_clear }).is_err() {
                 return;
             }
             if !is_clear {
                 let teller = teller.clone();
                 // A run that has ended has no use for the slot.
-                dying::when_clear(move || drop(teller.send(Told::Cleared(slot))));
+                reaper::when_clear(move || drop(teller.send(Told::Cleared(slot))));
             }
         }
     }
 
-    fn job(&self, job: &Job, terms: &Terms) -> Result<Done, Fault> {
+    fn job(&self, job: &Job, terms: &JailConfig) -> Result<Done, Fault> {
         match &job.kind {
             Kind::Match(seats) => {
                 let params = self.plan.params.clone();
@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 
     /// Plays the rounds of an episode, one after the other.
-    fn episode(&self, job: &Job, terms: &Terms) -> Result<Done, Fault> {
+    fn episode(&self, job: &Job, terms: &JailConfig) -> Result<Done, Fault> {
         let episode = self.plan.params.episode(self.plan.entries.len(), job.seed);
         let mut episode = episode.map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
@@ -192,7 +192,7 @@ impl Run<'_> {
         params: Params,
         seed: Seed,
         seats: Vec<usize>,
-        terms: &Terms,
+        terms: &JailConfig,
     ) -> Result<Played, Fault> {
         let entrants = seats.iter().map(|entry| {
             let entry = &self.plan.entries[*entry];

@@ -8,7 +8,7 @@ use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, Spent
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::{Match, State};
-use arbiter_worker::sandbox::Terms;
+use arbiter_worker::sandbox::JailConfig;
 use arbiter_worker::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
 
 use super::House;
@@ -66,7 +66,7 @@ impl Dialogue {
         let (seed, clock) = (Seed::of_text(SEED), house.wish.clock);
         let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
         let arguments = game.launch_arguments(Place::from_index(0));
-        let (terms, entrants) = (Terms::default(), Vec::new());
+        let (terms, entrants) = (JailConfig::default(), Vec::new());
         let table = Match { params, seed, clock, terms, entrants, record: None };
         let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, &house.host, stop)?;
         Ok(Self { game, limit: house.wish.limit, seat, seen: Vec::new() })

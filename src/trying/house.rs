@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use arbiter_games::{BotName, ClockRules, Game, Micros, Params, Protocol, Seed};
 use arbiter_worker::bot::Contestant;
 use arbiter_worker::match_runner::{Entrant, Match, State};
-use arbiter_worker::sandbox::{Host, Scratch, Terms, cores_of};
+use arbiter_worker::sandbox::{Host, JailConfig, ScratchDir, slot_cores};
 use arbiter_worker::seat::Stop;
 use tempfile::TempDir;
 
@@ -65,7 +65,7 @@ pub(crate) struct House {
     table: Mutex<Table>,
     consoles: Mutex<HashMap<usize, Arc<Console>>>,
     /// Removed when everything that is in it has ended.
-    scratch: Scratch,
+    scratch: ScratchDir,
 }
 
 impl std::fmt::Debug for House {
@@ -99,7 +99,7 @@ impl House {
     pub(crate) fn open(
         wish: Wish,
         host: Host,
-        scratch: Scratch,
+        scratch: ScratchDir,
         mark: String,
     ) -> Result<Self, Failure> {
         let mut house = Self {
@@ -181,7 +181,7 @@ impl House {
             params,
             seed: Seed::of_text(&sitting.setting.seed),
             clock: self.wish.clock,
-            terms: Terms { cores: cores_of(0, 1), ..Terms::default() },
+            terms: JailConfig { cores: slot_cores(0, 1), ..JailConfig::default() },
             entrants,
             record: Some(sitting.setting.record.clone()),
         };

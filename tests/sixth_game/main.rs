@@ -25,7 +25,7 @@ use support::{Bots, arbiter, files, json, run, succeed};
 const PROGRAM: &str = "ARBITER_WITH_NIM";
 
 fn main() -> ExitCode {
-    arbiter_worker::sandbox::enter_if_asked();
+    arbiter_worker::sandbox::handle_reexec();
     let games = Games::built_in().with(nim::info());
     if std::env::var_os(PROGRAM).is_some() {
         return arbiter::run(&games);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
-    self, Home, Host, Jail, Policy, Ponder, Precedence, Source, Terms, cores_of,
+    self, BotSource, Host, Jail, JailConfig, Policy, Ponder, RefereePriority, Workdir, slot_cores,
 };
 use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
 use rustix::thread::CpuSet;
@@ -46,10 +46,10 @@ struct Way {
 }
 
 fn main() {
-    sandbox::enter_if_asked();
+    sandbox::handle_reexec();
     let host = Host::prepare(Policy::Auto).unwrap();
     println!("{}, kernel {}", host.report(), host.report().kernel);
-    let cores = cores_of(0, 1);
+    let cores = slot_cores(0, 1);
     let (own, other) = (cores[0], cores[cores.len() - 1]);
     let mut set = CpuSet::new();
     set.set(own);
@@ -104,8 +104,8 @@ fn seat(
     core: usize,
     stop: &Arc<Stop>,
 ) -> Box<dyn Seat> {
-    let home = Home::fresh(&Source::File(PathBuf::from("/usr/bin/true"))).unwrap();
-    let terms = Terms { ponder, cores: vec![core], ..Terms::default() };
+    let home = Workdir::new(&BotSource::File(PathBuf::from("/usr/bin/true"))).unwrap();
+    let terms = JailConfig { ponder, cores: vec![core], ..JailConfig::default() };
     let jail = Jail::open(host, home, &terms).unwrap();
     let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
     StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, Arc::clone(stop)).unwrap()
@@ -129,7 +129,7 @@ fn measure(host: &Host, own: usize, way: &Way) -> Vec<u128> {
         began.elapsed().as_nanos()
     };
     ask();
-    let first = way.first.then(|| Precedence::take(&[own]));
+    let first = way.first.then(|| RefereePriority::take(&[own]));
     let times = (0..REPLIES).map(|_| ask()).collect();
     drop(first);
     for seat in spinner.into_iter().chain([bot]) {

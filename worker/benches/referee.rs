@@ -22,7 +22,7 @@ use arbiter_games::{BotName, ClockKind, ClockRules, Micros, Params, Seed, gomoku
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Ponder, Source, Terms};
+use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
 use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
 use memory_seat::MemorySeat;
 
@@ -109,9 +109,9 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
     let mut seats: Vec<Box<dyn Seat>> = (0..2)
         .map(|_| {
-            let home = Home::fresh(&Source::File(program.to_owned())).expect("a home");
+            let home = Workdir::new(&BotSource::File(program.to_owned())).expect("a home");
             // Freezing is the sandbox's price, and measured with it.
-            let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
+            let terms = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
             let jail = Jail::open(host, home, &terms).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);

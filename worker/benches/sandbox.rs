@@ -11,7 +11,9 @@ use std::io::{ErrorKind, Read as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use arbiter_worker::sandbox::{self, Home, Host, Jail, Policy, Process, Source, Stdin, Terms};
+use arbiter_worker::sandbox::{
+    self, BotSource, Host, Jail, JailConfig, Policy, Process, Stdin, Workdir,
+};
 use rustix::event::{PollFd, PollFlags};
 
 /// How often each thing is done.
@@ -27,7 +29,7 @@ const PROGRAM: [&str; 2] = ["/usr/bin/echo", "here"];
 type Times = (Duration, Duration);
 
 fn main() {
-    sandbox::enter_if_asked();
+    sandbox::handle_reexec();
     let host = Host::prepare(Policy::Auto).unwrap();
     println!("{}, kernel {}", host.report(), host.report().kernel);
     if std::env::args().any(|word| word == "many") {
@@ -38,7 +40,7 @@ fn main() {
 }
 
 fn compare(host: &Host) {
-    let source = Source::File("/usr/bin/echo".into());
+    let source = BotSource::File("/usr/bin/echo".into());
     let mut standing = open(host, &source);
     let bubblewrap = command("bwrap").arg("--version").output().is_ok();
     let mut times: BTreeMap<&str, Vec<Times>> = BTreeMap::new();
@@ -96,7 +98,7 @@ const HARD: [(&str, &str); 6] = [
 /// How long it takes until nothing is left of a jail, after each hard program.
 fn closing(host: &Host) {
     println!("{:22} {:>8} {:>8} {:>8}", "closing, ms", "best", "median", "worst");
-    let source = Source::File("/usr/bin/true".into());
+    let source = BotSource::File("/usr/bin/true".into());
     for (name, program) in HARD {
         let close = |_| {
             let mut jail = open(host, &source);
@@ -155,11 +157,11 @@ fn outside(command: &mut Command) -> Times {
     (first, started.elapsed())
 }
 
-fn open(host: &Host, source: &Source) -> Jail {
-    Jail::open(host, Home::fresh(source).unwrap(), &Terms::default()).unwrap()
+fn open(host: &Host, source: &BotSource) -> Jail {
+    Jail::open(host, Workdir::new(source).unwrap(), &JailConfig::default()).unwrap()
 }
 
-fn fresh(host: &Host, source: &Source) -> Times {
+fn fresh(host: &Host, source: &BotSource) -> Times {
     let started = Instant::now();
     let mut jail = open(host, source);
     let first = run(&mut jail, started);
@@ -239,7 +241,7 @@ fn count() -> [usize; 4] {
 }
 
 fn many(host: &Host) {
-    let source = Source::File("/usr/bin/echo".into());
+    let source = BotSource::File("/usr/bin/echo".into());
     fresh(host, &source);
     let before = count();
     let started = Instant::now();

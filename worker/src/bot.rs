@@ -18,7 +18,7 @@ use arbiter_games::{BotName, Game};
 use thiserror::Error;
 
 use crate::bounded_read::open_regular;
-use crate::sandbox::{Source, search_path};
+use crate::sandbox::{BotSource, search_path};
 
 pub(crate) use manifest::BOT_TOML;
 
@@ -28,7 +28,7 @@ pub struct Bot {
     /// Its name.
     pub name: BotName,
     /// Its files.
-    pub source: Source,
+    pub source: BotSource,
     /// The program and its arguments; never empty.
     pub run: Vec<String>,
     /// How it is spoken to, if the manifest says.
@@ -143,7 +143,7 @@ impl Bot {
         check_links(&path)?;
         let digest = digest(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest;
-        Ok(Self { name, source: Source::Directory(path), run, protocol, stderr, digest })
+        Ok(Self { name, source: BotSource::Directory(path), run, protocol, stderr, digest })
     }
 
     /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest,
@@ -152,7 +152,7 @@ impl Bot {
         let path = absolute(path)?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest::read(&path)?;
         check_program(&path, &run[0])?;
-        let (source, digest) = (Source::Directory(path), digest.to_string());
+        let (source, digest) = (BotSource::Directory(path), digest.to_string());
         Ok(Self { name, source, run, protocol, stderr, digest })
     }
 
@@ -186,7 +186,7 @@ impl Bot {
         let hashed = open_regular(&path).and_then(|file| io::copy(&mut &file, &mut hasher));
         hashed.map_err(|error| BotError::new(&path, error.to_string()))?;
         let digest = hasher.finalize().to_string();
-        let source = Source::File(path);
+        let source = BotSource::File(path);
         Ok(Self { name, source, run, protocol: None, stderr: false, digest })
     }
 }
@@ -198,8 +198,8 @@ impl Bot {
         let failed = |error: io::Error| BotError::new(to, error.to_string());
         fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(failed)?;
         self.source = match &self.source {
-            Source::Directory(_) => Source::Directory(to.to_owned()),
-            Source::File(path) => Source::File(to.join(path.file_name().unwrap_or_default())),
+            BotSource::Directory(_) => BotSource::Directory(to.to_owned()),
+            BotSource::File(path) => BotSource::File(to.join(path.file_name().unwrap_or_default())),
         };
         Ok(self)
     }

@@ -28,7 +28,7 @@ use crate::build::{self, Built, Rules};
 use crate::bundle::{self, BundleError, MOST_BUNDLE};
 use crate::coordinator_clients::Callers;
 use crate::fault::Fault;
-use crate::sandbox::{Host, Source, empty_directory};
+use crate::sandbox::{BotSource, Host, recreate_dir};
 use crate::seat::Stop;
 use crate::spool::{self, SpoolError};
 
@@ -81,7 +81,7 @@ impl Library {
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
         let lock = spool::own(directory)?;
         let directory = directory.join("bots");
-        let made = empty_directory(&directory).and_then(|()| fs::canonicalize(&directory));
+        let made = recreate_dir(&directory).and_then(|()| fs::canonicalize(&directory));
         let directory = made.map_err(|error| spool::unusable(&directory, error))?;
         Ok(Self { directory, host, shelf: Mutex::default(), room: ROOM, _lock: lock })
     }
@@ -170,7 +170,7 @@ impl Library {
             // Nobody waits for it: what was taken out has no name any more.
             tokio::task::spawn_blocking(move || {
                 for kept in surplus.iter().filter_map(|copy| copy.cell.get()) {
-                    host.forget(&Source::Directory(kept.files.path().to_owned()));
+                    host.remove_copies(&BotSource::Directory(kept.files.path().to_owned()));
                 }
             });
         }
@@ -278,7 +278,7 @@ fn unpack(
             Err(why) => unfit(why),
         },
         Err(BundleError::Unfit(why)) => {
-            empty_directory(files.path()).map_err(failed)?;
+            recreate_dir(files.path()).map_err(failed)?;
             unfit(format!("its bundle cannot be unpacked: {why}"))
         }
         Err(error @ BundleError::System { .. }) => return Err(error.to_string()),

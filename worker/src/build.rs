@@ -15,8 +15,8 @@ use arbiter_games::Micros;
 use crate::bot::{Bot, BotError};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{
-    Closed, DEEPEST, Exit, Home, Host, Jail, LeftOut, Limits, Ponder, Process, Source, Stdin,
-    Terms, remove_tree,
+    BotSource, ClosedJail, Exit, Host, Jail, JailConfig, Limits, MAX_STATE_DEPTH, Ponder, Process,
+    SkippedFiles, Stdin, Workdir, remove_tree,
 };
 use crate::seat::Stop;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
@@ -71,9 +71,9 @@ pub fn build(
     let parent = tree.parent().unwrap_or(tree);
     let kept = tempfile::tempdir_in(parent).fault("cannot make a directory for a build")?;
     let written = kept.path().join("written");
-    let source = Source::Directory(tree.to_owned());
+    let source = BotSource::Directory(tree.to_owned());
     let built = in_jail(host, stop, &source, &written, &argv, rules);
-    host.forget(&source);
+    host.remove_copies(&source);
     let built = built?;
     if built.failure.is_none() {
         merge(&written, tree).fault("cannot take over what a build wrote")?;
@@ -86,43 +86,43 @@ pub fn build(
 fn in_jail(
     host: &Host,
     stop: &Stop,
-    source: &Source,
+    source: &BotSource,
     written: &Path,
     argv: &[String],
     rules: &Rules,
 ) -> Result<Built, Fault> {
-    let home = Home::kept(source, written.to_owned())?;
+    let home = Workdir::with_state(source, written.to_owned())?;
     let Rules { limits, time, cores } = rules.clone();
-    let terms = Terms { limits, ponder: Ponder::Allow, cores };
+    let terms = JailConfig { limits, ponder: Ponder::Allow, cores };
     let mut jail = Jail::open(host, home, &terms)?;
     let begun = Instant::now();
     let mut log = Tail::default();
     let failure = run(&mut jail, stop, argv, micros(time), &mut log)?;
     let time = begun.elapsed();
-    let Closed { left_out, lingers } = jail.close()?;
+    let ClosedJail { skipped, lingers } = jail.close()?;
     let failure = failure.or_else(|| {
         lingers.then(|| format!("its build `{}` would not end when it was killed", argv.join(" ")))
     });
     let (bytes, dropped) = log.finish();
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
-    let after = if failure.is_none() { told(&left_out) } else { String::new() };
+    let after = if failure.is_none() { told(&skipped) } else { String::new() };
     Ok(Built { log: before + &text + &after, time, failure })
 }
 
 /// What is said below what a build wrote, if something that it made is no part of the bot.
-fn told(LeftOut { named, more }: &LeftOut) -> String {
-    if named.is_empty() {
+fn told(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
+    if paths.is_empty() {
         return String::new();
     }
-    let mut names: Vec<_> = named.iter().map(|path| path.display().to_string()).collect();
-    if *more > 0 {
-        names.push(format!("and {more} more"));
+    let mut names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    if *omitted > 0 {
+        names.push(format!("and {omitted} more"));
     }
     let names = names.join(", ");
     format!(
         "\narbiter: left out of what was built: {names}; links are, what cannot be read, and what is \
-         too deep ({DEEPEST} directories) or too large\n"
+         too deep ({MAX_STATE_DEPTH} directories) or too large\n"
     )
 }
 
@@ -144,7 +144,7 @@ fn run(
     if let Some(why) = cut_short {
         return Ok(Some(format!("its build `{shown}` {why}")));
     }
-    Ok(match (jail.cause_of_death()?, exit) {
+    Ok(match (jail.kill_cause()?, exit) {
         (_, Some(Exit::Code(0))) => None,
         (Some(cause), exit) => Some(format!("its build `{shown}` {}", Exit::by(&cause, exit))),
         (None, Some(exit)) => Some(format!("its build `{shown}` {exit}")),

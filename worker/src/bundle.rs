@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
-use crate::sandbox::{Source, empty_directory};
+use crate::sandbox::{BotSource, recreate_dir};
 use archive::{Caps, Content, Data, Item};
 
 pub use bot_state::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
@@ -89,8 +89,8 @@ impl Bundle {
     /// [`BundleError::Unfit`] if it has too many or too large files, or links that lead out.
     pub fn of(bot: &Bot) -> Result<Self, BundleError> {
         let mut items = match &bot.source {
-            Source::Directory(path) => archive::gather(path, &CAPS, &[])?,
-            Source::File(path) => single(bot, path)?,
+            BotSource::Directory(path) => archive::gather(path, &CAPS, &[])?,
+            BotSource::File(path) => single(bot, path)?,
         };
         for Item { path, content } in &mut items {
             if let Content::File { data, .. } = content
@@ -169,7 +169,7 @@ pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
         if submission::top(to).map_err(BundleError::system(to))? == to {
             return Ok(());
         }
-        empty_directory(to).map_err(BundleError::system(to))?;
+        recreate_dir(to).map_err(BundleError::system(to))?;
     }
     let packed = submission::pack_anew(bytes, form, to)?;
     extract::extract(packed.bytes(), to, &CAPS)

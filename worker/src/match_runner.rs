@@ -15,7 +15,7 @@ use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
 use crate::referee::{Event, Referee, Witness};
-use crate::sandbox::{Home, Host, Jail, Level, Precedence, Terms};
+use crate::sandbox::{Host, Jail, JailConfig, Level, RefereePriority, Workdir};
 use crate::seat::pipes::since;
 use crate::seat::{AbsentSeat, ExecSeat, Failure, HttpSeat, Remains, Seat, StdioSeat, Stop};
 
@@ -56,7 +56,7 @@ pub struct Match {
     /// How time is charged.
     pub clock: ClockRules,
     /// On which terms the bots play.
-    pub terms: Terms,
+    pub terms: JailConfig,
     /// The bots, seat 1 first.
     pub entrants: Vec<Entrant>,
     /// Where its record goes, if it is wanted; the directory exists.
@@ -178,7 +178,7 @@ impl Match {
             company,
         };
         let played = seated.and_then(|starts| {
-            let _first = Precedence::take(&self.terms.cores);
+            let _first = RefereePriority::take(&self.terms.cores);
             let mut referee = Referee::new(self.clock, &mut minutes);
             let standings = referee.play(game.as_mut(), &mut seats)?;
             margin = referee.margin_used();
@@ -246,7 +246,7 @@ impl Match {
         &self,
         bot: &Bot,
         state: &State,
-        terms: &Terms,
+        terms: &JailConfig,
         arguments: Vec<String>,
         host: &Host,
         stop: &Arc<Stop>,
@@ -258,14 +258,14 @@ impl Match {
             return Ok(AbsentSeat::boxed(why, None));
         }
         let home = match state {
-            State::Fresh => Home::fresh(&bot.source)?,
-            State::Kept(path) => Home::kept(&bot.source, path.clone())?,
+            State::Fresh => Workdir::new(&bot.source)?,
+            State::Kept(path) => Workdir::with_state(&bot.source, path.clone())?,
         };
         let mut argv = bot.run.clone();
         argv.extend(arguments);
         let stop = Arc::clone(stop);
         if protocol == Protocol::Http {
-            let (jail, door) = Jail::open_with_door(host, home, terms)?;
+            let (jail, door) = Jail::open_with_listener(host, home, terms)?;
             return HttpSeat::start(jail, door, &argv, self.clock.kind, stop);
         }
         let jail = Jail::open(host, home, terms)?;

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::match_runner::{Match, State};
 use crate::record::{Difference, Follower, Header, Scene, follow};
 use crate::referee::in_time;
-use crate::sandbox::{Host, Terms};
+use crate::sandbox::{Host, JailConfig};
 use crate::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
 
 /// Who rehearses which part, and how.
@@ -29,7 +29,7 @@ pub struct Rehearsal {
     /// Who plays it.
     pub bot: Arc<Bot>,
     /// On which terms.
-    pub terms: Terms,
+    pub terms: JailConfig,
 }
 
 /// An answer, or why there is none, and what it took.

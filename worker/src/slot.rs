@@ -29,7 +29,7 @@ use crate::fault::{Context as _, Fault};
 use crate::job::{Job, Task, Tryout};
 use crate::match_runner::{Entrant, Match, Outcome, SeatReport, State};
 use crate::metrics::{End, Metrics};
-use crate::sandbox::{Host, Terms, cores_of, dying};
+use crate::sandbox::{Host, JailConfig, reaper, slot_cores};
 use crate::seat::Stop;
 use crate::spool::Spool;
 use crate::trial::{Failing, Player, Stage, Trial, Tried};
@@ -117,7 +117,8 @@ impl Slots {
         for number in 0..count {
             let (sender, orders) = mpsc::channel();
             let said = said.clone();
-            let slot = Slot { number, cores: cores_of(number, count), workshop: workshop.clone() };
+            let slot =
+                Slot { number, cores: slot_cores(number, count), workshop: workshop.clone() };
             let named = thread::Builder::new().name(format!("slot {number}"));
             slots.threads.push(named.spawn(move || slot.run(&orders, &said))?);
             slots.orders.push(sender);
@@ -168,14 +169,14 @@ impl Slot {
             }
             drop(trace);
             self.workshop.metrics.ended(order.job.is_trial(), ended.counted());
-            let is_clear = dying::is_clear();
+            let is_clear = reaper::is_clear();
             if said.send(Said::Ended { slot, lease, ended, is_clear }).is_err() {
                 return;
             }
             if !is_clear {
                 let said = said.clone();
                 // Who does not listen any more has no use for the slot.
-                dying::when_clear(move || drop(said.send(Said::Cleared(slot))));
+                reaper::when_clear(move || drop(said.send(Said::Cleared(slot))));
             }
         }
     }
@@ -234,7 +235,7 @@ impl Slot {
                 let why = format!("a panic: {}", why.unwrap_or("without a word"));
                 error!(why, "failed: it is played again");
                 // What it left of its files is not known; of jails nothing is left undone.
-                dying::remove_in_time(self.scratch());
+                reaper::remove_later(self.scratch());
                 Ended::Failed(v1::FaultKind::Panic, why)
             }
         }
@@ -253,8 +254,8 @@ impl Slot {
     }
 
     /// On which terms bots play here.
-    fn terms(&self, settings: &Settings) -> Terms {
-        Terms { limits: settings.limits, ponder: settings.ponder, cores: self.cores.clone() }
+    fn terms(&self, settings: &Settings) -> JailConfig {
+        JailConfig { limits: settings.limits, ponder: settings.ponder, cores: self.cores.clone() }
     }
 
     fn lot(
@@ -356,7 +357,7 @@ fn dispose(directory: TempDir) {
     let path = directory.path().to_owned();
     if let Err(error) = directory.close() {
         warn!(%error, path = %path.display(), "a directory cannot be removed yet");
-        dying::remove_in_time(path);
+        reaper::remove_later(path);
     }
 }
 

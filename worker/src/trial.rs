@@ -21,7 +21,7 @@ use crate::build::{self, Rules};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
 use crate::match_runner::{Entrant, Match, Outcome, State};
-use crate::sandbox::{Host, Limits, Source, Terms};
+use crate::sandbox::{BotSource, Host, JailConfig, Limits};
 use crate::seat::Stop;
 
 /// How many opponents are met at tables for two.
@@ -49,7 +49,7 @@ pub struct Trial {
     /// How time is charged.
     pub clock: ClockRules,
     /// On which terms the bots play.
-    pub terms: Terms,
+    pub terms: JailConfig,
     /// The name that the version enters by.
     pub name: BotName,
     /// Whom it is tried against; itself if there is nobody.
@@ -124,7 +124,7 @@ impl Trial {
         }
         let digest = blake3::hash(bytes);
         let played = self.build_and_play(host, stop, &tree, digest, scratch, tell);
-        host.forget(&Source::Directory(tree));
+        host.remove_copies(&BotSource::Directory(tree));
         played
     }
 
@@ -394,7 +394,7 @@ mod tests {
             params: Params::official(&game),
             seed: Seed([1; 32]),
             clock: ClockRules::OFFICIAL,
-            terms: Terms::default(),
+            terms: JailConfig::default(),
             name: name("a"),
             opponents: opponents
                 .iter()

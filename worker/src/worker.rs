@@ -58,7 +58,7 @@ use crate::connect::{Access, ConnectError};
 use crate::coordinator_clients::Callers;
 pub use crate::coordinator_clients::LONGEST_MESSAGE;
 use crate::metrics::Metrics;
-use crate::sandbox::{Host, Policy, Refused, empty_directory};
+use crate::sandbox::{Host, Policy, SandboxError, recreate_dir};
 use crate::slot::{Slots, Workshop};
 use crate::spool::{Spool, SpoolError, unusable};
 use connection::Line;
@@ -116,7 +116,7 @@ pub enum WorkerError {
     Spool(#[from] SpoolError),
     /// The machine gives less isolation than was asked for.
     #[error(transparent)]
-    Sandbox(#[from] Refused),
+    Sandbox(#[from] SandboxError),
     /// Its slots cannot be started.
     #[error("cannot start {slots} slots: {error}; try fewer --slots")]
     Slots {
@@ -160,8 +160,8 @@ impl Worker {
         let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, looked));
         let library = Arc::new(Library::open(&config.cache, Arc::clone(&host))?);
         let scratch = config.cache.join("matches");
-        empty_directory(&scratch).map_err(|error| unusable(&scratch, error))?;
-        info!("{}", host.announcement());
+        recreate_dir(&scratch).map_err(|error| unusable(&scratch, error))?;
+        info!("{}", host.summary());
         Ok(Self { config, name, host, spool, library, scratch, metrics })
     }
 
@@ -188,7 +188,7 @@ impl Worker {
         let hello = Hello {
             name,
             build: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: host.announcement(),
+            sandbox: host.summary(),
             rules: RULES_VERSION.to_owned(),
             slots: u32::try_from(config.slots).unwrap_or(u32::MAX),
         };

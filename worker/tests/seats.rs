@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::sandbox::{Home, Host, Jail, Policy, Ponder, Source, Terms};
+use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
 use arbiter_worker::seat::{Answer, ExecSeat, Framing, GRACE, Seat, StdioSeat, Stop};
 
 /// Long enough for a process to start and answer on a busy machine.
@@ -44,14 +44,15 @@ fn stop() -> (Arc<Stop>, UnixStream) {
 
 fn jail() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
-    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap(), &Terms::default()).unwrap()
+    Jail::open(&host, Workdir::new(&BotSource::File(rascal())).unwrap(), &JailConfig::default())
+        .unwrap()
 }
 
 /// A jail whose bot may think on, and speak, while it owes nothing.
 fn jail_without_rest() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
-    let terms = Terms { ponder: Ponder::Allow, ..Terms::default() };
-    Jail::open(&host, Home::fresh(&Source::File(rascal())).unwrap(), &terms).unwrap()
+    let terms = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
+    Jail::open(&host, Workdir::new(&BotSource::File(rascal())).unwrap(), &terms).unwrap()
 }
 
 fn argv(mode: &str, at: u32) -> Vec<String> {

@@ -36,7 +36,7 @@ impl Recorder {
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(directory)
             .fault(FAILED)?;
-        let lock = sandbox::hold(file.path()).fault(FAILED)?;
+        let lock = sandbox::try_lock_path(file.path()).fault(FAILED)?;
         let lock = lock.ok_or_else(|| Fault::new(FAILED, "another run removed it as it began"))?;
         let writer = Writer::new(BufWriter::new(file), header).fault(FAILED)?;
         Ok(Self { path, writer, _lock: lock })
@@ -47,7 +47,7 @@ impl Recorder {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let begun = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
-            if begun && let Ok(Some(_lock)) = sandbox::hold(&entry.path()) {
+            if begun && let Ok(Some(_lock)) = sandbox::try_lock_path(&entry.path()) {
                 // What cannot be removed is in nobody's way: it is no record by its name.
                 drop(fs::remove_file(entry.path()));
             }

@@ -1,9 +1,9 @@
-//! Control groups: what a whole process tree may use, what it used, its sleep and its death.
+//! Control groups: they limit, measure, freeze and kill a whole process tree.
 //!
-//! There are three kinds of machine. Where the v2 hierarchy has its controllers it does
-//! everything. Where v1 hierarchies hold the controllers, an empty v2 hierarchy beside them can
-//! still measure, freeze and kill, since those are files of its core. Where there is v1 alone,
-//! `cpuacct` measures and the old freezer freezes, more slowly. The files are written directly.
+//! There are three kinds of machine. With controllers in the v2 hierarchy, v2 does everything. With
+//! controllers in v1 hierarchies, an empty v2 hierarchy beside them can still measure, freeze and
+//! kill: those are core files of v2. With v1 alone, `cpuacct` measures and the v1 freezer freezes,
+//! more slowly. This module reads and writes the files of the kernel directly.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,81 +16,81 @@ use arbiter_games::Micros;
 use rustix::process::Signal;
 use tracing::warn;
 
+use super::cgroup_root::{self, CgroupRoot, CgroupRoots};
 use super::limits::{Bytes, Limits};
-use super::pause::wait_until;
-use super::places::{self, Place, Places};
-use super::{sys, wire};
+use super::polling::poll_until;
+use super::{ipc, syscalls};
 use crate::fault::{Context as _, Fault};
 
-/// How long what workers before this one left is waited for.
-const LEAVING: Duration = Duration::from_secs(5);
+/// How long to wait for processes that dead workers left.
+const STALE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long those are killed again and again that were forked meanwhile.
-const KILLING: Duration = Duration::from_millis(100);
+/// How long to repeat a kill for processes that were forked meanwhile.
+const KILL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A peak of memory is at its limit when this part of that is missing, or less: memory is handed to
-/// each processor in batches.
-const NEARLY: u64 = 16;
+/// A memory peak counts as at its limit if at most this fraction (1/n) is missing: the kernel charges
+/// memory to each processor in batches.
+const BATCH_FRACTION: u64 = 16;
 
-/// How every group of ours is called, before the number of the process that made it.
+/// The prefix of every group's name, before the pid of the process that created it.
 const PREFIX: &str = "arbiter-";
 
-/// Makes names of groups unique within this process.
+/// Makes group names unique within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// What a bot may have in sockets of the internet where that is counted apart, in bytes.
-const NETWORK: u64 = 16 << 20;
+/// The limit of a bot's TCP socket buffers where v1 counts them separately, in bytes.
+const TCP_BUFFERS: u64 = 16 << 20;
 
-/// Which interface a hierarchy has.
+/// The interface version of a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum CgroupVersion {
     /// One hierarchy for each controller.
-    One,
+    V1,
     /// One hierarchy for all.
-    Two,
+    V2,
 }
 
-/// What groups are made for, by the names of old controllers.
+/// The controllers that we need, by their v1 names.
 const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpuacct", "freezer"];
 
-/// Which hierarchies are looked at.
+/// Which hierarchies may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hierarchies {
-    /// All there are.
+pub enum CgroupHierarchies {
+    /// All that exist.
     #[default]
     All,
-    /// Those of version 1, as on a machine that has no other.
-    One,
-    /// None, as on a machine that lets us into none.
+    /// Version 1 only, as on a machine without version 2.
+    V1,
+    /// None, as on a machine that gives us no access.
     None,
 }
 
-/// Where groups of ours can be made, by what they are for. Places may coincide.
+/// Where we can create groups, by purpose. Several may be the same.
 #[derive(Clone, Debug)]
-pub(super) struct Groups {
-    pub(super) memory: Option<Place>,
-    pub(super) processes: Option<Place>,
-    pub(super) cpu: Option<Place>,
-    pub(super) freezer: Option<Place>,
+pub(super) struct CgroupParents {
+    pub(super) memory: Option<CgroupRoot>,
+    pub(super) processes: Option<CgroupRoot>,
+    pub(super) cpu: Option<CgroupRoot>,
+    pub(super) freezer: Option<CgroupRoot>,
 }
 
-impl Groups {
-    /// What this process may use. Permission is proved, not inferred: groups are made, and
-    /// removed.
-    pub(super) fn find(hierarchies: Hierarchies) -> Self {
-        let mut found = places::find();
-        sweep(&found);
-        if hierarchies != Hierarchies::All {
-            found.two = None;
+impl CgroupParents {
+    /// Finds the groups in which this process may create others. It tests that by creating and
+    /// removing groups.
+    pub(super) fn find(hierarchies: CgroupHierarchies) -> Self {
+        let mut roots = cgroup_root::find();
+        remove_stale(&roots);
+        if hierarchies != CgroupHierarchies::All {
+            roots.v2 = None;
         }
-        if hierarchies == Hierarchies::None {
-            found.ones.clear();
+        if hierarchies == CgroupHierarchies::None {
+            roots.v1.clear();
         }
-        let usable = |place: &Place| prove(&place.path).then(|| place.clone());
-        let two = found.two.as_ref().and_then(usable);
+        let usable = |root: &CgroupRoot| is_usable(&root.path).then(|| root.clone());
+        let v2 = roots.v2.as_ref().and_then(usable);
         let choose = |controller: &str, core: bool| {
-            let own = two.as_ref().filter(|two| core || two.has(controller)).cloned();
-            own.or_else(|| found.one(controller).as_ref().and_then(usable))
+            let in_v2 = v2.as_ref().filter(|v2| core || v2.has(controller)).cloned();
+            in_v2.or_else(|| roots.v1_with(controller).as_ref().and_then(usable))
         };
         let [memory, processes, cpu, freezer] = CONTROLLERS;
         Self {
@@ -101,149 +101,148 @@ impl Groups {
         }
     }
 
-    /// The places without repetition.
-    fn places(&self) -> Vec<&Path> {
+    /// The different parents.
+    fn paths(&self) -> Vec<&Path> {
         let all = [&self.memory, &self.processes, &self.cpu, &self.freezer];
-        let mut paths: Vec<_> = all.into_iter().flatten().map(|place| &*place.path).collect();
+        let mut paths: Vec<_> = all.into_iter().flatten().map(|root| &*root.path).collect();
         paths.sort_unstable();
         paths.dedup();
         paths
     }
 
-    /// A new, empty group with its limits set.
-    pub(super) fn leaf(&self, limits: &Limits) -> Result<Cgroup, Fault> {
+    /// Creates an empty group with these limits.
+    pub(super) fn create(&self, limits: &Limits) -> Result<Cgroup, Fault> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
         let mut cgroup = Cgroup::default();
-        let made = self.make(&name, limits, &mut cgroup);
-        if let Err(error) = made {
-            // The first failure is the one that matters; nothing ever was in it.
+        if let Err(error) = self.create_named(&name, limits, &mut cgroup) {
+            // The first error is the one that matters. The group is still empty.
             drop(cgroup.remove());
-            return Err(Fault::new("cannot make a control group", error));
+            return Err(Fault::new("cannot create a control group", error));
         }
         Ok(cgroup)
     }
 
-    fn make(&self, name: &str, limits: &Limits, cgroup: &mut Cgroup) -> io::Result<()> {
-        for place in self.places() {
-            let path = place.join(name);
+    fn create_named(&self, name: &str, limits: &Limits, cgroup: &mut Cgroup) -> io::Result<()> {
+        for parent in self.paths() {
+            let path = parent.join(name);
             fs::create_dir(&path)?;
             cgroup.paths.push(path);
         }
-        if let Some(place) = &self.memory {
-            let path = place.path.join(name);
-            limit_memory(&path, place.version, limits.memory)?;
-            let file = match place.version {
-                Version::One => "memory.oom_control",
-                Version::Two => "memory.events",
+        if let Some(root) = &self.memory {
+            let path = root.path.join(name);
+            limit_memory(&path, root.version, limits.memory)?;
+            let file = match root.version {
+                CgroupVersion::V1 => "memory.oom_control",
+                CgroupVersion::V2 => "memory.events",
             };
             let events = File::open(path.join(file))?;
-            cgroup.memory = Some(Memory { version: place.version, path, events });
+            cgroup.memory = Some(Memory { version: root.version, path, events });
         }
-        if let Some(place) = &self.processes {
-            // One is the jail's own first process.
-            let most = (limits.processes + 1).to_string();
-            fs::write(place.path.join(name).join("pids.max"), most)?;
+        if let Some(root) = &self.processes {
+            // One more for the jail's init.
+            let limit = (limits.processes + 1).to_string();
+            fs::write(root.path.join(name).join("pids.max"), limit)?;
         }
-        if let Some(place) = &self.cpu {
-            let file = if place.version == Version::Two { "cpu.stat" } else { "cpuacct.usage" };
-            cgroup.cpu = Some((place.version, File::open(place.path.join(name).join(file))?));
+        if let Some(root) = &self.cpu {
+            let file = if root.version == CgroupVersion::V2 { "cpu.stat" } else { "cpuacct.usage" };
+            cgroup.cpu = Some((root.version, File::open(root.path.join(name).join(file))?));
         }
-        if let Some(place) = &self.freezer {
-            cgroup.freezer = Some(Freezer::open(place.version, &place.path.join(name))?);
+        if let Some(root) = &self.freezer {
+            cgroup.freezer = Some(Freezer::open(root.version, &root.path.join(name))?);
         }
         Ok(())
     }
 }
 
-/// Removes groups of processes that were killed before they could.
-fn sweep(found: &Places) {
-    let ones = CONTROLLERS.into_iter().filter_map(|controller| found.one(controller));
+/// Removes groups of processes that were killed before they could remove them.
+fn remove_stale(roots: &CgroupRoots) {
+    let v1_roots = CONTROLLERS.into_iter().filter_map(|controller| roots.v1_with(controller));
     let mut stale = Vec::new();
-    for place in ones.chain(found.two.clone()) {
-        let entries = fs::read_dir(place.path).into_iter().flatten().flatten();
+    for root in v1_roots.chain(roots.v2.clone()) {
+        let entries = fs::read_dir(root.path).into_iter().flatten().flatten();
         let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
-        stale.extend(named.map(|entry| entry.path()).filter(|path| !has_strangers(path)));
+        stale.extend(named.map(|entry| entry.path()).filter(|path| !has_foreign_processes(path)));
     }
     for path in &stale {
         kill_all_in(path);
-        // The old freezer keeps even the dead from it.
-        drop(write(&path.join("freezer.state"), wire::THAWED));
+        // In the v1 freezer even killed processes cannot exit.
+        drop(write(&path.join("freezer.state"), ipc::THAWED));
     }
-    // All together: what dies slowly in one is not waited for once more in the next.
+    // All together, so that the waits do not add up.
     let mut clear = || {
         stale.retain(|path| {
             kill_all_in(path);
-            // Another worker may have been faster.
+            // Another worker may have removed it first.
             fs::remove_dir(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         });
         Ok(stale.is_empty())
     };
-    drop(wait_until(LEAVING, &mut clear));
+    drop(poll_until(STALE_TIMEOUT, &mut clear));
     for path in &stale {
-        warn!(group = %path.display(), "what an earlier worker left in it does not die");
+        warn!(group = %path.display(), "processes of an earlier worker cannot be killed");
     }
 }
 
-/// Whether a group's name is one of ours, made by a process that is gone.
+/// Whether a group of this name belongs to a worker that no longer exists.
 fn is_stale(name: &str) -> bool {
     let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
     let owner = owner.and_then(|owner| owner.parse::<u32>().ok());
     owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
 }
 
-/// Whether the group has processes of another process namespace, whose workers we cannot see.
-fn has_strangers(path: &Path) -> bool {
+/// Whether the group has processes of another PID namespace, whose workers we cannot see.
+fn has_foreign_processes(path: &Path) -> bool {
     let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
     processes.lines().any(|pid| pid == "0")
 }
 
-/// Whether groups can be made at `path`, and entered.
-fn prove(path: &Path) -> bool {
+/// Whether groups can be created at `path`, and processes moved into them.
+fn is_usable(path: &Path) -> bool {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let probe = path.join(format!("{PREFIX}{}-{number}", std::process::id()));
-    let made = fs::create_dir(&probe).is_ok();
-    let entered = made && File::options().write(true).open(probe.join("cgroup.procs")).is_ok();
-    made && fs::remove_dir(&probe).is_ok() && entered
+    let created = fs::create_dir(&probe).is_ok();
+    let writable = created && File::options().write(true).open(probe.join("cgroup.procs")).is_ok();
+    created && fs::remove_dir(&probe).is_ok() && writable
 }
 
-fn limit_memory(path: &Path, version: Version, most: Bytes) -> io::Result<()> {
-    let most = most.0.to_string();
-    let (main, swap) = match version {
-        Version::One => ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", &*most)),
-        Version::Two => ("memory.max", ("memory.swap.max", "0")),
+fn limit_memory(path: &Path, version: CgroupVersion, limit: Bytes) -> io::Result<()> {
+    let limit = limit.0.to_string();
+    let (memory_file, swap_file, swap_limit) = match version {
+        CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", &*limit),
+        CgroupVersion::V2 => ("memory.max", "memory.swap.max", "0"),
     };
-    fs::write(path.join(main), &most)?;
-    // Not there where the kernel counts no swap; then what is swapped out is not counted.
-    if path.join(swap.0).exists() {
-        fs::write(path.join(swap.0), swap.1)?;
+    fs::write(path.join(memory_file), &limit)?;
+    // Missing if the kernel does not count swap. Then swapped memory is not counted.
+    if path.join(swap_file).exists() {
+        fs::write(path.join(swap_file), swap_limit)?;
     }
-    // The old hierarchy counts what waits in sockets of the internet by itself.
+    // v1 counts TCP buffers separately.
     let network = path.join("memory.kmem.tcp.limit_in_bytes");
-    if version == Version::One && network.exists() {
-        fs::write(network, NETWORK.to_string())?;
+    if version == CgroupVersion::V1 && network.exists() {
+        fs::write(network, TCP_BUFFERS.to_string())?;
     }
     Ok(())
 }
 
-/// Stops a group and lets it go on.
+/// Freezes and thaws a group.
 #[derive(Debug)]
 struct Freezer {
-    version: Version,
-    /// What is written to.
-    order: File,
-    /// What tells when everything has stopped.
+    version: CgroupVersion,
+    /// The file to write the wanted state to.
+    control: File,
+    /// The file to read the actual state from.
     state: File,
 }
 
 impl Freezer {
-    fn open(version: Version, path: &Path) -> io::Result<Self> {
-        let (order, state) = match version {
-            Version::One => ("freezer.state", "freezer.state"),
-            Version::Two => ("cgroup.freeze", "cgroup.events"),
+    fn open(version: CgroupVersion, path: &Path) -> io::Result<Self> {
+        let (control, state) = match version {
+            CgroupVersion::V1 => ("freezer.state", "freezer.state"),
+            CgroupVersion::V2 => ("cgroup.freeze", "cgroup.events"),
         };
-        let order = File::options().write(true).open(path.join(order))?;
-        Ok(Self { version, order, state: File::open(path.join(state))? })
+        let control = File::options().write(true).open(path.join(control))?;
+        Ok(Self { version, control, state: File::open(path.join(state))? })
     }
 
     fn is_frozen(&self) -> bool {
@@ -251,45 +250,49 @@ impl Freezer {
         let read = self.state.read_at(&mut buffer, 0).unwrap_or(0);
         let text = std::str::from_utf8(&buffer[..read]).unwrap_or_default();
         match self.version {
-            Version::One => text.trim() == "FROZEN",
-            Version::Two => text.contains("frozen 1"),
+            CgroupVersion::V1 => text.trim() == "FROZEN",
+            CgroupVersion::V2 => text.contains("frozen 1"),
         }
     }
 
     fn freeze(&self) -> io::Result<()> {
-        (&self.order).write_all(if self.version == Version::One { b"FROZEN" } else { b"1" })
+        (&self.control).write_all(if self.version == CgroupVersion::V1 { b"FROZEN" } else { b"1" })
     }
 
     fn thaw(&self) -> io::Result<()> {
-        (&self.order).write_all(if self.version == Version::One { wire::THAWED } else { b"0" })
+        (&self.control).write_all(if self.version == CgroupVersion::V1 {
+            ipc::THAWED
+        } else {
+            b"0"
+        })
     }
 }
 
-/// The control group of one jail, in as many hierarchies as it takes.
+/// The control group of one jail, in all hierarchies that it needs.
 #[derive(Debug, Default)]
 pub(super) struct Cgroup {
     paths: Vec<PathBuf>,
     memory: Option<Memory>,
-    cpu: Option<(Version, File)>,
+    cpu: Option<(CgroupVersion, File)>,
     freezer: Option<Freezer>,
 }
 
 /// Where memory is counted.
 ///
-/// Whoever needs most is killed when it runs out, and not the whole group at once, which the old
-/// hierarchy cannot do: so the jail's first process lives on everywhere, and a bot that is executed
-/// once per decision can be executed again. What else is to die the worker kills.
+/// When memory runs out, the kernel kills the largest process, not the whole group: v1 cannot do the
+/// latter. So the jail's init survives in both versions, and a bot that is executed once per decision
+/// can be executed again. The worker kills the rest.
 #[derive(Debug)]
 struct Memory {
-    version: Version,
+    version: CgroupVersion,
     path: PathBuf,
-    /// What tells how many processes were killed.
+    /// The file with the number of killed processes.
     events: File,
 }
 
 impl Cgroup {
     /// Moves a process into the group.
-    pub(super) fn enter(&self, pid: libc::pid_t) -> Result<(), Fault> {
+    pub(super) fn add_process(&self, pid: libc::pid_t) -> Result<(), Fault> {
         let number = pid.to_string();
         for path in &self.paths {
             fs::write(path.join("cgroup.procs"), &number)
@@ -298,60 +301,60 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The files into which a process writes `0` to enter.
-    pub(super) fn doors(&self) -> Result<Vec<File>, Fault> {
+    /// The `cgroup.procs` files, into which a process writes `0` to join.
+    pub(super) fn procs_files(&self) -> Result<Vec<File>, Fault> {
         let open = |path: &PathBuf| File::options().write(true).open(path.join("cgroup.procs"));
         self.paths.iter().map(open).collect::<Result<_, _>>().fault("cannot open a control group")
     }
 
-    /// Processor time of every process that ever was in the group, if it is measured.
-    pub(super) fn cpu(&self) -> Option<Micros> {
+    /// The processor time of all processes that were ever in the group, if it is measured.
+    pub(super) fn cpu_time(&self) -> Option<Micros> {
         let (version, file) = self.cpu.as_ref()?;
         let mut buffer = [0; 64];
         let read = file.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(&buffer[..read]).ok()?;
         match version {
-            Version::One => text.trim().parse().ok().map(|nanos: i64| Micros(nanos / 1000)),
-            Version::Two => {
+            CgroupVersion::V1 => text.trim().parse().ok().map(|nanos: i64| Micros(nanos / 1000)),
+            CgroupVersion::V2 => {
                 let usage = text.strip_prefix("usage_usec ")?.lines().next()?;
                 usage.parse().ok().map(Micros)
             }
         }
     }
 
-    /// Whether the group can be stopped.
-    pub(super) fn freezes(&self) -> bool {
+    /// Whether the group can be frozen.
+    pub(super) fn can_freeze(&self) -> bool {
         self.freezer.is_some()
     }
 
-    /// Stops everything in the group. Nothing in it executes an instruction of its own any more: a
-    /// thread that runs is interrupted, and one that does not stops before it would go on. Until it
-    /// stands, though, it may still be in the kernel.
+    /// Freezes the group. From now on no thread in it runs in user mode: running ones are
+    /// interrupted, others stop before they return to user mode. Until the group
+    /// [is frozen](Self::is_frozen), threads may still run in the kernel.
     pub(super) fn freeze(&self) -> Result<(), Fault> {
         self.freezer.as_ref().map_or(Ok(()), Freezer::freeze).fault("cannot freeze a bot")
     }
 
-    /// Whether everything in the group stands, if it can be stopped.
-    pub(super) fn stands(&self) -> bool {
+    /// Whether all of the group is frozen; true if it cannot be frozen.
+    pub(super) fn is_frozen(&self) -> bool {
         self.freezer.as_ref().is_none_or(Freezer::is_frozen)
     }
 
-    /// Lets it go on.
+    /// Thaws the group.
     pub(super) fn thaw(&self) -> Result<(), Fault> {
         self.freezer.as_ref().map_or(Ok(()), Freezer::thaw).fault("cannot thaw a bot")
     }
 
-    /// The most memory in use at a time, without what the system's files that it read take up;
-    /// nothing where it is not measured. The files are subtracted as they are now.
+    /// The peak of memory, without the page cache of system files; none if it is not measured. The
+    /// page cache is subtracted as it is now.
     pub(super) fn peak_memory(&self) -> Option<Bytes> {
         let Memory { version, path, .. } = self.memory.as_ref()?;
         let (peak, files, shared) = match version {
-            Version::One => ("memory.max_usage_in_bytes", "total_cache", "total_shmem"),
-            Version::Two => ("memory.peak", "file", "shmem"),
+            CgroupVersion::V1 => ("memory.max_usage_in_bytes", "total_cache", "total_shmem"),
+            CgroupVersion::V2 => ("memory.peak", "file", "shmem"),
         };
         let peak: u64 = fs::read_to_string(path.join(peak)).ok()?.trim().parse().ok()?;
         let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
-        let cached = value(&stat, files)?.saturating_sub(value(&stat, shared).unwrap_or(0));
+        let cached = lookup(&stat, files)?.saturating_sub(lookup(&stat, shared).unwrap_or(0));
         Some(Bytes(peak.saturating_sub(cached)))
     }
 
@@ -360,41 +363,43 @@ impl Cgroup {
         self.memory.is_some()
     }
 
-    /// How many processes of the group were killed for want of memory, its own or the machine's;
-    /// nothing where memory is not counted.
-    pub(super) fn killed_for_memory(&self) -> Option<u64> {
+    /// How many processes of the group were killed because the group or the machine ran out of
+    /// memory; none if memory is not counted.
+    pub(super) fn oom_kills(&self) -> Option<u64> {
         let Memory { events, .. } = self.memory.as_ref()?;
         let mut buffer = [0; 256];
         let read = events.read_at(&mut buffer, 0).ok()?;
-        value(std::str::from_utf8(&buffer[..read]).ok()?, "oom_kill")
+        lookup(std::str::from_utf8(&buffer[..read]).ok()?, "oom_kill")
     }
 
-    /// Whether the group ever needed more memory than it may have; so if it cannot be found out.
-    pub(super) fn was_full(&self) -> bool {
+    /// Whether the group ever reached its memory limit; true if that is unknown.
+    pub(super) fn reached_memory_limit(&self) -> bool {
         let Some(Memory { version, path, .. }) = &self.memory else { return true };
         let read = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
         let number = |file: &str| -> Option<u64> { read(file).trim().parse().ok() };
         match version {
-            // Newer kernels do not count failures here any more, but the peak tells as well.
-            Version::One => {
+            // Newer kernels no longer count failures here, so compare the peak.
+            CgroupVersion::V1 => {
                 let peak = number("memory.max_usage_in_bytes");
-                let most = number("memory.limit_in_bytes");
-                peak.zip(most).is_none_or(|(peak, most)| peak >= most - most / NEARLY)
+                let limit = number("memory.limit_in_bytes");
+                peak.zip(limit).is_none_or(|(peak, limit)| peak >= limit - limit / BATCH_FRACTION)
             }
-            Version::Two => value(&read("memory.events"), "oom").is_none_or(|times| times > 0),
+            CgroupVersion::V2 => {
+                lookup(&read("memory.events"), "oom").is_none_or(|times| times > 0)
+            }
         }
     }
 
-    /// Whether the group has as many processes as it may, where they are counted.
-    pub(super) fn is_full_of_processes(&self) -> Option<bool> {
+    /// Whether the group is at its limit of processes; none if they are not counted.
+    pub(super) fn reached_process_limit(&self) -> Option<bool> {
         let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
         self.paths.iter().find_map(|path| {
-            let most = number(&path.join("pids.max"))?;
-            Some(number(&path.join("pids.current"))? >= most)
+            let limit = number(&path.join("pids.max"))?;
+            Some(number(&path.join("pids.current"))? >= limit)
         })
     }
 
-    /// Whether no process is in the group.
+    /// Whether the group has no processes.
     pub(super) fn is_empty(&self) -> bool {
         let is_empty = |path: &PathBuf| match fs::read(path.join("cgroup.procs")) {
             Ok(processes) => processes.is_empty(),
@@ -408,31 +413,31 @@ impl Cgroup {
         for path in &self.paths {
             kill_all_in(path);
         }
-        self.let_die();
+        self.thaw_killed();
         for path in &self.paths {
-            empty(path, KILLING);
+            kill_until_empty(path, KILL_TIMEOUT);
         }
     }
 
-    /// Lets what was killed die: the old freezer keeps even the dead from it.
-    pub(super) fn let_die(&self) {
-        if self.freezer.as_ref().is_some_and(|freezer| freezer.version == Version::One) {
+    /// Lets killed processes exit: in the v1 freezer even they stay frozen.
+    pub(super) fn thaw_killed(&self) {
+        if self.freezer.as_ref().is_some_and(|freezer| freezer.version == CgroupVersion::V1) {
             drop(self.thaw());
         }
     }
 
-    /// What is written to so that the killed can die although they are frozen, where that must be.
-    pub(super) fn keeps_the_dead(&self) -> io::Result<Option<File>> {
+    /// The file to write [`ipc::THAWED`] to so that killed processes can exit; none if they can exit
+    /// while frozen.
+    pub(super) fn thaw_file(&self) -> io::Result<Option<File>> {
         match &self.freezer {
-            Some(Freezer { version: Version::One, order, .. }) => order.try_clone().map(Some),
+            Some(Freezer { version: CgroupVersion::V1, control, .. }) => {
+                control.try_clone().map(Some)
+            }
             _ => Ok(None),
         }
     }
 
-    /// Removes the group, if the last of its processes is gone.
-    ///
-    /// # Errors
-    /// If there are processes in it, or it cannot be removed for another reason.
+    /// Removes the group. It fails while the group has processes.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         while let Some(path) = self.paths.last() {
             match fs::remove_dir(path) {
@@ -443,36 +448,36 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Lets what is dying in the group do so on any processor, and there after everything else:
-    /// whether all of it does. Where there is no group there is nothing that could.
-    pub(super) fn step_back(&self) -> bool {
+    /// Lets the dying processes of the group run on any processor, with the lowest priority. Returns
+    /// whether that worked for all of them; false without a group.
+    pub(super) fn deprioritize(&self) -> bool {
         let mut is_idle = false;
         for path in &self.paths {
-            // Only the new hierarchy has this file, with the processor's controller.
+            // Only v2 has this file, and only with the `cpu` controller.
             is_idle |= write(&path.join("cpu.idle"), b"1").is_ok();
         }
         let Some(path) = self.paths.first() else { return false };
         let threads = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
         let threads = threads.iter().flatten().flat_map(|text| text.lines());
         let threads = threads.filter_map(|thread| thread.parse().ok());
-        let all = threads.map(sys::step_back).fold(true, |all, one| all & one);
+        let all = threads.map(syscalls::deprioritize).fold(true, |all, one| all & one);
         is_idle || all
     }
 }
 
-/// Writes to a file that is there.
+/// Writes to an existing file.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::options().write(true).open(path)?.write_all(bytes)
 }
 
-/// The number behind `name` in a file of lines of names and numbers.
-fn value(text: &str, name: &str) -> Option<u64> {
+/// The number after `name` in a text with one name and number a line.
+fn lookup(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(key, _)| *key == name).and_then(|(_, number)| number.trim().parse().ok())
 }
 
-/// Kills every process in the group at `path`: together where the kernel can, one by one where
-/// not. Whether there were any that may have had children meanwhile.
+/// Kills every process in the group at `path`: all at once if the kernel can, else one by one. Returns
+/// whether there were any that may have forked meanwhile.
 fn kill_all_in(path: &Path) -> bool {
     if fs::write(path.join("cgroup.kill"), "1").is_ok() {
         return false;
@@ -480,12 +485,12 @@ fn kill_all_in(path: &Path) -> bool {
     let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
     let pids = processes.lines().filter_map(|line| line.parse().ok());
     let pids = pids.filter_map(rustix::process::Pid::from_raw);
-    // One may have died by itself in the meantime.
+    // Some may have ended in the meantime.
     let killed = pids.filter(|pid| rustix::process::kill_process(*pid, Signal::KILL).is_ok());
     killed.count() > 0
 }
 
-/// Kills whatever is in the group at `path` until there is nothing more, or the time is up.
-fn empty(path: &Path, limit: Duration) {
-    drop(wait_until(limit, || Ok(!kill_all_in(path))));
+/// Kills everything in the group at `path` until it is empty or the time is up.
+fn kill_until_empty(path: &Path, limit: Duration) {
+    drop(poll_until(limit, || Ok(!kill_all_in(path))));
 }

@@ -6,15 +6,15 @@ use std::path::Path;
 use rustix::time::ClockId;
 use serde::Serialize;
 
-use super::host::{Host, Refused};
-use super::placement::Precedence;
-use super::places::{self, Place};
-use super::report::{self, Level, SandboxReport, State};
-use super::{Policy, fence};
+use super::cgroup_root::{self, CgroupRoot};
+use super::cpu_affinity::RefereePriority;
+use super::guarantees::{self, Enforcement, Level, SandboxReport};
+use super::host::{Host, SandboxError};
+use super::{Policy, landlock};
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct DoctorRow {
     /// What was looked at.
     pub what: String,
     /// What was found.
@@ -27,24 +27,24 @@ pub struct Row {
 
 /// What was found on this machine.
 #[derive(Clone, Debug)]
-pub struct Checkup {
+pub struct DoctorReport {
     /// What is guaranteed, or why nothing is.
-    pub report: Result<SandboxReport, Refused>,
+    pub report: Result<SandboxReport, SandboxError>,
     /// Everything that was looked at.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DoctorRow>,
 }
 
-impl Checkup {
+impl DoctorReport {
     /// Looks at the machine, and attacks a jail on it.
-    pub fn make() -> Self {
+    pub fn new() -> Self {
         let prepared = Host::prepare(Policy::Auto);
-        let doors = prepared.as_ref().is_ok_and(Host::opens_doors);
+        let doors = prepared.as_ref().is_ok_and(Host::supports_http_bots);
         let report = prepared.map(|host| host.report().clone());
         let mut rows = Vec::new();
         match &report {
             Ok(report) => {
                 let losses = report.losses().join("; ");
-                rows.push(Row {
+                rows.push(DoctorRow {
                     what: "sandbox level".to_owned(),
                     state: report.level.to_string(),
                     lost: (!losses.is_empty()).then_some(losses),
@@ -53,7 +53,7 @@ impl Checkup {
                 rows.extend(no_walls(report));
                 rows.extend(guarantees(report));
             }
-            Err(refused) => rows.push(Row {
+            Err(refused) => rows.push(DoctorRow {
                 what: "sandbox level".to_owned(),
                 state: "D".to_owned(),
                 lost: Some(refused.to_string()),
@@ -82,8 +82,8 @@ const WALLS: &str = "allow user namespaces (see below); where a bot's directory 
     layers of a container";
 
 /// Why there is a fence instead of walls, where there is one.
-fn no_walls(report: &SandboxReport) -> Option<Row> {
-    (report.level == Level::C).then(|| Row {
+fn no_walls(report: &SandboxReport) -> Option<DoctorRow> {
+    (report.level == Level::C).then(|| DoctorRow {
         what: "walls".to_owned(),
         state: format!("cannot be built: {}", report.warnings.join("; ")),
         lost: Some("a fence is all there is".to_owned()),
@@ -91,10 +91,10 @@ fn no_walls(report: &SandboxReport) -> Option<Row> {
     })
 }
 
-fn guarantees(report: &SandboxReport) -> impl Iterator<Item = Row> {
+fn guarantees(report: &SandboxReport) -> impl Iterator<Item = DoctorRow> {
     report.findings.iter().map(|finding| {
-        let lost = finding.state != State::Enforced;
-        Row {
+        let lost = finding.state != Enforcement::Enforced;
+        DoctorRow {
             what: finding.guarantee.to_string(),
             state: format!("{}, by {}", finding.state, finding.by),
             lost: lost.then(|| format!("{} ({})", finding.guarantee.loss(), finding.evidence)),
@@ -104,9 +104,9 @@ fn guarantees(report: &SandboxReport) -> impl Iterator<Item = Row> {
 }
 
 /// What the guarantees rest on.
-fn machine() -> Vec<Row> {
+fn machine() -> Vec<DoctorRow> {
     let mut rows = vec![
-        fact("kernel", report::kernel()),
+        fact("kernel", guarantees::kernel()),
         fact("processors", std::thread::available_parallelism().map_or(1, Into::into).to_string()),
         clock(),
         namespaces(),
@@ -121,28 +121,28 @@ fn machine() -> Vec<Row> {
     ));
     rows.push(judged(
         "Landlock",
-        fence::version().map(|version| format!("version {version}")),
+        landlock::version().map(|version| format!("version {version}")),
         "there is no fence to fall back on where namespaces are forbidden",
         "use Linux 5.13 or later with `landlock` among the kernel's `lsm=`",
     ));
     rows.push(judged(
         "referees go first",
-        Precedence::may_go_first().then(|| "allowed".to_owned()),
+        RefereePriority::may_go_first().then(|| "allowed".to_owned()),
         "a bot that spins can hold up a referee on the same processor, by up to three milliseconds",
         "run the worker as root, or with the capability SYS_NICE",
     ));
     rows
 }
 
-fn fact(what: &str, state: String) -> Row {
-    Row { what: what.to_owned(), state, lost: None, remedy: None }
+fn fact(what: &str, state: String) -> DoctorRow {
+    DoctorRow { what: what.to_owned(), state, lost: None, remedy: None }
 }
 
 /// A row about something that is there, or is missed.
-fn judged(what: &str, found: Option<String>, lost: &str, remedy: &str) -> Row {
+fn judged(what: &str, found: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
     match found {
         Some(state) => fact(what, state),
-        None => Row {
+        None => DoctorRow {
             what: what.to_owned(),
             state: "missing".to_owned(),
             lost: Some(lost.to_owned()),
@@ -155,7 +155,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-fn clock() -> Row {
+fn clock() -> DoctorRow {
     let resolution = rustix::time::clock_getres(ClockId::Monotonic);
     let nanos = resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec;
     let found = (nanos <= 1000).then(|| format!("{nanos} ns"));
@@ -182,13 +182,13 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-fn namespaces() -> Row {
+fn namespaces() -> DoctorRow {
     let forbidden = SWITCHES
         .into_iter()
         .find(|(path, forbids, _)| read(path).is_some_and(|value| value == *forbids));
     let root = rustix::process::geteuid().is_root();
     match forbidden {
-        Some((path, value, remedy)) if !root => Row {
+        Some((path, value, remedy)) if !root => DoctorRow {
             what: "user namespaces".to_owned(),
             state: format!("{path} is {value}"),
             lost: Some("walls cannot be built; a fence is all there is".to_owned()),
@@ -200,22 +200,22 @@ fn namespaces() -> Row {
 }
 
 /// Where control groups are, and whether this process may use them.
-fn groups() -> Vec<Row> {
-    let found = places::find();
+fn groups() -> Vec<DoctorRow> {
+    let roots = cgroup_root::find();
     let lost = "memory, processes, processor time and rest of a whole tree are best effort";
     let remedy = "systemd: Delegate=cpu memory pids and DelegateSubgroup=worker; containers: a \
                   writable cgroup; otherwise run the worker as root";
-    let row = |what: &str, place: Option<Place>| {
-        let usable = place.filter(|place| writable(&place.path));
-        judged(what, usable.map(|place| place.path.display().to_string()), lost, remedy)
+    let row = |what: &str, root: Option<CgroupRoot>| {
+        let usable = root.filter(|root| writable(&root.path));
+        judged(what, usable.map(|root| root.path.display().to_string()), lost, remedy)
     };
     let mut rows = Vec::new();
-    let two = found.two.clone();
-    let complete = two.as_ref().is_some_and(|two| two.has("memory") && two.has("pids"));
-    rows.push(row("control groups v2", two));
+    let v2 = roots.v2.clone();
+    let complete = v2.as_ref().is_some_and(|v2| v2.has("memory") && v2.has("pids"));
+    rows.push(row("control groups v2", v2));
     if !complete {
         for controller in ["memory", "pids"] {
-            rows.push(row(&format!("control group v1 {controller}"), found.one(controller)));
+            rows.push(row(&format!("control group v1 {controller}"), roots.v1_with(controller)));
         }
     }
     rows

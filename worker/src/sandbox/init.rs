@@ -13,13 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::filter::Lacks;
+use super::ipc::{self, InitRequest, InitResponse, JailSetup};
 use super::limits::{ADDRESSES, Bytes, GRACE, Limits};
+use super::proc_monitor::{self, ProcMonitor};
 use super::process::notice;
-use super::sys;
-use super::watch::{self, Watch};
-use super::wire::{self, Answer, Settlement, Task};
-use super::{canary, door, filter, root};
+use super::seccomp::MissingFeatures;
+use super::syscalls;
+use super::{loopback, root_fs, seccomp, self_test};
 
 /// Where programs are looked for.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -55,7 +55,7 @@ struct Running {
 }
 
 /// What is known of the memory that is used, where no control group counts it.
-struct Guard {
+struct MemoryGuard {
     most: Bytes,
     /// When it was looked at last.
     looked: Option<Instant>,
@@ -63,14 +63,14 @@ struct Guard {
     peak: Bytes,
 }
 
-impl Guard {
+impl MemoryGuard {
     fn new(most: Bytes) -> Self {
         Self { most, looked: None, kills: 0, peak: Bytes(0) }
     }
 
     /// Looks whether a bot is to be killed, if that is due, and counts it.
-    fn finds_too_much(&mut self, watch: &Watch) -> bool {
-        if self.looked.is_some_and(|looked| looked.elapsed() < watch::EVERY) {
+    fn finds_too_much(&mut self, watch: &ProcMonitor) -> bool {
+        if self.looked.is_some_and(|looked| looked.elapsed() < proc_monitor::EVERY) {
             return false;
         }
         self.looked = Some(Instant::now());
@@ -91,8 +91,8 @@ struct Init {
     user: Option<u32>,
     running: Vec<Running>,
     /// A view of the jail's processes, if one is needed and may be had.
-    watch: Option<Watch>,
-    guard: Option<Guard>,
+    watch: Option<ProcMonitor>,
+    guard: Option<MemoryGuard>,
     /// Whether everything was stopped by signals.
     stopped: bool,
     /// What was prepared, until the walls are built.
@@ -100,21 +100,21 @@ struct Init {
 }
 
 /// What bounds how many connections wait for a server in a jail's network, if the kernel does. Without
-/// a door it is not missed.
+/// a listener it is not missed.
 type Backlog = io::Result<Option<File>>;
 
 /// Runs the first process of a jail, which hears the worker through `socket`.
 pub(super) fn run(socket: OwnedFd) -> ! {
     let served = Init::begin(socket).and_then(|mut init| init.serve());
-    sys::exit(if served.is_ok() { 0 } else { GAVE_UP })
+    syscalls::exit(if served.is_ok() { 0 } else { GAVE_UP })
 }
 
 impl Init {
     fn begin(socket: OwnedFd) -> io::Result<Self> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        sys::reset_signals(libc::SIG_DFL);
+        syscalls::reset_signals(libc::SIG_DFL);
         let null = File::options().read(true).write(true).open("/dev/null")?;
-        let children = sys::ended_children()?;
+        let children = syscalls::child_exit_fd()?;
         Ok(Self {
             socket,
             children,
@@ -136,7 +136,7 @@ impl Init {
                 PollFd::new(&self.socket, PollFlags::IN),
                 PollFd::new(&self.children, PollFlags::IN),
             ];
-            let soon = Timespec::try_from(watch::EVERY).expect("a short time");
+            let soon = Timespec::try_from(proc_monitor::EVERY).expect("a short time");
             match rustix::event::poll(&mut fds, self.is_on_guard().then_some(&soon)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
@@ -146,7 +146,7 @@ impl Init {
                 self.reap();
             }
             if asked {
-                let Some((task, descriptors)) = wire::receive(&self.socket)? else {
+                let Some((task, descriptors)) = ipc::receive(&self.socket)? else {
                     return Ok(());
                 };
                 self.perform(task, descriptors)?;
@@ -155,134 +155,149 @@ impl Init {
         }
     }
 
-    fn perform(&mut self, task: Task, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    fn perform(&mut self, task: InitRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let answer = match task {
-            Task::Prepare { two_users } => {
-                self.prepared = Some(prepare(two_users));
+            InitRequest::Prepare { separate_users } => {
+                self.prepared = Some(prepare(separate_users));
                 return Ok(());
             }
-            Task::Settle(settlement) => match self.prepared.take() {
-                Some(prepared) => return self.settle(&settlement, prepared),
-                None => Answer::Failed("settled already".to_owned()),
+            InitRequest::Build(setup) => match self.prepared.take() {
+                Some(prepared) => return self.settle(&setup, prepared),
+                None => InitResponse::Failed("settled already".to_owned()),
             },
-            Task::Start { argv } => self.start(&argv, descriptors),
-            Task::Attack(plan) => self.attack(&plan, descriptors),
-            Task::Measure => Answer::Used(self.used().0),
-            Task::Memory => self.memory(),
-            Task::Clear => Answer::Is(self.clear()),
-            Task::Stop => {
+            InitRequest::Start { argv } => self.start(&argv, descriptors),
+            InitRequest::SelfTest(plan) => self.attack(&plan, descriptors),
+            InitRequest::CpuTime => InitResponse::CpuTime(self.used().0),
+            InitRequest::MemoryUse => self.memory(),
+            InitRequest::KillAll => InitResponse::Is(self.clear()),
+            InitRequest::Stop => {
                 self.stopped = true;
-                sys::signal_all(libc::SIGSTOP);
-                Answer::Done
+                syscalls::signal_all(libc::SIGSTOP);
+                InitResponse::Done
             }
-            Task::Look => Answer::Is(self.stands()),
-            Task::Continue => {
+            InitRequest::CheckStopped => InitResponse::Is(self.stands()),
+            InitRequest::Continue => {
                 self.stopped = false;
-                sys::signal_all(libc::SIGCONT);
-                Answer::Done
+                syscalls::signal_all(libc::SIGCONT);
+                InitResponse::Done
             }
         };
-        wire::send(&self.socket, &answer, &[])
+        ipc::send(&self.socket, &answer, &[])
     }
 
     /// Builds the walls; afterwards this process, too, is behind them.
-    fn settle(&mut self, settlement: &Settlement, prepared: io::Result<Backlog>) -> io::Result<()> {
-        let (answer, handed) = match prepared.and_then(|backlog| self.build(settlement, backlog)) {
-            Ok(handed) => (Answer::Done, handed),
-            Err(error) => (Answer::Failed(error.to_string()), Vec::new()),
+    fn settle(&mut self, setup: &JailSetup, prepared: io::Result<Backlog>) -> io::Result<()> {
+        let (answer, handed) = match prepared.and_then(|backlog| self.build(setup, backlog)) {
+            Ok(handed) => (InitResponse::Done, handed),
+            Err(error) => (InitResponse::Failed(error.to_string()), Vec::new()),
         };
         let descriptors: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
-        wire::send(&self.socket, &answer, &descriptors)?;
+        ipc::send(&self.socket, &answer, &descriptors)?;
         // The kernel compares the descriptors that wait in sockets of this user, in every jail,
         // with the sender's limit of open files: under a bot's limit another bot could keep ours
         // from being handed over.
-        lower(Resource::Nofile, settlement.limits.descriptors)
+        lower(Resource::Nofile, setup.limits.descriptors)
     }
 
-    fn build(&mut self, settlement: &Settlement, backlog: Backlog) -> io::Result<Vec<OwnedFd>> {
-        let Settlement { program, limits, cores, two_users, lacks, keeps_files, has_door } =
-            settlement;
-        let (mut door, mut lacks) = (None, *lacks);
-        if *has_door {
+    fn build(&mut self, setup: &JailSetup, backlog: Backlog) -> io::Result<Vec<OwnedFd>> {
+        let JailSetup {
+            program,
+            limits,
+            cores,
+            separate_users,
+            missing,
+            saves_state,
+            needs_listener,
+        } = setup;
+        let (mut listener, mut missing) = (None, *missing);
+        if *needs_listener {
             let backlog = backlog?;
-            lacks.backlog = backlog.is_none();
-            door = Some(OwnedFd::from(door::make(backlog)?));
+            missing.backlog = backlog.is_none();
+            listener = Some(OwnedFd::from(loopback::open(backlog)?));
         }
-        let written = root::furnish(program.as_deref(), limits, BOT, *keeps_files)?;
+        let upper_dir = root_fs::mount_jail(program.as_deref(), limits, BOT, *saves_state)?;
         rustix::system::sethostname(b"bot")?;
-        std::env::set_current_dir(root::WORK)?;
+        std::env::set_current_dir(root_fs::WORK)?;
         if !cores.is_empty() {
-            rustix::thread::sched_setaffinity(None, &sys::processors(cores))?;
+            rustix::thread::sched_setaffinity(None, &syscalls::cpu_set(cores))?;
         }
-        self.guard = lacks.memory.then(|| Guard::new(limits.memory));
-        self.watch = (lacks.memory || lacks.freezer).then(Watch::open).and_then(Result::ok);
-        restrict(limits, *two_users, lacks)?;
-        drop_rights(*two_users, lacks)?;
-        filter::install(lacks)?;
+        self.guard = missing.memory.then(|| MemoryGuard::new(limits.memory));
+        self.watch =
+            (missing.memory || missing.freezer).then(ProcMonitor::open).and_then(Result::ok);
+        restrict(limits, *separate_users, missing)?;
+        drop_rights(*separate_users, missing)?;
+        seccomp::install(missing)?;
         self.environment = environment(limits);
-        self.user = two_users.then_some(BOT);
-        Ok(written.into_iter().chain(door).collect())
+        self.user = separate_users.then_some(BOT);
+        Ok(upper_dir.into_iter().chain(listener).collect())
     }
 
     /// Starts a program with the streams given: input unless it has none, output, error, and
     /// where its end is told.
-    fn start(&mut self, argv: &[String], mut descriptors: Vec<OwnedFd>) -> Answer {
+    fn start(&mut self, argv: &[String], mut descriptors: Vec<OwnedFd>) -> InitResponse {
         let notice = descriptors.pop();
         let (Some(notice), [rest @ .., stdout, stderr]) = (notice, &descriptors[..]) else {
-            return Answer::Failed("a program was to start without its streams".to_owned());
+            return InitResponse::Failed("a program was to start without its streams".to_owned());
         };
         let Ok(argv) = argv.iter().map(|word| CString::new(word.as_bytes())).collect() else {
-            return Answer::NotStarted(libc::EINVAL);
+            return InitResponse::NotStarted(libc::EINVAL);
         };
         let argv: Vec<CString> = argv;
         let stdin = rest.first().map_or(self.null.as_fd(), AsFd::as_fd);
         let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
         let environment = &self.environment;
-        match (sys::Launch { argv: &argv, environment, streams, user: self.user }).start() {
+        match (syscalls::Launch { argv: &argv, environment, streams, user: self.user }).start() {
             Ok(pid) => {
                 self.running.push(Running { pid, notice: notice.into(), is_bots: true });
-                Answer::Started(pid)
+                InitResponse::Started(pid)
             }
-            Err(error) => Answer::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
+            Err(error) => InitResponse::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
         }
     }
 
     /// Attacks the walls in a child that is what a bot would be.
-    fn attack(&mut self, plan: &canary::Plan, mut descriptors: Vec<OwnedFd>) -> Answer {
+    fn attack(
+        &mut self,
+        plan: &self_test::AttackPlan,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> InitResponse {
         let (Some(notice), Some(output)) = (descriptors.pop(), descriptors.into_iter().next())
         else {
-            return Answer::Failed("an attack was ordered without its streams".to_owned());
+            return InitResponse::Failed("an attack was ordered without its streams".to_owned());
         };
-        match sys::fork_plainly() {
+        match syscalls::fork() {
             Ok(0) => {
                 if let Some(user) = self.user
-                    && sys::become_user(user).is_err()
+                    && syscalls::become_user(user).is_err()
                 {
-                    sys::exit(GAVE_UP);
+                    syscalls::exit(GAVE_UP);
                 }
-                canary::attack(plan, File::from(output))
+                self_test::run(plan, File::from(output))
             }
             Ok(pid) => {
                 self.running.push(Running { pid, notice: notice.into(), is_bots: false });
-                Answer::Started(pid)
+                InitResponse::Started(pid)
             }
-            Err(error) => Answer::Failed(error.to_string()),
+            Err(error) => InitResponse::Failed(error.to_string()),
         }
     }
 
     /// The processor time of what ended and of what runs, as far as it is known.
     fn used(&self) -> Micros {
-        let ended = sys::used_by_ended_children();
+        let ended = syscalls::cpu_time_of_ended_children();
         match &self.watch {
             Some(watch) => ended + watch.cpu(),
-            None => self.running.iter().fold(ended, |sum, running| sum + sys::clock(running.pid)),
+            None => self
+                .running
+                .iter()
+                .fold(ended, |sum, running| sum + syscalls::cpu_time(running.pid)),
         }
     }
 
     /// What is known of the memory that was used.
-    fn memory(&self) -> Answer {
+    fn memory(&self) -> InitResponse {
         let known = self.guard.as_ref().map_or((0, 0), |guard| (guard.kills, guard.peak.0));
-        Answer::Memory { kills: known.0, peak: known.1 }
+        InitResponse::MemoryUse { kills: known.0, peak: known.1 }
     }
 
     /// Whether a bot runs whose memory nobody else counts.
@@ -303,16 +318,16 @@ impl Init {
 
     /// Whether everything that was told to stop stands; without a view of it, it is believed to.
     fn stands(&self) -> bool {
-        let stands = self.watch.as_ref().is_none_or(Watch::stand);
+        let stands = self.watch.as_ref().is_none_or(ProcMonitor::stand);
         if !stands {
-            sys::signal_all(libc::SIGSTOP);
+            syscalls::signal_all(libc::SIGSTOP);
         }
         stands
     }
 
     /// Kills everything but this process, and waits a while until it is gone: whether it is.
     fn clear(&mut self) -> bool {
-        sys::signal_all(libc::SIGKILL);
+        syscalls::signal_all(libc::SIGKILL);
         let started = Instant::now();
         loop {
             self.reap();
@@ -336,7 +351,7 @@ impl Init {
         // The signals say only that somebody ended; who did is asked below.
         let mut signals = [0; 1024];
         let _read = rustix::io::read(&self.children, &mut signals);
-        while let Some(ended) = sys::reap_any() {
+        while let Some(ended) = syscalls::reap_any() {
             let found = self.running.iter().position(|running| running.pid == ended.pid);
             if let Some(index) = found {
                 let mut running = self.running.swap_remove(index);
@@ -348,7 +363,7 @@ impl Init {
 }
 
 /// Sets limits that hold for one process or one user, but for that of open files.
-fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
+fn restrict(limits: &Limits, separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
     let mut most = vec![
         (Resource::Core, 0),
         (Resource::Fsize, limits.disk.0),
@@ -359,9 +374,9 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
         (Resource::Nice, 0),
         (Resource::Rtprio, 0),
         // This process counts where it is the same user.
-        (Resource::Nproc, u64::from(limits.processes) + u64::from(!two_users)),
+        (Resource::Nproc, u64::from(limits.processes) + u64::from(!separate_users)),
     ];
-    if lacks.memory {
+    if missing.memory {
         most.push((Resource::Data, limits.memory.0));
     }
     for (resource, most) in most {
@@ -373,22 +388,22 @@ fn restrict(limits: &Limits, two_users: bool, lacks: Lacks) -> io::Result<()> {
 }
 
 /// Builds what is the same for every jail, so that nothing waits for it when one is needed.
-fn prepare(two_users: bool) -> io::Result<Backlog> {
-    sys::set_user(if two_users { BUILDER } else { BOT })?;
-    let backlog = door::bound_network();
-    root::mount_proc()?;
+fn prepare(separate_users: bool) -> io::Result<Backlog> {
+    syscalls::set_user(if separate_users { BUILDER } else { BOT })?;
+    let backlog = loopback::limit_network_buffers();
+    root_fs::mount_proc()?;
     Ok(backlog)
 }
 
 /// Lowers a limit for good; what is lower already stays.
 fn lower(resource: Resource, most: u64) -> io::Result<()> {
     let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
-    sys::limit(resource, most)
+    syscalls::set_limit(resource, most)
 }
 
 /// Gives up every right but those to change programs' users and to kill them, and to look at
 /// their memory where that is for this process to do.
-fn drop_rights(two_users: bool, lacks: Lacks) -> io::Result<()> {
+fn drop_rights(separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     for number in 0..64 {
         let right = CapabilitySet::from_bits_retain(1 << number);
@@ -397,9 +412,9 @@ fn drop_rights(two_users: bool, lacks: Lacks) -> io::Result<()> {
         }
     }
     let mut kept = CapabilitySet::empty();
-    if two_users {
+    if separate_users {
         kept |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
-        kept.set(CapabilitySet::SYS_PTRACE, lacks.memory);
+        kept.set(CapabilitySet::SYS_PTRACE, missing.memory);
     }
     let sets =
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
@@ -416,8 +431,8 @@ fn environment(limits: &Limits) -> Vec<CString> {
     let heap = memory * 5 / 8;
     let variables = [
         format!("PATH={PATH}"),
-        format!("HOME={}", root::WORK),
-        format!("PWD={}", root::WORK),
+        format!("HOME={}", root_fs::WORK),
+        format!("PWD={}", root_fs::WORK),
         "TMPDIR=/tmp".to_owned(),
         "LANG=C.UTF-8".to_owned(),
         "USER=bot".to_owned(),
@@ -437,5 +452,5 @@ pub(super) fn keep_only(socket: &OwnedFd) -> io::Result<()> {
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     drop(null);
-    sys::close_all_but(socket.as_raw_fd())
+    syscalls::close_all_but(socket.as_raw_fd())
 }

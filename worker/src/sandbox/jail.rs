@@ -1,7 +1,7 @@
-//! One seat of one match: everything that its bot has and runs.
+//! One seat of one match: the bot's files, processes and limits.
 
-mod attribution;
-mod motion;
+mod freezing;
+mod start_failure;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,226 +9,249 @@ use std::time::Duration;
 
 use arbiter_games::Micros;
 
-use super::Home;
-use super::bare::{Children, Restraint};
+use super::Workdir;
+use super::bot_state::{self, SkippedFiles};
 use super::cgroup::Cgroup;
-use super::door::{Door, Network};
-use super::dying::{self, Remains};
-use super::fence::Fence;
-use super::filter::Lacks;
-use super::host::{Hold, Host};
-use super::keep::{self, LeftOut};
-use super::limits::{Bytes, GRACE, Limits, Ponder, Terms};
-use super::pause::wait_until;
+use super::child_processes::{Children, PreExecSetup};
+use super::host::{Host, Isolation};
+use super::ipc::{InitRequest, InitResponse, JailSetup};
+use super::landlock::LandlockSetup;
+use super::limits::{Bytes, GRACE, JailConfig, Limits, Ponder};
+use super::loopback::{LoopbackListener, NetworkAccess};
+use super::namespaces::{JailFactory, NamespaceJail};
+use super::polling::poll_until;
 use super::process::{Exit, Process, Stdin};
-use super::walls::{Cell, Walls};
-use super::wire::{Answer, Settlement, Task};
+use super::reaper::{self, Leftovers};
+use super::seccomp::MissingFeatures;
 use crate::fault::Fault;
-use motion::{Motion, SLOWNESS};
+use freezing::{MAX_SLOWNESS, RunState};
 
-/// What peaks of memory are told in.
+/// The unit of reported memory peaks, in bytes.
 const MEGABYTE: u64 = 1_000_000;
 
-/// How long a jail that was killed is waited for. Most need a thousandth of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for a killed jail. Most need a thousandth of it.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After this time what is dying is let onto every processor.
-const SOON: Duration = Duration::from_millis(100);
+/// After this time dying processes may use every processor.
+const QUICK_EXIT: Duration = Duration::from_millis(100);
 
-/// What holds the bot of one jail.
+/// How a jail runs its bot.
 #[derive(Debug)]
-enum Inside {
-    /// Walls.
-    Cell(Cell),
-    /// A fence, or nothing, around processes of ours in a directory.
-    Yard(Children, PathBuf, Option<Restraint>),
+enum Backend {
+    /// In namespaces.
+    Namespaces(NamespaceJail),
+    /// As our children in a directory, with Landlock or without isolation.
+    Children(Children, PathBuf, Option<PreExecSetup>),
 }
 
-/// What closing a jail came to.
+/// The result of closing a jail.
 #[derive(Debug, Default)]
-pub struct Closed {
-    /// What of the files that were to be kept could not be.
-    pub left_out: LeftOut,
-    /// Whether processes of it were still dying when they had had their time; what they leave is
-    /// removed when they are gone (see [`dying`]), and of their files nothing is kept.
+pub struct ClosedJail {
+    /// The files that could not be saved.
+    pub skipped: SkippedFiles,
+    /// Whether processes were still dying at the time limit. Then no files are saved, and the
+    /// [reaper](reaper) removes the rest when they are gone.
     pub lingers: bool,
 }
 
-/// One seat of one match: everything that its bot has and runs.
+/// One seat of one match: the bot's files, processes and limits.
 #[derive(Debug)]
 pub struct Jail {
-    inside: Inside,
-    home: Option<Home>,
+    backend: Backend,
+    workdir: Option<Workdir>,
     cgroup: Option<Cgroup>,
-    /// What was used before the bot began.
-    before: Micros,
+    /// The processor time used before the bot started.
+    cpu_at_start: Micros,
     limits: Limits,
     ponder: Ponder,
-    /// How many kills for memory were told.
-    kills: u64,
-    motion: Motion,
-    /// For how long it may still be slow to stop, in this match.
-    slowness_left: Duration,
-    /// Whether it was killed since it would not stop, or its processes would not end, or its first
-    /// process did not answer in time.
+    /// How many kills for memory were reported.
+    reported_kills: u64,
+    run_state: RunState,
+    /// How long stops may still be slow in this match, in all.
+    slow_stop_budget: Duration,
+    /// Whether it was killed because it did not stop, its processes did not end, or its init did not
+    /// respond in time.
     is_stuck: bool,
-    /// Whether a program of the bot was started here: what is found since may be its doing.
+    /// Whether a program of the bot was started here. From then on, failures may be the bot's doing.
     was_used: bool,
     closed: bool,
 }
 
 impl Jail {
-    /// Opens a jail around `home` on these terms. If any part of it cannot be made, what was made by
-    /// then is removed.
-    pub fn open(host: &Host, home: Home, terms: &Terms) -> Result<Self, Fault> {
-        Self::open_with(host, home, terms, Network::None)
+    /// Opens a jail. If that fails, it removes what it created.
+    pub fn open(host: &Host, workdir: Workdir, config: &JailConfig) -> Result<Self, Fault> {
+        Self::open_with(host, workdir, config, NetworkAccess::None)
     }
 
-    /// The same for a bot that reaches us through a door, which is there too. It is a fault if this
-    /// machine has no network to give.
-    pub fn open_with_door(host: &Host, home: Home, terms: &Terms) -> Result<(Self, Door), Fault> {
-        if matches!(host.hold, Hold::Fence) {
+    /// Opens a jail for a bot that connects to us. It is a fault if this machine has no network
+    /// namespaces.
+    pub fn open_with_listener(
+        host: &Host,
+        workdir: Workdir,
+        config: &JailConfig,
+    ) -> Result<(Self, LoopbackListener), Fault> {
+        if matches!(host.isolation, Isolation::Landlock) {
             let cause = "this machine has no network namespaces; see `arbiter doctor`";
             return Err(Fault::new("cannot seat a bot that speaks http", cause));
         }
-        let mut jail = Self::open_with(host, home, terms, Network::Door)?;
-        let door = jail.door()?;
-        Ok((jail, door))
+        let mut jail = Self::open_with(host, workdir, config, NetworkAccess::Loopback)?;
+        let listener = jail.listener()?;
+        Ok((jail, listener))
     }
 
-    /// Takes the door of a jail that was opened with one.
-    pub(super) fn door(&mut self) -> Result<Door, Fault> {
-        match &mut self.inside {
-            Inside::Yard(..) => Door::in_the_open(),
-            Inside::Cell(cell) => {
-                let missing = || Fault::new("cannot build a jail", "its door is missing");
-                Door::of(cell.door.take().ok_or_else(missing)?.into())
+    /// Takes the listener of a jail that was opened with one.
+    pub(super) fn listener(&mut self) -> Result<LoopbackListener, Fault> {
+        match &mut self.backend {
+            Backend::Children(..) => LoopbackListener::on_host(),
+            Backend::Namespaces(jail) => {
+                let missing = || Fault::new("cannot build a jail", "its listener is missing");
+                LoopbackListener::from_socket(jail.listener.take().ok_or_else(missing)?.into())
             }
         }
     }
 
-    fn open_with(host: &Host, home: Home, terms: &Terms, network: Network) -> Result<Self, Fault> {
-        let cgroup = host.groups.leaf(&terms.limits)?;
-        match &host.hold {
-            Hold::Walls(walls) => Self::wall_in(walls, Some(home), terms, cgroup, network),
-            Hold::Fence => Self::fence_in(home, terms, cgroup),
-            Hold::Nothing => Self::yard(home, terms, cgroup, |_| Ok(None)),
+    fn open_with(
+        host: &Host,
+        workdir: Workdir,
+        config: &JailConfig,
+        network: NetworkAccess,
+    ) -> Result<Self, Fault> {
+        let cgroup = host.groups.create(&config.limits)?;
+        match &host.isolation {
+            Isolation::Namespaces(factory) => {
+                Self::open_in_namespaces(factory, Some(workdir), config, cgroup, network)
+            }
+            Isolation::Landlock => Self::open_with_landlock(workdir, config, cgroup),
+            Isolation::None => Self::open_children(workdir, config, cgroup, |_| Ok(None)),
         }
     }
 
-    /// Opens a jail with a fence.
-    pub(super) fn fence_in(home: Home, terms: &Terms, cgroup: Cgroup) -> Result<Self, Fault> {
-        let restrain = |path: &Path| Ok(Some(Restraint::new(Fence::around(path)?, terms)));
-        Self::yard(home, terms, cgroup, restrain)
+    /// Opens a jail with Landlock.
+    pub(super) fn open_with_landlock(
+        workdir: Workdir,
+        config: &JailConfig,
+        cgroup: Cgroup,
+    ) -> Result<Self, Fault> {
+        let prepare =
+            |path: &Path| Ok(Some(PreExecSetup::new(LandlockSetup::for_dir(path)?, config)));
+        Self::open_children(workdir, config, cgroup, prepare)
     }
 
-    /// Opens a jail without walls.
-    fn yard(
-        mut home: Home,
-        terms: &Terms,
+    /// Opens a jail without namespaces.
+    fn open_children(
+        mut workdir: Workdir,
+        config: &JailConfig,
         cgroup: Cgroup,
-        restrain: impl FnOnce(&Path) -> Result<Option<Restraint>, Fault>,
+        prepare: impl FnOnce(&Path) -> Result<Option<PreExecSetup>, Fault>,
     ) -> Result<Self, Fault> {
-        let unpacked = home.unpack(&terms.limits);
-        let made = unpacked.and_then(|path| restrain(&path).map(|restraint| (path, restraint)));
-        match made {
-            Ok((path, restraint)) => {
-                let inside = Inside::Yard(Children::default(), path, restraint);
-                Ok(Self::around(inside, Some(home), terms, cgroup))
+        let copied = workdir.create_copy(&config.limits);
+        let prepared = copied.and_then(|path| prepare(&path).map(|setup| (path, setup)));
+        match prepared {
+            Ok((path, setup)) => {
+                let backend = Backend::Children(Children::default(), path, setup);
+                Ok(Self::assemble(backend, Some(workdir), config, cgroup))
             }
             Err(fault) => {
-                let (cgroup, home) = (Some(cgroup), Some(home));
-                dying::take_over(Remains { cgroup, home, ..Remains::default() });
+                reaper::hand_over(Leftovers {
+                    cgroup: Some(cgroup),
+                    workdir: Some(workdir),
+                    ..Leftovers::default()
+                });
                 Err(fault)
             }
         }
     }
 
-    /// Opens a jail with walls and, without a home, an empty directory.
-    pub(super) fn wall_in(
-        walls: &Arc<Walls>,
-        home: Option<Home>,
-        terms: &Terms,
+    /// Opens a jail in namespaces; without `workdir` its directory is empty.
+    pub(super) fn open_in_namespaces(
+        factory: &Arc<JailFactory>,
+        workdir: Option<Workdir>,
+        config: &JailConfig,
         cgroup: Cgroup,
-        network: Network,
+        network: NetworkAccess,
     ) -> Result<Self, Fault> {
-        match Self::cell(walls, home.as_ref(), terms, &cgroup, network) {
-            Ok(cell) => {
-                let mut jail = Self::around(Inside::Cell(cell), home, terms, cgroup);
-                jail.before = jail.cpu();
+        match Self::build_namespace_jail(factory, workdir.as_ref(), config, &cgroup, network) {
+            Ok(jail) => {
+                let mut jail = Self::assemble(Backend::Namespaces(jail), workdir, config, cgroup);
+                jail.cpu_at_start = jail.cpu_time();
                 Ok(jail)
             }
             Err(fault) => {
-                dying::take_over(Remains { cgroup: Some(cgroup), ..Remains::default() });
+                reaper::hand_over(Leftovers { cgroup: Some(cgroup), ..Leftovers::default() });
                 Err(fault)
             }
         }
     }
 
-    /// Opens what is behind the walls, and furnishes it.
-    fn cell(
-        walls: &Arc<Walls>,
-        home: Option<&Home>,
-        terms: &Terms,
+    /// Takes a jail from the factory and builds it.
+    fn build_namespace_jail(
+        factory: &Arc<JailFactory>,
+        workdir: Option<&Workdir>,
+        config: &JailConfig,
         cgroup: &Cgroup,
-        network: Network,
-    ) -> Result<Cell, Fault> {
-        let program = home.map(|home| walls.store.copy_of(&home.source)).transpose()?;
-        let kept = home.and_then(|home| home.kept.as_deref());
-        let settlement = Settlement {
+        network: NetworkAccess,
+    ) -> Result<NamespaceJail, Fault> {
+        let program = workdir.map(|workdir| factory.store.copy(&workdir.source)).transpose()?;
+        let state_dir = workdir.and_then(|workdir| workdir.state_dir.as_deref());
+        let setup = JailSetup {
             program,
-            limits: terms.limits,
-            cores: terms.cores.clone(),
-            two_users: walls.two_users,
-            lacks: Lacks {
-                freezer: !cgroup.freezes(),
+            limits: config.limits,
+            cores: config.cores.clone(),
+            separate_users: factory.separate_users,
+            missing: MissingFeatures {
+                freezer: !cgroup.can_freeze(),
                 memory: !cgroup.limits_memory(),
-                network: network == Network::None,
-                // The jail's first process finds out about the backlog.
-                ..Lacks::default()
+                network: network == NetworkAccess::None,
+                // Init finds out about the backlog.
+                ..MissingFeatures::default()
             },
-            keeps_files: kept.is_some(),
-            has_door: network == Network::Door,
+            saves_state: state_dir.is_some(),
+            needs_listener: network == NetworkAccess::Loopback,
         };
-        let cell = walls.open(cgroup, settlement)?;
-        if let (Some(kept), Some((written, user))) = (kept, cell.written()) {
-            keep::bring_back(kept, written, user, &terms.limits)?;
+        let jail = factory.open(cgroup, setup)?;
+        if let (Some(state_dir), Some((upper_dir, user))) = (state_dir, jail.upper_dir()) {
+            bot_state::restore(state_dir, upper_dir, user, &config.limits)?;
         }
-        Ok(cell)
+        Ok(jail)
     }
 
-    fn around(inside: Inside, home: Option<Home>, terms: &Terms, cgroup: Cgroup) -> Self {
-        let Terms { limits, ponder, cores: _ } = *terms;
-        let (cgroup, before) = (Some(cgroup), Micros::ZERO);
+    fn assemble(
+        backend: Backend,
+        workdir: Option<Workdir>,
+        config: &JailConfig,
+        cgroup: Cgroup,
+    ) -> Self {
+        let JailConfig { limits, ponder, cores: _ } = *config;
         Self {
-            inside,
-            home,
-            cgroup,
-            before,
+            backend,
+            workdir,
+            cgroup: Some(cgroup),
+            cpu_at_start: Micros::ZERO,
             limits,
             ponder,
-            kills: 0,
-            motion: Motion::Running,
-            slowness_left: SLOWNESS,
+            reported_kills: 0,
+            run_state: RunState::Running,
+            slow_stop_budget: MAX_SLOWNESS,
             is_stuck: false,
             was_used: false,
             closed: false,
         }
     }
 
-    /// Starts a program in the home directory; the reason, for its author, if it cannot be run, or if
-    /// an earlier one of the bot's is why.
+    /// Starts a program in the working directory. The inner error is the bot's fault, as a text for its
+    /// author: the program cannot be run, or an earlier program of the bot prevents it.
     pub fn start(
         &mut self,
         argv: &[String],
         stdin: Stdin,
     ) -> Result<Result<Process, String>, Fault> {
-        self.wake()?;
-        let started = match &mut self.inside {
-            Inside::Cell(cell) => cell.start(argv, stdin),
-            Inside::Yard(children, path, restraint) => {
-                let doors = self.cgroup.as_ref().map_or_else(|| Ok(Vec::new()), Cgroup::doors)?;
-                children.start(argv, path, stdin, &doors, restraint.as_ref())
+        self.resume()?;
+        let started = match &mut self.backend {
+            Backend::Namespaces(jail) => jail.start(argv, stdin),
+            Backend::Children(children, path, setup) => {
+                let procs_files =
+                    self.cgroup.as_ref().map_or_else(|| Ok(Vec::new()), Cgroup::procs_files)?;
+                children.start(argv, path, stdin, &procs_files, setup.as_ref())
             }
         };
         match started {
@@ -240,89 +263,94 @@ impl Jail {
         }
     }
 
-    /// Attacks the walls from within.
-    pub(super) fn attack(&self, plan: super::canary::Plan) -> Result<Process, Fault> {
-        match &self.inside {
-            Inside::Cell(cell) => cell.attack(plan),
-            Inside::Yard(..) => Err(Fault::new("cannot attack walls", "there are none")),
+    /// Runs the self-test in the jail.
+    pub(super) fn run_self_test(
+        &self,
+        plan: super::self_test::AttackPlan,
+    ) -> Result<Process, Fault> {
+        match &self.backend {
+            Backend::Namespaces(jail) => jail.run_self_test(plan),
+            Backend::Children(..) => {
+                Err(Fault::new("cannot run the self-test", "there are no namespaces"))
+            }
         }
     }
 
     /// The processor time used in this jail so far.
-    pub fn cpu(&self) -> Micros {
-        let group = self.cgroup.as_ref().and_then(Cgroup::cpu);
-        let used = group.unwrap_or_else(|| match &self.inside {
-            Inside::Yard(children, ..) => children.cpu(),
-            Inside::Cell(cell) => match cell.ask(&Task::Measure) {
-                Ok(Some(Answer::Used(micros))) => Micros(micros),
-                // It was killed; what it used until then is not known any more.
-                _ => self.before,
+    pub fn cpu_time(&self) -> Micros {
+        let group = self.cgroup.as_ref().and_then(Cgroup::cpu_time);
+        let used = group.unwrap_or_else(|| match &self.backend {
+            Backend::Children(children, ..) => children.cpu_time(),
+            Backend::Namespaces(jail) => match jail.request(&InitRequest::CpuTime) {
+                Ok(Some(InitResponse::CpuTime(micros))) => Micros(micros),
+                // It was killed. What it used until then is lost.
+                _ => self.cpu_at_start,
             },
         });
-        used - self.before
+        used - self.cpu_at_start
     }
 
-    /// The processor time of the live processes started here, where they are ours to ask: a part of
-    /// [`Jail::cpu`] without their children, at a quarter of the price.
-    pub fn cpu_of_leaders(&self) -> Option<Micros> {
-        match &self.inside {
-            Inside::Yard(children, ..) => Some(children.cpu_of_live()),
-            Inside::Cell(_) => None,
+    /// The processor time of the live processes started here, without their children; none in
+    /// namespaces. It is a part of [`Jail::cpu_time`] at a quarter of the cost.
+    pub fn leader_cpu_time(&self) -> Option<Micros> {
+        match &self.backend {
+            Backend::Children(children, ..) => Some(children.live_cpu_time()),
+            Backend::Namespaces(_) => None,
         }
     }
 
-    /// The most memory in use at a time, where that is measured or at least looked at.
+    /// The peak of memory; none if it is neither counted nor polled.
     pub fn peak_memory(&self) -> Option<Bytes> {
         self.cgroup.as_ref().and_then(Cgroup::peak_memory).or_else(|| {
-            // What ended before it was looked at was not seen to have any.
-            self.seen().map(|(_, peak)| peak).filter(|peak| *peak > Bytes(0))
+            // Zero means that it ended before the first poll.
+            self.memory_seen_by_init().map(|(_, peak)| peak).filter(|peak| *peak > Bytes(0))
         })
     }
 
-    /// Whether a process was killed for want of memory since this was last asked, in words for the
-    /// bot's author. It costs one look at a control group, and misses what is seen from within
-    /// alone: that kills the whole tree, and is told by [`Jail::cause_of_death`].
-    /// It is a fault if it was the machine that ran out of memory.
-    pub fn lost_a_process(&mut self) -> Result<Option<String>, Fault> {
-        match self.cgroup.as_ref().and_then(Cgroup::killed_for_memory) {
+    /// Whether a process ran out of memory and was killed since the last call, as a text for the bot's
+    /// author. It reads one file of the control group, and misses kills by init. Those kill the whole
+    /// tree, and [`Jail::kill_cause`] reports them.
+    /// It is a fault if the machine ran out of memory.
+    pub fn check_oom_kill(&mut self) -> Result<Option<String>, Fault> {
+        match self.cgroup.as_ref().and_then(Cgroup::oom_kills) {
             Some(kills) => self.count_kills(kills),
             None => Ok(None),
         }
     }
 
-    /// Why processes of the bot were killed since this was last asked, if the sandbox did so on its
-    /// own: words for the bot's author.
-    /// It is a fault if it was the machine that ran out of memory.
-    pub fn cause_of_death(&mut self) -> Result<Option<String>, Fault> {
-        let counted = self.cgroup.as_ref().and_then(Cgroup::killed_for_memory);
-        match counted.or_else(|| Some(self.seen()?.0)) {
+    /// Why the sandbox killed processes of the bot since the last call, if it did, as a text for the
+    /// bot's author.
+    /// It is a fault if the machine ran out of memory.
+    pub fn kill_cause(&mut self) -> Result<Option<String>, Fault> {
+        let counted = self.cgroup.as_ref().and_then(Cgroup::oom_kills);
+        match counted.or_else(|| Some(self.memory_seen_by_init()?.0)) {
             Some(kills) => self.count_kills(kills),
             None => Ok(None),
         }
     }
 
     fn count_kills(&mut self, kills: u64) -> Result<Option<String>, Fault> {
-        if kills <= std::mem::replace(&mut self.kills, kills) {
+        if kills <= std::mem::replace(&mut self.reported_kills, kills) {
             return Ok(None);
         }
-        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.was_full()) {
+        if self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.reached_memory_limit()) {
             return Err(Fault::new(
                 "a bot's process was killed within its limits",
-                "the machine, or the group that the worker is in, ran out of memory",
+                "the machine or the worker's control group ran out of memory",
             ));
         }
         let peak = self.peak_memory().map_or(0, |peak| peak.0 / MEGABYTE);
-        let most = self.limits.memory;
-        Ok(Some(format!("killed for using more than its {most} of memory (peak {peak} MB)")))
+        let limit = self.limits.memory;
+        Ok(Some(format!("killed for using more than its {limit} of memory (peak {peak} MB)")))
     }
 
-    /// What the first process has seen of a tree whose memory no control group counts: how often it
-    /// was killed for that, and the most there was.
-    fn seen(&self) -> Option<(u64, Bytes)> {
-        let Inside::Cell(cell) = &self.inside else { return None };
-        match cell.ask(&Task::Memory) {
-            Ok(Some(Answer::Memory { kills, peak })) => Some((kills, Bytes(peak))),
-            // It was killed, and knew more than it can tell.
+    /// What init saw of the memory of the tree, if no control group counts it: the number of kills for
+    /// memory, and the peak.
+    fn memory_seen_by_init(&self) -> Option<(u64, Bytes)> {
+        let Backend::Namespaces(jail) = &self.backend else { return None };
+        match jail.request(&InitRequest::MemoryUse) {
+            Ok(Some(InitResponse::MemoryUse { kills, peak })) => Some((kills, Bytes(peak))),
+            // Init was killed.
             _ => None,
         }
     }
@@ -330,103 +358,108 @@ impl Jail {
     /// Takes the exit of a process if it has ended.
     pub fn reap(&mut self, process: &mut Process) -> Option<Exit> {
         let (exit, used) = process.reap()?;
-        self.retire(process, used);
+        self.record_exit(process, used);
         Some(exit)
     }
 
-    /// Takes note that `process` was reaped, having used so much processor time.
-    fn retire(&mut self, process: &Process, used: Micros) {
-        if let Inside::Yard(children, ..) = &mut self.inside {
-            children.retire(process, used);
+    /// Records that `process` was reaped after using `cpu_time`.
+    fn record_exit(&mut self, process: &Process, cpu_time: Micros) {
+        if let Backend::Children(children, ..) = &mut self.backend {
+            children.record_exit(process, cpu_time);
         }
     }
 
-    /// Ends one execution: kills whatever still runs here, and waits for the program itself. Tells
-    /// how it ended if it did so before it was killed. The jail can be used again.
+    /// Ends one execution: kills everything that still runs here, and waits for the program. Returns
+    /// its exit if it ended before the kill. The jail can be used again.
     pub fn end_process(&mut self, process: &mut Process) -> Option<Exit> {
         let exit = process.exit().or_else(|| self.reap(process));
-        let awake = self.wake();
-        let cleared = match &self.inside {
-            Inside::Cell(cell) => awake.and_then(|()| cell.ask(&Task::Clear)),
-            Inside::Yard(..) => Ok(None),
+        let resumed = self.resume();
+        let cleared = match &self.backend {
+            Backend::Namespaces(jail) => resumed.and_then(|()| jail.request(&InitRequest::KillAll)),
+            Backend::Children(..) => Ok(None),
         };
-        // A jail that does not answer is beyond use, and is found dead when it is used.
-        if !matches!(cleared, Ok(Some(Answer::Is(true)))) {
-            self.is_stuck |= matches!(cleared, Ok(Some(Answer::Is(false)))) || self.is_silent();
+        // A jail that does not respond cannot be used again. Its next use fails.
+        if !matches!(cleared, Ok(Some(InitResponse::Is(true)))) {
+            self.is_stuck |=
+                matches!(cleared, Ok(Some(InitResponse::Is(false)))) || self.is_silent();
             self.kill();
         }
         if process.exit().is_none() {
             match process.wait() {
-                Some(used) => self.retire(process, used),
+                Some(used) => self.record_exit(process, used),
                 None => self.is_stuck = true,
             }
         }
         exit
     }
 
-    /// Kills everything that runs here; nothing can be started here any more where there are
-    /// walls.
+    /// Kills everything that runs here. A jail with namespaces cannot start programs afterwards.
     pub fn kill(&mut self) {
-        match &self.inside {
-            // With the first process of a namespace goes everything in it.
-            Inside::Cell(cell) => {
-                cell.kill();
-                self.cgroup.iter().for_each(Cgroup::let_die);
+        match &self.backend {
+            // The kernel kills everything in a PID namespace with its init.
+            Backend::Namespaces(jail) => {
+                jail.kill();
+                self.cgroup.iter().for_each(Cgroup::thaw_killed);
             }
-            Inside::Yard(children, ..) => {
+            Backend::Children(children, ..) => {
                 children.kill();
                 self.cgroup.iter().for_each(Cgroup::kill);
             }
         }
-        self.motion = Motion::Dying;
+        self.run_state = RunState::Killed;
     }
 
-    /// Kills everything, waits a while until it is gone, and removes what was made for this jail.
-    /// What takes longer is removed when it is gone: see [`dying`].
+    /// Kills everything, waits until it is gone, saves the bot's files and removes the jail. If
+    /// processes take too long to die, the [reaper](reaper) removes the rest.
     ///
     /// # Errors
-    /// A fault if the files that were to be kept could not be.
-    pub fn close(mut self) -> Result<Closed, Fault> {
-        self.end()
+    /// A fault if the files cannot be saved.
+    pub fn close(mut self) -> Result<ClosedJail, Fault> {
+        self.close_once()
     }
 
-    fn end(&mut self) -> Result<Closed, Fault> {
+    fn close_once(&mut self) -> Result<ClosedJail, Fault> {
         if std::mem::replace(&mut self.closed, true) {
-            return Ok(Closed::default());
+            return Ok(ClosedJail::default());
         }
         self.kill();
-        let mut gone = self.is_gone_within(SOON);
+        let mut gone = self.is_gone_after(QUICK_EXIT);
         if !gone {
-            self.step_back();
-            gone = self.is_gone_within(PATIENCE);
+            self.deprioritize();
+            gone = self.is_gone_after(CLOSE_TIMEOUT);
         }
-        // The dead change nothing any more.
-        let kept = if gone { self.keep_files() } else { Ok(LeftOut::default()) };
-        let nothing = Inside::Yard(Children::default(), PathBuf::new(), None);
-        let (cell, children) = match std::mem::replace(&mut self.inside, nothing) {
-            Inside::Cell(cell) => (Some(cell), Children::default()),
-            Inside::Yard(children, ..) => (None, children),
+        // Only when all are dead do the files no longer change.
+        let saved = if gone { self.save_state() } else { Ok(SkippedFiles::default()) };
+        let nothing = Backend::Children(Children::default(), PathBuf::new(), None);
+        let (jail, children) = match std::mem::replace(&mut self.backend, nothing) {
+            Backend::Namespaces(jail) => (Some(jail), Children::default()),
+            Backend::Children(children, ..) => (None, children),
         };
-        let (cgroup, home) = (self.cgroup.take(), self.home.take());
-        let mut remains = Remains { cell, children, cgroup, home, directory: None };
-        // A group takes a moment longer to be empty than its processes to end.
-        let removed = wait_until(GRACE, || Ok(!gone || remains.remove().is_ok()))?;
+        let mut leftovers = Leftovers {
+            jail,
+            children,
+            cgroup: self.cgroup.take(),
+            workdir: self.workdir.take(),
+            directory: None,
+        };
+        // A control group is empty a moment after its processes have ended.
+        let removed = poll_until(GRACE, || Ok(!gone || leftovers.remove().is_ok()))?;
         if !gone || !removed {
-            dying::take_over(remains);
+            reaper::hand_over(leftovers);
         }
-        Ok(Closed { left_out: kept?, lingers: !gone })
+        Ok(ClosedJail { skipped: saved?, lingers: !gone })
     }
 
-    /// Takes out the files that are to be there again in the bot's next match; what cannot be.
-    fn keep_files(&self) -> Result<LeftOut, Fault> {
-        let Some(home) = &self.home else { return Ok(LeftOut::default()) };
-        match &self.inside {
-            Inside::Yard(..) => home.keep(&self.limits),
-            Inside::Cell(cell) => match (&home.kept, cell.written()) {
-                (Some(kept), Some((written, _))) => {
-                    keep::take_out(written, kept, &self.limits, None)
+    /// Saves the files for the bot's next match, if they are to be saved. Returns what was skipped.
+    fn save_state(&self) -> Result<SkippedFiles, Fault> {
+        let Some(workdir) = &self.workdir else { return Ok(SkippedFiles::default()) };
+        match &self.backend {
+            Backend::Children(..) => workdir.save_state(&self.limits),
+            Backend::Namespaces(jail) => match (&workdir.state_dir, jail.upper_dir()) {
+                (Some(state_dir), Some((upper_dir, _))) => {
+                    bot_state::capture(upper_dir, state_dir, &self.limits, None)
                 }
-                _ => Ok(LeftOut::default()),
+                _ => Ok(SkippedFiles::default()),
             },
         }
     }
@@ -434,7 +467,7 @@ impl Jail {
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        // A jail that was not closed belongs to a match that already failed; that is reported.
-        drop(self.end());
+        // A jail that was not closed belongs to a match that failed. That failure is reported.
+        drop(self.close_once());
     }
 }

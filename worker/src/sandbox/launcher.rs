@@ -19,9 +19,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::DumpableBehavior;
 use rustix::time::ClockId;
 
-use super::sys::{self, Fork};
-use super::wire::{self, Order, Report, Task};
-use super::{init, root};
+use super::ipc::{self, InitRequest, LauncherRequest, LauncherResponse};
+use super::syscalls::{self, Fork};
+use super::{init, root_fs};
 
 /// The name by which this program is called as the launcher.
 pub(super) const NAME: &str = "arbiter-launcher";
@@ -30,7 +30,7 @@ pub(super) const NAME: &str = "arbiter-launcher";
 const KEPT_READY: usize = 4;
 
 /// Whether this process was started as the launcher.
-pub(super) fn is_asked() -> bool {
+pub(super) fn is_requested() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NAME)
 }
 
@@ -38,28 +38,34 @@ pub(super) fn is_asked() -> bool {
 pub(super) fn run() -> ! {
     let served = serve(&io::stdin());
     // The worker, if it lives, sees the end of the socket; the reason was sent before.
-    sys::exit(i32::from(served.is_err()))
+    syscalls::exit(i32::from(served.is_err()))
 }
 
 fn serve(worker: &io::Stdin) -> io::Result<()> {
     let worker = worker.as_fd();
     // Jails are reaped by the kernel.
-    sys::reset_signals(libc::SIG_IGN);
-    let left = sys::leave_namespaces();
-    let report =
-        left.as_ref().map_or_else(failed("cannot leave the namespaces"), |()| Report::Apart);
-    wire::send(worker, &report, &[])?;
+    syscalls::reset_signals(libc::SIG_IGN);
+    let left = syscalls::unshare_user_and_mount();
+    let report = left
+        .as_ref()
+        .map_or_else(failed("cannot leave the namespaces"), |()| LauncherResponse::Unshared);
+    ipc::send(worker, &report, &[])?;
     left?;
-    let Some((Order::Build { store, users }, _)) = wire::receive(worker)? else { return Ok(()) };
+    let Some((LauncherRequest::Build { store, users }, _)) = ipc::receive(worker)? else {
+        return Ok(());
+    };
     let built = build(&store).and_then(|()| Ready::fill(users));
-    let report = built.as_ref().map_or_else(failed("cannot build a root"), |_| Report::Ready);
-    wire::send(worker, &report, &[])?;
+    let report =
+        built.as_ref().map_or_else(failed("cannot build a root"), |_| LauncherResponse::Ready);
+    ipc::send(worker, &report, &[])?;
     let mut ready = built?;
     let mut frozen = Frozen::default();
     let heard = loop {
         frozen.forget_until(worker)?;
-        match wire::receive(worker) {
-            Ok(Some((Order::Open, beside))) => hand_over(worker, &mut ready, &mut frozen, beside)?,
+        match ipc::receive(worker) {
+            Ok(Some((LauncherRequest::Open, beside))) => {
+                hand_over(worker, &mut ready, &mut frozen, beside)?
+            }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
         }
@@ -77,13 +83,13 @@ fn hand_over(
 ) -> io::Result<()> {
     match ready.take() {
         Ok(Jail { pid, user, pidfd, socket }) => {
-            let report = Report::Opened { pid, user };
-            wire::send(worker, &report, &[pidfd.as_fd(), socket.as_fd()])?;
+            let report = LauncherResponse::Opened { pid, user };
+            ipc::send(worker, &report, &[pidfd.as_fd(), socket.as_fd()])?;
             if let Some(state) = beside.into_iter().next() {
                 frozen.0.push((pidfd, state.into()));
             }
         }
-        Err(error) => wire::send(worker, &failed("cannot fork a jail")(&error), &[])?,
+        Err(error) => ipc::send(worker, &failed("cannot fork a jail")(&error), &[])?,
     }
     ready.replace();
     Ok(())
@@ -119,25 +125,25 @@ impl Frozen {
     fn thaw(&mut self) {
         for (_, state) in &mut self.0 {
             // A group that is gone holds nobody.
-            drop(state.write_all(wire::THAWED));
+            drop(state.write_all(ipc::THAWED));
         }
     }
 }
 
-fn failed(what: &str) -> impl Fn(&io::Error) -> Report {
-    move |error| Report::Failed(format!("{what}: {error}"))
+fn failed(what: &str) -> impl Fn(&io::Error) -> LauncherResponse {
+    move |error| LauncherResponse::Failed(format!("{what}: {error}"))
 }
 
 /// Becomes the user who owns the root, and builds it.
 fn build(store: &Path) -> io::Result<()> {
-    let store = root::open_store(store)?;
-    sys::set_user(0)?;
+    let store = root_fs::open_store(store)?;
+    syscalls::set_user(0)?;
     // Whoever changes users is hidden from them; but the launcher maps the users of its jails,
     // through files of theirs that are then its own.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     // Where the kernel cannot do this, bots see how long the machine has been up: no harm.
     drop(begin_time());
-    root::build(&store)
+    root_fs::build(&store)
 }
 
 /// Lets time begin now for every jail: the clocks that count from the machine's start.
@@ -145,7 +151,7 @@ fn build(store: &Path) -> io::Result<()> {
 /// One namespace for all jails costs none of them anything. One for each would take 15 µs of every
 /// start and give no more: its clocks are set once, and nobody in a jail may set any.
 fn begin_time() -> io::Result<()> {
-    sys::leave_time()?;
+    syscalls::unshare_time()?;
     let offset = |clock| -rustix::time::clock_gettime(clock).tv_sec;
     let (monotonic, boot) = (offset(ClockId::Monotonic), offset(ClockId::Boottime));
     let offsets = format!("monotonic {monotonic} 0\nboottime {boot} 0\n");
@@ -199,13 +205,13 @@ impl Ready {
 
 /// Forks a jail whose bot is `user`.
 fn fork(user: u32) -> io::Result<Jail> {
-    let (socket, theirs) = wire::pair()?;
-    match sys::fork_apart()? {
+    let (socket, theirs) = ipc::pair()?;
+    match syscalls::fork_into_namespaces()? {
         Fork::Child => {
             if init::keep_only(&theirs).is_ok() {
                 init::run(theirs);
             }
-            sys::exit(1)
+            syscalls::exit(1)
         }
         Fork::Parent(pid, pidfd) => {
             let map = match user {
@@ -215,7 +221,7 @@ fn fork(user: u32) -> io::Result<Jail> {
             for file in ["uid_map", "gid_map"] {
                 std::fs::write(format!("/proc/{pid}/{file}"), &map)?;
             }
-            wire::send(&socket, &Task::Prepare { two_users: user != 0 }, &[])?;
+            ipc::send(&socket, &InitRequest::Prepare { separate_users: user != 0 }, &[])?;
             Ok(Jail { pid, user, pidfd, socket })
         }
     }

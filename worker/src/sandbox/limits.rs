@@ -19,7 +19,7 @@ pub(super) const ADDRESSES: u64 = 24 << 30;
 
 /// On which terms a bot takes its seat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct JailConfig {
     /// What it may use.
     pub limits: Limits,
     /// What it may do while it owes nothing.
@@ -28,7 +28,7 @@ pub struct Terms {
     pub cores: Vec<usize>,
 }
 
-impl Terms {
+impl JailConfig {
     /// The terms of seat number `seat` (from 0) of a match whose slot has these processors: a bot
     /// runs on as many of them as it may use, neighbours on others where there are enough.
     pub(crate) fn at_seat(&self, seat: usize) -> Self {
@@ -47,7 +47,9 @@ mod tests {
     fn a_bot_runs_on_no_more_processors_than_it_may() {
         let cores = |cpus, cores: &[usize], seat| {
             let limits = Limits { cpus, ..Limits::OFFICIAL };
-            Terms { limits, cores: cores.to_vec(), ..Terms::default() }.at_seat(seat).cores
+            JailConfig { limits, cores: cores.to_vec(), ..JailConfig::default() }
+                .at_seat(seat)
+                .cores
         };
         assert_eq!([0, 1, 2].map(|seat| cores(1, &[4, 6], seat)), [[4], [6], [4]]);
         assert_eq!([0, 1].map(|seat| cores(2, &[1, 3, 5], seat)), [[1, 3], [5, 1]]);

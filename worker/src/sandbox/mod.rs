@@ -1,66 +1,66 @@
-//! Where submitted programs run: the only place that starts processes or contains `unsafe`.
+//! The sandbox of submitted programs: the only module that starts processes or contains `unsafe`.
 //!
 //! # Theory of operation
 //!
-//! A [`Host`] is what this machine can isolate and measure, found out once, by attacking a jail
-//! from within. A [`Jail`] is one seat of one match: a bot's files, its limits, and every process
-//! it starts. It outlives those processes: a bot that is executed once per decision runs many
-//! times in one jail. A [`Process`] is one running program with its three pipes.
+//! A [`Host`] is what this machine can isolate and measure. A self-test finds that out once, by
+//! attacking a jail from within. A [`Jail`] is one seat of one match: a bot's files, its limits, and
+//! every process it starts. A jail outlives its processes: a bot that is executed once per decision
+//! runs many times in one jail. A [`Process`] is one running program with its three pipes.
 //!
-//! Where the machine allows it a jail has *walls*, and four processes have a part in it:
+//! Where the machine allows it, a jail is made of Linux namespaces. Four processes take part:
 //!
 //! ```text
-//! worker ── its launcher ── the first process of a jail ── the bot and all that it starts
+//! worker ── launcher ── init (first process of the jail) ── the bot and its children
 //! ```
 //!
-//! The launcher is this same program with one thread, in a user and a mount namespace of its own;
-//! it forks the first process of each jail into new namespaces of every kind. That one mounts its
-//! `/proc` and waits until it is needed. Then it is moved into its control groups; it mounts the
-//! bot's own part of the root, gives up its rights, puts itself behind the filter of system calls,
-//! and from then on starts programs and reaps what ends. The worker tells it what to do through a
-//! socket; the socket's end is its own end, and its end is the end of everything in its process
-//! namespace. So a jail cannot outlive its worker, whatever kills that.
+//! The launcher is this same program with one thread, in its own user and mount namespace. It forks
+//! the init of each jail into new namespaces of every kind. Init mounts its `/proc` and waits until
+//! it is needed. Then the worker moves it into its control groups. Init mounts the bot's part of the
+//! root, drops its privileges, installs the seccomp filter, and from then on starts programs and
+//! reaps ended ones. The worker sends it requests through a socket. When the socket closes, init
+//! exits, and with it everything in its PID namespace. So a jail cannot outlive its worker, however
+//! the worker dies.
 //!
-//! Where there are no walls to be had a *fence* of Landlock rules and the filter is put around
-//! programs that are children of the worker's. With the sandbox off there is neither.
+//! Without namespaces, bots are child processes of the worker, confined by Landlock rules and the
+//! seccomp filter. With the sandbox off there is neither.
 //!
-//! Whatever happens, [`Jail::close`] kills everything in the jail, waits for it and removes what
-//! was made for it; dropping a jail does the same and keeps silent about failures. What dies slowly
-//! is left to the [reaper](dying), which has minutes.
+//! [`Jail::close`] kills everything in the jail, waits for it and removes what was created for it.
+//! Dropping a jail does the same and ignores failures. Processes that die slowly are left to the
+//! [reaper](reaper), which has minutes.
 //!
-//! Without walls the parent's death signal ties a bot's life to ours. It follows the *thread* that
-//! forked, so a jail must be opened, used and closed by the one thread that plays the match.
+//! Without namespaces the parent-death signal ties a bot's life to ours. It follows the *thread*
+//! that forked, so one thread must open, use and close a jail: the one that plays the match.
 
-mod bare;
-mod canary;
+mod bot_state;
 mod cgroup;
-mod covers;
-mod descendants;
+mod cgroup_root;
+mod child_processes;
+mod cpu_affinity;
 mod doctor;
-mod door;
-pub mod dying;
-mod fence;
-mod filter;
-mod home;
+mod guarantees;
 mod host;
 mod init;
+mod ipc;
 mod jail;
-mod keep;
+mod landlock;
 mod launcher;
 mod limits;
-mod pause;
-mod placement;
-mod places;
+mod loopback;
+mod namespaces;
+mod polling;
+mod proc_masks;
+mod proc_monitor;
 mod process;
-mod removal;
-mod report;
-mod root;
-mod scratch;
-mod store;
-mod sys;
-mod walls;
-mod watch;
-mod wire;
+mod process_tree;
+mod program_store;
+pub mod reaper;
+mod root_fs;
+mod scratch_dir;
+mod seccomp;
+mod self_test;
+mod syscalls;
+mod tree_removal;
+mod workdir;
 
 use std::ffi::OsString;
 use std::sync::RwLock;
@@ -69,75 +69,74 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arbiter_games::string_enum;
 use thiserror::Error;
 
-pub use cgroup::Hierarchies;
-pub use doctor::{Checkup, Row};
-pub use door::Door;
-pub use home::{Home, Source};
-pub use host::{Host, Refused};
-pub use jail::{Closed, Jail};
-pub(crate) use keep::DEEPEST;
-pub use keep::LeftOut;
-pub use limits::{Bytes, BytesError, Limits, Ponder, Terms};
-pub use placement::{Precedence, cores_of};
+pub(crate) use bot_state::MAX_STATE_DEPTH;
+pub use bot_state::SkippedFiles;
+pub use cgroup::CgroupHierarchies;
+pub use cpu_affinity::{RefereePriority, slot_cores};
+pub use doctor::{DoctorReport, DoctorRow};
+pub use guarantees::{Enforcement, Finding, Guarantee, Level, SandboxReport};
+pub use host::{Host, SandboxError};
+pub use jail::{ClosedJail, Jail};
+pub use limits::{Bytes, BytesError, JailConfig, Limits, Ponder};
+pub use loopback::LoopbackListener;
 pub use process::{Exit, Process, Stdin};
-pub(crate) use removal::{empty_directory, remove_tree};
-pub use report::{Finding, Guarantee, Level, SandboxReport, State};
-pub use scratch::Scratch;
-pub(crate) use scratch::hold;
+pub use scratch_dir::ScratchDir;
+pub(crate) use scratch_dir::try_lock_path;
+pub(crate) use tree_removal::{recreate_dir, remove_tree};
+pub use workdir::{BotSource, Workdir};
 
-/// Whether this program can be started as its own launcher.
-static ENTERED: AtomicBool = AtomicBool::new(false);
+/// Whether this program can start itself again as its launcher.
+static REEXEC_HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the launcher of jails if this process was started as one, and does not return then.
+/// Runs the launcher or the self-test if this process was started as one. Then it does not return.
 ///
-/// Call it first thing in `main`, before any thread is started. A program that does not cannot
-/// have walls, since starting it as a launcher would run it as itself.
-pub fn enter_if_asked() {
-    if launcher::is_asked() {
+/// Call it first in `main`, before any thread starts. A program that does not call it cannot use
+/// namespaces: started as a launcher, it would run as itself.
+pub fn handle_reexec() {
+    if launcher::is_requested() {
         launcher::run();
     }
-    canary::run_if_asked();
-    sys::give_memory_back();
-    ENTERED.store(true, Ordering::Relaxed);
+    self_test::run_if_requested();
+    syscalls::limit_retained_memory();
+    REEXEC_HANDLED.store(true, Ordering::Relaxed);
 }
 
-fn was_entered() -> bool {
-    ENTERED.load(Ordering::Relaxed)
+fn can_reexec() -> bool {
+    REEXEC_HANDLED.load(Ordering::Relaxed)
 }
 
-/// Keeps the writing of programs and the forking of processes apart.
+/// Keeps writing programs and forking processes apart.
 ///
-/// A child that is forked while another thread writes a program inherits the writing descriptor
-/// until it executes its own program, and meanwhile the kernel refuses to execute the one that was
-/// written ("text file busy"). Whoever writes programs holds this for reading, whoever forks for
-/// writing.
-static WRITING: RwLock<()> = RwLock::new(());
+/// If one thread forks while another writes a program, the child inherits the writing descriptor
+/// and has it until its own `exec`. Meanwhile the kernel refuses to execute the program that was
+/// written ("text file busy"). Writers of programs take this lock for reading, forks for writing.
+static PROGRAM_WRITES: RwLock<()> = RwLock::new(());
 
-/// Where bots find programs: the system's folders first, which hold interpreters themselves and
-/// not the shims of version managers; then, without walls, whatever folders we were given.
+/// The `PATH` of bots. The system's directories come first: they hold interpreters themselves, not
+/// the shims of version managers. Without namespaces, our own `PATH` follows.
 pub(crate) fn search_path() -> OsString {
     let mut path = OsString::from(init::PATH);
-    if let Some(ours) = std::env::var_os("PATH") {
+    if let Some(inherited) = std::env::var_os("PATH") {
         path.push(":");
-        path.push(ours);
+        path.push(inherited);
     }
     path
 }
 
 string_enum! {
-    /// How much isolation is asked for.
+    /// How much isolation the user requires.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Policy {
-        /// As much as the machine gives, but some.
+        /// The most that the machine gives; at least level C.
         #[default]
         Auto = "auto",
-        /// Everything, or nothing is run.
+        /// Level A, or an error.
         Strict = "strict",
-        /// Level B or better: namespaces, or nothing is run.
+        /// Level B or better (namespaces), or an error.
         Namespaces = "namespaces",
-        /// Level C or better, said on purpose: the same as [`Policy::Auto`].
+        /// Level C or better, chosen explicitly: the same as [`Policy::Auto`].
         Landlock = "landlock",
-        /// None: for programs one trusts.
+        /// No isolation, for trusted programs.
         Off = "off",
     }
     FromStr, Err = UnknownPolicy
@@ -145,7 +144,5 @@ string_enum! {
 
 /// A word that is no policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "`{0}` is not a sandbox policy; use auto, strict or off, or what is needed: namespaces or landlock"
-)]
+#[error("`{0}` is not a sandbox policy: use auto, strict, namespaces, landlock or off")]
 pub struct UnknownPolicy(String);

@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
 use super::limits::GRACE;
-use super::pause::wait_until;
-use super::sys::{self, Ended};
+use super::polling::poll_until;
+use super::syscalls::{self, Ended};
 use crate::fault::Fault;
 
 /// Pipes of a bot never block the referee.
@@ -106,17 +106,17 @@ impl fmt::Display for Exit {
 
 /// How the end of a program is learnt.
 #[derive(Debug)]
-enum Watch {
+enum ExitSource {
     /// It is our child: a descriptor of it, and its number.
     Child(OwnedFd, libc::pid_t),
     /// The first process of its jail tells, or is gone itself.
-    Told(File),
+    Notice(File),
 }
 
 /// A running program and our ends of its pipes, which never block.
 #[derive(Debug)]
 pub struct Process {
-    watch: Watch,
+    watch: ExitSource,
     exit: Option<Exit>,
     /// Its standard input, while we hold it open.
     pub stdin: Option<File>,
@@ -139,16 +139,16 @@ impl Process {
     pub(super) fn child(pid: libc::pid_t, pipes: Pipes) -> io::Result<Self> {
         let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty())?;
-        Self::watched(Watch::Child(pidfd, pid), pipes)
+        Self::watched(ExitSource::Child(pidfd, pid), pipes)
     }
 
     /// Takes over a program whose end is told through `notice`.
-    pub(super) fn told(notice: OwnedFd, pipes: Pipes) -> io::Result<Self> {
+    pub(super) fn with_notice(notice: OwnedFd, pipes: Pipes) -> io::Result<Self> {
         rustix::fs::fcntl_setfl(&notice, NON_BLOCKING)?;
-        Self::watched(Watch::Told(notice.into()), pipes)
+        Self::watched(ExitSource::Notice(notice.into()), pipes)
     }
 
-    fn watched(watch: Watch, pipes: Pipes) -> io::Result<Self> {
+    fn watched(watch: ExitSource, pipes: Pipes) -> io::Result<Self> {
         let Pipes { stdin, stdout, stderr } = pipes;
         for pipe in stdin.iter().chain([&stdout, &stderr]) {
             rustix::fs::fcntl_setfl(pipe, NON_BLOCKING)?;
@@ -160,16 +160,16 @@ impl Process {
     /// The number of our child, if it is one.
     pub(super) fn pid(&self) -> Option<libc::pid_t> {
         match self.watch {
-            Watch::Child(_, pid) => Some(pid),
-            Watch::Told(_) => None,
+            ExitSource::Child(_, pid) => Some(pid),
+            ExitSource::Notice(_) => None,
         }
     }
 
     /// Becomes readable when the program has ended.
-    pub fn ended(&self) -> BorrowedFd<'_> {
+    pub fn exit_fd(&self) -> BorrowedFd<'_> {
         match &self.watch {
-            Watch::Child(pidfd, _) => pidfd.as_fd(),
-            Watch::Told(notice) => notice.as_fd(),
+            ExitSource::Child(pidfd, _) => pidfd.as_fd(),
+            ExitSource::Notice(notice) => notice.as_fd(),
         }
     }
 
@@ -181,12 +181,12 @@ impl Process {
     /// Waits a while for the program, which was killed, and reaps it: the processor time of it and
     /// of the children it waited for; none if it does not end.
     pub(super) fn wait(&mut self) -> Option<Micros> {
-        let ended = wait_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
+        let ended = poll_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
         ended.then(|| self.reap().map_or(Micros::ZERO, |(_, used)| used))
     }
 
     fn has_ended(&self) -> bool {
-        let mut ended = [PollFd::from_borrowed_fd(self.ended(), PollFlags::IN)];
+        let mut ended = [PollFd::from_borrowed_fd(self.exit_fd(), PollFlags::IN)];
         rustix::event::poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
@@ -197,13 +197,13 @@ impl Process {
             return None;
         }
         let found = match &mut self.watch {
-            Watch::Child(_, pid) => {
+            ExitSource::Child(_, pid) => {
                 // Before the number is free again: what it left in its group goes with it.
-                sys::signal_group(*pid, libc::SIGKILL);
-                let Ended { exit, used, .. } = sys::reap(*pid)?;
+                syscalls::signal_group(*pid, libc::SIGKILL);
+                let Ended { exit, used, .. } = syscalls::reap(*pid)?;
                 (exit, used)
             }
-            Watch::Told(notice) => {
+            ExitSource::Notice(notice) => {
                 let mut bytes = [0; NOTICE];
                 match notice.read_exact(&mut bytes) {
                     Ok(()) => from_notice(bytes),

@@ -99,7 +99,7 @@ impl Seat for ExecSeat {
         if self.jail.is_stuck() {
             return Ok(would_not_stop().into());
         }
-        let before = self.jail.cpu();
+        let before = self.jail.cpu_time();
         let mut argv = self.argv.clone();
         argv.extend(text.split(' ').map(str::to_owned));
         let start = Instant::now();
@@ -120,21 +120,21 @@ impl Seat for ExecSeat {
         let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;
         if self.jail.is_stuck() {
-            let spent = Spent { wall, cpu: self.jail.cpu() - before };
+            let spent = Spent { wall, cpu: self.jail.cpu_time() - before };
             return Ok(Answer { reply: Err(would_not_stop()), spent });
         }
         let cause = if exit == Some(Exit::Code(0)) {
-            self.jail.lost_a_process()?
+            self.jail.check_oom_kill()?
         } else {
-            self.jail.cause_of_death()?
+            self.jail.kill_cause()?
         };
         let reply = answered(reply, exit, cause);
-        Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu() - before } })
+        Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu_time() - before } })
     }
 
     fn settle(&mut self) -> Result<(), Fault> {
         // Between its answers nothing of it runs, unless that would not end.
-        self.jail.settle().map(drop)
+        self.jail.wait_until_idle().map(drop)
     }
 
     fn stderr(&self) -> &[u8] {

@@ -41,7 +41,7 @@ use super::pipes::{self, Drained, Stop, since};
 use super::program::Program;
 use super::{Answer, Failure, Manners, Remains, Seat};
 use crate::fault::{Context as _, Fault};
-use crate::sandbox::{Door, Exit, Jail};
+use crate::sandbox::{Exit, Jail, LoopbackListener};
 use connection::Connection;
 use request::{Refused, Request};
 
@@ -60,7 +60,7 @@ const CHUNK: usize = 16 * 1024;
 pub struct HttpSeat {
     program: Program,
     /// Where connections come in, until the end.
-    door: Option<Door>,
+    door: Option<LoopbackListener>,
     connections: Vec<Connection>,
     /// How many there were.
     visits: u64,
@@ -110,7 +110,7 @@ impl HttpSeat {
     /// that cannot be started forfeits at its first request.
     pub fn start(
         jail: Jail,
-        door: Door,
+        door: LoopbackListener,
         argv: &[String],
         clock: ClockKind,
         stop: Arc<Stop>,
@@ -191,7 +191,7 @@ impl HttpSeat {
         let door = self.door.as_ref().map(|door| &door.listener);
         let mut fds = vec![
             PollFd::new(&self.program.stop.0, PollFlags::IN),
-            PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+            PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
             stderr.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
             if self.speaks { PollFd::new(&process.stdout, PollFlags::IN) } else { nothing() },
             door.map_or_else(nothing, |door| PollFd::new(door, PollFlags::IN)),

@@ -133,7 +133,7 @@ fn would_not_stop() -> Failure {
 
 /// Closes a jail, and gathers what is left.
 fn remains(jail: Jail, stderr: pipes::Tail, manners: Manners) -> Result<Remains, Fault> {
-    let (cpu, memory, is_stuck) = (jail.cpu(), jail.peak_memory(), jail.is_stuck());
+    let (cpu, memory, is_stuck) = (jail.cpu_time(), jail.peak_memory(), jail.is_stuck());
     let lingers = jail.close()?.lingers;
     let would_not_end = || {
         let detail = "would not end: its processes went on in the kernel when they were killed";

@@ -112,7 +112,7 @@ pub(crate) fn wait(
         PollFd::new(&stop.0, PollFlags::IN),
         stdout.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
         process.stderr.as_ref().map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
-        PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+        PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
         room.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::OUT)),
     ];
     let Some(waited) = poll(&mut fds, start, limit)? else {

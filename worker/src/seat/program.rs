@@ -50,9 +50,9 @@ impl Program {
     /// charged, an answer that was there at once leaves children no time worth that price: theirs
     /// is found with a later one.
     fn measure(&mut self, whole: bool) -> Micros {
-        match self.jail.cpu_of_leaders() {
-            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu())),
-            None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu())),
+        match self.jail.leader_cpu_time() {
+            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu_time())),
+            None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu_time())),
         }
     }
 
@@ -62,7 +62,7 @@ impl Program {
             // What it burnt while it owed nothing is not this answer's to pay.
             self.measure(true);
         }
-        self.jail.wake()
+        self.jail.resume()
     }
 
     /// Lets it rest after a reply that took so long on the wall: the answer of a bot that is whole,
@@ -72,10 +72,10 @@ impl Program {
         wall: Micros,
         reply: Result<Vec<u8>, Failure>,
     ) -> Result<Answer, Fault> {
-        self.jail.rest()?;
+        self.jail.pause()?;
         if self.clock == ClockKind::Cpu {
             // Read while it stands, the account is exact.
-            self.jail.settle()?;
+            self.jail.wait_until_idle()?;
         }
         let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
         let cpu = self.measure(whole);
@@ -88,8 +88,8 @@ impl Program {
 
     /// Waits until it rests, before another bot is asked.
     pub(super) fn settle(&mut self) -> Result<(), Fault> {
-        self.jail.rest()?;
-        self.jail.settle().map(drop)
+        self.jail.pause()?;
+        self.jail.wait_until_idle().map(drop)
     }
 
     /// The failure of a bot that would not stop when it was told to.
@@ -104,7 +104,7 @@ impl Program {
 
     /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
     pub(super) fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
-        self.jail.wake()?;
+        self.jail.resume()?;
         let start = Instant::now();
         let exit = loop {
             if let Some(exit) = self.exit() {
@@ -118,7 +118,7 @@ impl Program {
                 break None;
             }
         };
-        let detail = match (self.jail.cause_of_death()?, exit) {
+        let detail = match (self.jail.kill_cause()?, exit) {
             (Some(cause), exit) => Exit::by(&cause, exit),
             (None, Some(exit)) => exit.to_string(),
             (None, None) => format!("{seen}, but runs on"),
@@ -129,7 +129,7 @@ impl Program {
     /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
     /// have answered all the same; but it is not the program any more that its author wrote.
     fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
-        let Some(cause) = self.jail.lost_a_process()? else { return Ok(reply) };
+        let Some(cause) = self.jail.check_oom_kill()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);
         let detail = Exit::by(&cause, None);
         Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
@@ -139,7 +139,7 @@ impl Program {
     /// could not end by itself.
     pub(super) fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
         let limit = micros(deadline.saturating_duration_since(Instant::now()));
-        self.jail.wake()?;
+        self.jail.resume()?;
         let start = Instant::now();
         let mut what = For::Output;
         while self.exit().is_none() {

@@ -13,12 +13,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use arbiter_games::{Forfeit, Micros};
-use arbiter_worker::sandbox::{Exit, Guarantee, Source, Terms};
+use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 use arbiter_worker::seat::{ExecSeat, Seat};
 
 use super::Test;
 use super::guarantees::stop;
-use super::lab::{Lab, Opening, PATIENCE, Seen, slower};
+use super::lab::{Lab, Network, PATIENCE, Seen, slower};
 
 /// How long a program that never ends is let run.
 const DEADLINE: Duration = Duration::from_millis(600);
@@ -122,11 +122,11 @@ fn attack(lab: &Lab, name: &str) {
     let text = fs::read_to_string(folder.join(name)).unwrap();
     let end = text.lines().next().unwrap();
     let end = end.split_once("ends: ").unwrap().1.trim_end_matches(" */");
-    let (end, opening) = match end.strip_suffix(", with a door") {
-        Some(end) => (end, Opening::Door),
-        None => (end, Opening::None),
+    let (end, network) = match end.strip_suffix(", with a door") {
+        Some(end) => (end, Network::Loopback),
+        None => (end, Network::None),
     };
-    if let Some(why) = missing(lab, name, end, opening) {
+    if let Some(why) = missing(lab, name, end, network) {
         println!("  skipped: {why}");
         return;
     }
@@ -139,7 +139,7 @@ fn attack(lab: &Lab, name: &str) {
     let compiled = name.strip_suffix(".c").map(|stem| format!("./{stem}"));
     let argv = compiled.as_ref().map_or_else(|| vec!["python3", name], |program| vec![program]);
     let deadline = if end == "at the deadline" { DEADLINE } else { PATIENCE };
-    let seen = lab.run_with(&source, &argv, &Terms::default(), deadline, opening);
+    let seen = lab.run_with(&source, &argv, &JailConfig::default(), deadline, network);
     assert!(!seen.output.lines().any(|line| line.starts_with("breach")), "{}", tail(&seen));
     check_end(lab, end, &seen);
     assert!(seen.closing < CLOSING * slower(), "{:?}", seen.closing);
@@ -147,10 +147,10 @@ fn attack(lab: &Lab, name: &str) {
 }
 
 /// What this machine does not have and the attack needs.
-fn missing(lab: &Lab, name: &str, end: &str, opening: Opening) -> Option<&'static str> {
+fn missing(lab: &Lab, name: &str, end: &str, network: Network) -> Option<&'static str> {
     let has_walls = lab.holds(Guarantee::Disk);
     let counts_memory = lab.holds(Guarantee::Memory);
-    if !has_walls && (opening == Opening::Door || NEED_WALLS.contains(&name)) {
+    if !has_walls && (network == Network::Loopback || NEED_WALLS.contains(&name)) {
         Some("there are no walls here")
     } else if NEED_MODES.contains(&name) && !has_walls && !rustix::process::geteuid().is_root() {
         Some("bots are the worker's user here")
@@ -167,15 +167,15 @@ fn missing(lab: &Lab, name: &str, end: &str, opening: Opening) -> Option<&'stati
 
 /// Executes a script for several decisions: each is answered or forfeited, and those after the
 /// first are forfeited if it `loses`.
-fn execute(lab: &Lab, source: &Source, name: &str, loses: bool) {
-    let Source::Directory(directory) = source else { unreachable!("a lab's program has one") };
+fn execute(lab: &Lab, source: &BotSource, name: &str, loses: bool) {
+    let BotSource::Directory(directory) = source else { unreachable!("a lab's program has one") };
     let script = fs::read_to_string(directory.join(name)).unwrap();
     let program = directory.join("program");
     fs::write(&program, format!("#!/usr/bin/python3\n{script}")).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let (stop, _writer) = stop();
     let argv = vec!["./program".to_owned()];
-    let mut seat = ExecSeat::new(lab.jail(source, &Terms::default()), argv, stop);
+    let mut seat = ExecSeat::new(lab.jail(source, &JailConfig::default()), argv, stop);
     for execution in 0..EXECUTIONS {
         let answer = seat.ask("0", EXECUTION).unwrap();
         let errors = String::from_utf8_lossy(seat.stderr()).into_owned();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arbiter_games::{ClockRules, Params, Seed, blackjack};
 use arbiter_worker::build::{self, Built, MOST_OUTPUT, Rules};
 use arbiter_worker::bundle::{self, Submission};
-use arbiter_worker::sandbox::{Bytes, Guarantee, Limits, Terms};
+use arbiter_worker::sandbox::{Bytes, Guarantee, JailConfig, Limits};
 use arbiter_worker::seat::Stop;
 use arbiter_worker::trial::{Trial, Tried};
 use serde_json::json;
@@ -133,7 +133,7 @@ fn tried(lab: &Lab, directory: &Path) -> Tried {
         params: Params::read(&blackjack::game(), patient).unwrap(),
         seed: Seed([7; 32]),
         clock: ClockRules::OFFICIAL,
-        terms: Terms::default(),
+        terms: JailConfig::default(),
         name: submission.name,
         opponents: Vec::new(),
     };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
-    Bytes, Guarantee, Home, Host, Jail, Limits, Policy, Ponder, Source, Stdin, Terms,
+    BotSource, Bytes, Guarantee, Host, Jail, JailConfig, Limits, Policy, Ponder, Stdin, Workdir,
 };
 use arbiter_worker::seat::{ExecSeat, Framing, Seat, StdioSeat, Stop};
 
@@ -77,12 +77,12 @@ pub(crate) fn all() -> Vec<Test> {
 }
 
 /// A source with these files.
-pub(crate) fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
+pub(crate) fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, BotSource) {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(directory.path().join(name), text).unwrap();
     }
-    let source = Source::Directory(directory.path().to_owned());
+    let source = BotSource::Directory(directory.path().to_owned());
     (directory, source)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn stop() -> (Arc<Stop>, UnixStream) {
 /// charges it.
 fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
     let (_directory, source) = source(&[("bot.py", PONDERER)]);
-    let terms = Terms { ponder, ..Terms::default() };
+    let terms = JailConfig { ponder, ..JailConfig::default() };
     let jail = lab.jail(&source, &terms);
     let (stop, _writer) = stop();
     let argv = ["python3", "bot.py"].map(str::to_owned);
@@ -117,13 +117,13 @@ fn rests(lab: &Lab) {
     // Between waking and answering it spins for as long as its two threads take to take turns.
     assert!(used < Micros::from_millis(60), "{used}");
     let (_directory, source) = source(&[("bot.py", PONDERER)]);
-    let mut jail = lab.jail(&source, &Terms::default());
+    let mut jail = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
     assert_eq!(converse(&mut process, "?"), "ok");
     jail.freeze().unwrap();
-    let before = jail.cpu();
+    let before = jail.cpu_time();
     std::thread::sleep(REST);
-    let (used, exact) = (jail.cpu() - before, lab.holds(Guarantee::Freeze));
+    let (used, exact) = (jail.cpu_time() - before, lab.holds(Guarantee::Freeze));
     assert!(used < if exact { NOTHING } else { A_FEW_TICKS }, "{used}");
     jail.thaw().unwrap();
     assert_eq!(converse(&mut process, "?"), "ok");
@@ -141,7 +141,8 @@ fn executes(lab: &Lab) {
     let (stop, _writer) = stop();
     let before = lab.settled_census();
     let argv = vec!["python3".to_owned(), "bot.py".to_owned()];
-    let mut seat = ExecSeat::new(lab.jail(&source, &Terms::default()), argv, Arc::clone(&stop));
+    let mut seat =
+        ExecSeat::new(lab.jail(&source, &JailConfig::default()), argv, Arc::clone(&stop));
     for number in 0..20 {
         let answer = seat.ask(&format!("{number} 1"), Micros::from_millis(20_000)).unwrap();
         assert_eq!(answer.reply.unwrap(), (number + 1).to_string().into_bytes());
@@ -156,7 +157,7 @@ fn leaves_nothing_running(lab: &Lab) {
     let text =
         "import os, time\nprint('done', flush=True)\nif os.fork() == 0:\n    time.sleep(99)\n";
     let (_directory, source) = source(&[("bot.py", text)]);
-    let mut jail = lab.jail(&source, &Terms::default());
+    let mut jail = lab.jail(&source, &JailConfig::default());
     let before = lab.settled_census();
     for _ in 0..5 {
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
@@ -182,8 +183,8 @@ fn keeps_files(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
     let kept = directory.path().with_extension("kept");
     for expected in ["1", "2", "3"] {
-        let home = Home::kept(&source, kept.clone()).unwrap();
-        let mut jail = Jail::open(&lab.host, home, &Terms::default()).unwrap();
+        let home = Workdir::with_state(&source, kept.clone()).unwrap();
+        let mut jail = Jail::open(&lab.host, home, &JailConfig::default()).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), expected);
         jail.close().unwrap();
@@ -212,9 +213,9 @@ fn keeps_holes(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", HOLLOW)]);
     let kept = directory.path().with_extension("kept");
     let limits = Limits { disk: Bytes::megabytes(5), ..Limits::OFFICIAL };
-    let terms = Terms { limits, ..Terms::default() };
+    let terms = JailConfig { limits, ..JailConfig::default() };
     for _ in 0..3 {
-        let home = Home::kept(&source, kept.clone()).unwrap();
+        let home = Workdir::with_state(&source, kept.clone()).unwrap();
         let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         let output = listen(&mut process, Duration::from_secs(10));
@@ -234,8 +235,8 @@ fn brings_back_what_fits(lab: &Lab) {
         fs::write(kept.join(format!("made up {number}")), vec![7; 100_000]).unwrap();
     }
     let limits = Limits { disk: Bytes::megabytes(1), ..Limits::OFFICIAL };
-    let terms = Terms { limits, ..Terms::default() };
-    let home = Home::kept(&source, kept.clone()).unwrap();
+    let terms = JailConfig { limits, ..JailConfig::default() };
+    let home = Workdir::with_state(&source, kept.clone()).unwrap();
     let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
     let mut process = start(&mut jail, &["true"], Stdin::Null);
     listen(&mut process, Duration::from_secs(10));
@@ -262,14 +263,15 @@ for line in sys.stdin: print(sent, flush=True)
 /// an ordinary user.
 fn hands_over(lab: &Lab) {
     let (_directory, source) = source(&[("bot.py", SENDER)]);
-    let mut other = lab.jail(&source, &Terms::default());
+    let mut other = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut other, &["python3", "bot.py"], Stdin::Pipe);
     let sent: u64 = converse(&mut process, "?").parse().unwrap();
     assert!(sent > Limits::OFFICIAL.descriptors, "{sent}");
     keeps_files(lab);
     if lab.holds(Guarantee::Disk) {
-        let home = Home::fresh(&source).unwrap();
-        let (jail, _door) = Jail::open_with_door(&lab.host, home, &Terms::default()).unwrap();
+        let home = Workdir::new(&source).unwrap();
+        let (jail, _door) =
+            Jail::open_with_listener(&lab.host, home, &JailConfig::default()).unwrap();
         jail.close().unwrap();
     }
     other.close().unwrap();
@@ -289,8 +291,9 @@ fn door_has_room(lab: &Lab) {
         return;
     }
     let (_directory, source) = source(&[("bot.py", CALLER)]);
-    let home = Home::fresh(&source).unwrap();
-    let (mut jail, _door) = Jail::open_with_door(&lab.host, home, &Terms::default()).unwrap();
+    let home = Workdir::new(&source).unwrap();
+    let (mut jail, _door) =
+        Jail::open_with_listener(&lab.host, home, &JailConfig::default()).unwrap();
     let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
     assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "16");
     jail.close().unwrap();
@@ -299,7 +302,7 @@ fn door_has_room(lab: &Lab) {
 fn forgets_files(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
     for _ in 0..2 {
-        let mut jail = lab.jail(&source, &Terms::default());
+        let mut jail = lab.jail(&source, &JailConfig::default());
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "1");
         jail.close().unwrap();
@@ -307,7 +310,7 @@ fn forgets_files(lab: &Lab) {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     // What its author changes is seen in the next match.
     fs::write(directory.path().join("bot.py"), "print('changed')").unwrap();
-    let mut jail = lab.jail(&source, &Terms::default());
+    let mut jail = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
     assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), "changed");
     jail.close().unwrap();
@@ -345,7 +348,7 @@ print('processes', count(fork))
     let seen = lab.run(
         &source,
         &["python3", "bot.py"],
-        &Terms { limits, ..Terms::default() },
+        &JailConfig { limits, ..JailConfig::default() },
         Duration::from_secs(20),
     );
     let words = seen.output.lines().filter_map(|line| line.split_once(' '));
@@ -361,7 +364,7 @@ print('processes', count(fork))
 fn stays_on_its_cores(lab: &Lab) {
     let text = "import os\nprint(sorted(os.sched_getaffinity(0)))\n";
     let (_directory, source) = source(&[("bot.py", text)]);
-    let terms = Terms { cores: vec![0], ..Terms::default() };
+    let terms = JailConfig { cores: vec![0], ..JailConfig::default() };
     let seen = lab.run(&source, &["python3", "bot.py"], &terms, Duration::from_secs(20));
     assert_eq!(seen.output.trim(), "[0]");
 }
@@ -374,7 +377,8 @@ fn hides_uptime(lab: &Lab) {
     let text =
         "import time\nprint(max(time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)))\n";
     let (_directory, source) = source(&[("bot.py", text)]);
-    let seen = lab.run(&source, &["python3", "bot.py"], &Terms::default(), Duration::from_secs(20));
+    let seen =
+        lab.run(&source, &["python3", "bot.py"], &JailConfig::default(), Duration::from_secs(20));
     let told: f64 = seen.output.trim().parse().unwrap();
     // Clocks are set to the whole second.
     let most = lab.opened.elapsed().as_secs_f64() + 1.0;
@@ -387,7 +391,7 @@ fn closes_quickly(lab: &Lab) {
     let mut times: Vec<_> = (0..9)
         .map(|_| {
             let argv = ["python3", "deaf.py"];
-            lab.run(&source, &argv, &Terms::default(), Duration::from_millis(80)).closing
+            lab.run(&source, &argv, &JailConfig::default(), Duration::from_millis(80)).closing
         })
         .collect();
     times.sort();
@@ -400,7 +404,7 @@ fn leaks_nothing(lab: &Lab) {
     lab.next_match();
     let before = lab.settled_census();
     let started = Instant::now();
-    let mut jails: Vec<_> = (0..MANY).map(|_| lab.jail(&source, &Terms::default())).collect();
+    let mut jails: Vec<_> = (0..MANY).map(|_| lab.jail(&source, &JailConfig::default())).collect();
     let mut processes: Vec<_> =
         jails.iter_mut().map(|jail| start(jail, &["cat"], Stdin::Pipe)).collect();
     for process in &mut processes {
@@ -414,7 +418,7 @@ fn leaks_nothing(lab: &Lab) {
     lab.assert_nothing_left(&before);
     let started = Instant::now();
     for _ in 0..SUCCESSION {
-        let mut jail = lab.jail(&source, &Terms::default());
+        let mut jail = lab.jail(&source, &JailConfig::default());
         let mut process = start(&mut jail, &["true"], Stdin::Null);
         listen(&mut process, Duration::from_secs(10));
         jail.close().unwrap();
@@ -428,7 +432,7 @@ fn leaks_nothing(lab: &Lab) {
 pub(crate) fn be_a_worker_to_be_killed() -> ! {
     let lab = Lab::open();
     let source = lab.program("deaf.py");
-    let mut jail = lab.jail(&source, &Terms::default());
+    let mut jail = lab.jail(&source, &JailConfig::default());
     let _process = start(&mut jail, &["python3", "deaf.py"], Stdin::Null);
     jail.freeze().unwrap();
     println!("ready");

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
 use arbiter_worker::sandbox::{
-    Bytes, Exit, Guarantee, Hierarchies, Home, Host, Jail, Policy, Process, Source, State, Stdin,
-    Terms,
+    BotSource, Bytes, CgroupHierarchies, Enforcement, Exit, Guarantee, Host, Jail, JailConfig,
+    Policy, Process, Stdin, Workdir,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Access, access};
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Set, this makes the tests run with a fence in place of walls.
-const FENCE: &str = "ARBITER_TEST_FENCE";
+const LANDLOCK: &str = "ARBITER_TEST_LANDLOCK";
 
 /// The control groups that are used: `v1` for those of version 1 alone, `none` for none.
 const GROUPS: &str = "ARBITER_TEST_GROUPS";
@@ -66,11 +66,11 @@ pub(crate) struct Lab {
 
 /// What of the world a jail lets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum Network {
     /// Nothing.
     None,
     /// The door of a bot that speaks HTTP.
-    Door,
+    Loopback,
 }
 
 /// What became of a program.
@@ -103,16 +103,16 @@ impl Lab {
             UnixListener::bind(directory.path().join("stream")).unwrap(),
             UnixDatagram::bind(directory.path().join("datagrams")).unwrap(),
         );
-        let fence = std::env::var_os(FENCE).is_some();
+        let landlock = std::env::var_os(LANDLOCK).is_some();
         let groups = std::env::var(GROUPS).ok();
         let hierarchies = match groups.as_deref() {
-            None => Hierarchies::All,
-            Some("v1") => Hierarchies::One,
-            Some("none") => Hierarchies::None,
+            None => CgroupHierarchies::All,
+            Some("v1") => CgroupHierarchies::V1,
+            Some("none") => CgroupHierarchies::None,
             Some(other) => panic!("{GROUPS}={other}: v1 or none"),
         };
-        let walls = || Host::prepare_with(Policy::Auto, hierarchies);
-        let host = if fence { Host::prepare_fence() } else { walls() }.unwrap();
+        let walls = || Host::prepare_with_hierarchies(Policy::Auto, hierarchies);
+        let host = if landlock { Host::prepare_landlock() } else { walls() }.unwrap();
         let rival = Mutex::new(None);
         let lab = Self {
             host,
@@ -126,7 +126,7 @@ impl Lab {
             settled_memory: OnceLock::new(),
         };
         let source = lab.program("rival.py");
-        let mut jail = lab.jail(&source, &Terms::default());
+        let mut jail = lab.jail(&source, &JailConfig::default());
         let mut process = start(&mut jail, &["python3", "rival.py"], Stdin::Pipe);
         assert_eq!(converse(&mut process, "hello"), "alive");
         *lab.rival.lock().unwrap() = Some((jail, process));
@@ -141,7 +141,7 @@ impl Lab {
     }
 
     pub(crate) fn holds(&self, guarantee: Guarantee) -> bool {
-        self.host.report().state(guarantee) == State::Enforced
+        self.host.report().state(guarantee) == Enforcement::Enforced
     }
 
     /// Whether there is a freezer of the old kind that we may use and the jails do not.
@@ -157,7 +157,7 @@ impl Lab {
     }
 
     /// The attacks' program `name`, compiled if it is C, in a directory with what it needs.
-    pub(crate) fn program(&self, name: &str) -> Source {
+    pub(crate) fn program(&self, name: &str) -> BotSource {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
         let target = self.directory.path().join(format!("program-{name}"));
         fs::create_dir_all(&target).unwrap();
@@ -172,38 +172,38 @@ impl Lab {
             fs::copy(folder.join(name), target.join(name)).unwrap();
             fs::copy(folder.join("attack.py"), target.join("attack.py")).unwrap();
         }
-        Source::Directory(target)
+        BotSource::Directory(target)
     }
 
-    pub(crate) fn jail(&self, source: &Source, terms: &Terms) -> Jail {
-        Jail::open(&self.host, Home::fresh(source).unwrap(), terms).unwrap()
+    pub(crate) fn jail(&self, source: &BotSource, terms: &JailConfig) -> Jail {
+        Jail::open(&self.host, Workdir::new(source).unwrap(), terms).unwrap()
     }
 
     /// Runs `argv` in a jail of its own, and tells it what it might attack.
     pub(crate) fn run(
         &self,
-        source: &Source,
+        source: &BotSource,
         argv: &[&str],
-        terms: &Terms,
+        terms: &JailConfig,
         deadline: Duration,
     ) -> Seen {
-        self.run_with(source, argv, terms, deadline, Opening::None)
+        self.run_with(source, argv, terms, deadline, Network::None)
     }
 
-    /// The same in a jail with this opening; nobody is behind it.
+    /// The same in a jail with this network; nobody is behind it.
     pub(crate) fn run_with(
         &self,
-        source: &Source,
+        source: &BotSource,
         argv: &[&str],
-        terms: &Terms,
+        terms: &JailConfig,
         deadline: Duration,
-        opening: Opening,
+        network: Network,
     ) -> Seen {
-        let (mut jail, _door) = match opening {
-            Opening::None => (self.jail(source, terms), None),
-            Opening::Door => {
-                let home = Home::fresh(source).unwrap();
-                let (jail, door) = Jail::open_with_door(&self.host, home, terms).unwrap();
+        let (mut jail, _door) = match network {
+            Network::None => (self.jail(source, terms), None),
+            Network::Loopback => {
+                let home = Workdir::new(source).unwrap();
+                let (jail, door) = Jail::open_with_listener(&self.host, home, terms).unwrap();
                 (jail, Some(door))
             }
         };
@@ -216,7 +216,8 @@ impl Lab {
         let mut process = start(&mut jail, &argv, Stdin::Pipe);
         let output = listen(&mut process, deadline);
         let exit = jail.reap(&mut process);
-        let (cause, cpu, memory) = (jail.cause_of_death().unwrap(), jail.cpu(), jail.peak_memory());
+        let (cause, cpu, memory) =
+            (jail.kill_cause().unwrap(), jail.cpu_time(), jail.peak_memory());
         let started = Instant::now();
         jail.close().unwrap();
         let closing = started.elapsed();
@@ -226,7 +227,7 @@ impl Lab {
     /// Plays what could be the next match in the same place.
     pub(crate) fn next_match(&self) {
         let source = self.program("honest.py");
-        let mut jail = self.jail(&source, &Terms::default());
+        let mut jail = self.jail(&source, &JailConfig::default());
         let mut process = start(&mut jail, &["python3", "honest.py"], Stdin::Pipe);
         assert_eq!(converse(&mut process, "2 3"), "5");
         jail.freeze().unwrap();
@@ -379,7 +380,7 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
         assert!(started.elapsed() < PATIENCE * slower(), "no answer to {line}");
         let mut ready = [
             PollFd::new(&process.stdout, PollFlags::IN),
-            PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+            PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
         ];
         rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
         let mut byte = [0];
@@ -411,7 +412,7 @@ pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
             tv_nsec: left.subsec_nanos().into(),
         };
         let mut ready = vec![
-            PollFd::from_borrowed_fd(process.ended(), PollFlags::IN),
+            PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
             PollFd::new(&process.stdout, PollFlags::IN),
         ];
         ready.extend(process.stderr.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));

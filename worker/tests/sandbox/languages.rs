@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use arbiter_worker::sandbox::{Exit, Guarantee, Source, Terms};
+use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 
 use super::Test;
 use super::lab::{Lab, PATIENCE, command};
@@ -111,9 +111,9 @@ fn run(lab: &Lab, program: &Program) {
         let built = command(tool).args(rest).current_dir(directory.path()).status();
         assert!(built.unwrap().success());
     }
-    let source = Source::Directory(directory.path().to_owned());
+    let source = BotSource::Directory(directory.path().to_owned());
     let before = lab.settled_census();
-    let seen = lab.run(&source, program.run, &Terms::default(), 2 * PATIENCE);
+    let seen = lab.run(&source, program.run, &JailConfig::default(), 2 * PATIENCE);
     assert!(seen.output.lines().any(|line| line == "42"), "{}", seen.output);
     assert_eq!(seen.exit, Some(Exit::Code(0)), "{}", seen.output);
     assert!(seen.closing < Duration::from_millis(500), "{:?}", seen.closing);

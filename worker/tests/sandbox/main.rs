@@ -7,14 +7,14 @@
 
 mod attacks;
 mod builds;
-mod channel;
-mod dying;
+mod covert_channels;
 mod guarantees;
 mod lab;
 mod languages;
 mod memory;
 #[path = "../support/memory_seat.rs"]
 mod memory_seat;
+mod slow_deaths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ use lab::Lab;
 type Test = (String, Box<dyn Fn(&Lab)>);
 
 fn main() -> ExitCode {
-    sandbox::enter_if_asked();
+    sandbox::handle_reexec();
     if std::env::args().any(|word| word == guarantees::KILLED) {
         guarantees::be_a_worker_to_be_killed();
     }
@@ -37,11 +37,11 @@ fn main() -> ExitCode {
     let tests = [
         attacks::all(),
         guarantees::all(),
-        dying::all(),
+        slow_deaths::all(),
         memory::all(),
         languages::all(),
         builds::all(),
-        channel::all(),
+        covert_channels::all(),
     ];
     let tests = tests.into_iter().flatten();
     let is_named = |name: &str| wanted.iter().any(|word| name.contains(word));

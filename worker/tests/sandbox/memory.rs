@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
-use arbiter_worker::sandbox::{Bytes, Guarantee, Limits, Source, Terms};
+use arbiter_worker::sandbox::{BotSource, Bytes, Guarantee, JailConfig, Limits};
 use arbiter_worker::seat::{Answer, ExecSeat, Framing, Seat, StdioSeat, Stop};
 
 use super::Test;
@@ -65,9 +65,9 @@ fn with_glutton(
 ) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("bot.py"), GLUTTON).unwrap();
-    let source = Source::Directory(directory.path().to_owned());
+    let source = BotSource::Directory(directory.path().to_owned());
     let limits = Limits { memory: Bytes::megabytes(64), ..Limits::OFFICIAL };
-    let jail = lab.jail(&source, &Terms { limits, ..Terms::default() });
+    let jail = lab.jail(&source, &JailConfig { limits, ..JailConfig::default() });
     let (reader, _writer) = UnixStream::pair().unwrap();
     let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
     let argv = ["python3", "bot.py"].map(str::to_owned).to_vec();

@@ -1,0 +1,56 @@
+//! Whose doing it is that a program did not start: the bot's, which forfeits, or the machine's, which
+//! is a fault. A bot that is executed once per decision can leave its jail in any state.
+
+use std::io;
+
+use super::super::cgroup::Cgroup;
+use super::super::process::StartError;
+use super::Jail;
+use crate::fault::Fault;
+
+impl Jail {
+    /// Why a program did not start, for its author; a fault if that is not the bot's doing.
+    pub(super) fn attribute(&mut self, error: StartError) -> Result<String, Fault> {
+        if let StartError::Fault(fault) = error {
+            return Err(fault);
+        }
+        // A kill for want of memory tells more than what came of it, and whose memory it was.
+        if let Some(cause) = self.kill_cause()? {
+            return Ok(format!("could not be started: a process of it was {cause}"));
+        }
+        match error {
+            StartError::Refused { program, error } if self.is_the_machines(&error) => {
+                Err(Fault::new(format!("cannot start {program}"), error))
+            }
+            StartError::Refused { program, error } => {
+                let after = if self.was_used { ", after what it did before" } else { "" };
+                Ok(format!("{program} could not be started{after}: {error}"))
+            }
+            _ if self.is_stuck() => {
+                Ok("its sandbox did not answer any more, after what it did before".to_owned())
+            }
+            _ if self.was_used => Ok("its sandbox was killed before".to_owned()),
+            _ => Err(Fault::new("cannot start a bot", "its sandbox is gone")),
+        }
+    }
+
+    /// Whether an error at the start of a program is the machine's: before a bot has used the jail,
+    /// whatever is not the program's own; afterwards, what a bot within its limits cannot cause.
+    fn is_the_machines(&self, error: &io::Error) -> bool {
+        let group = self.cgroup.as_ref();
+        match error.raw_os_error() {
+            // Our descriptors, the machine's table of files, and entering the control groups.
+            Some(libc::EBUSY | libc::EMFILE | libc::ENFILE) => true,
+            Some(libc::ENOMEM) => match group.filter(|group| group.limits_memory()) {
+                Some(group) => !group.reached_memory_limit(),
+                None => !self.was_used,
+            },
+            Some(libc::EAGAIN) => {
+                let is_full = group.and_then(Cgroup::reached_process_limit);
+                !(self.was_used && is_full.unwrap_or(true))
+            }
+            Some(libc::ENOSPC | libc::ETXTBSY) => !self.was_used,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The file system that a bot sees.
+//!
+//! The launcher builds it once, without what differs between bots, and lives in it; each jail's
+//! first process begins with a copy of those mounts, which it can add to but not take from, and
+//! adds the bot's own: working directory, `/tmp`, `/dev/shm` and `/proc`.
+//!
+//! All that a bot can write is in one file system in memory, so that one limit holds for all of
+//! it. Its working directory shows the bot's files from the store; what it changes there is a
+//! change to its own copy.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown, symlink};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+
+use super::limits::Limits;
+use super::{proc_masks, syscalls};
+
+/// The working directory of a bot, in its own file system.
+pub(super) const WORK: &str = "/work";
+
+/// The store of programs; covered in a jail.
+const STORE: &str = "/store";
+
+/// The jail's own file system in memory; covered in a jail.
+const BOX: &str = "/box";
+
+/// What covers.
+const EMPTY: &str = "/empty";
+
+/// Directories with a system's programs; links are copied as links. Of Nix and Guix the stores
+/// alone: beside them lie sockets of daemons that run builds, and a socket can be connected to on a
+/// read-only mount.
+const SYSTEM: [&str; 9] =
+    ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store"];
+
+/// Parts of `/etc` that language runtimes read, besides those of Java.
+const SETTINGS: [&str; 7] =
+    ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mono", "ssl/certs"];
+
+/// Directories of a jail's file system that are not the bot's: its root, the three places that
+/// are shown, and three of the overlay.
+const OWN_FILES: u64 = 7;
+
+/// Devices that do no harm.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// Links in `/dev` that programs expect.
+const LINKS: [(&str, &str); 4] = [
+    ("/proc/self/fd", "dev/fd"),
+    ("/proc/self/fd/0", "dev/stdin"),
+    ("/proc/self/fd/1", "dev/stdout"),
+    ("/proc/self/fd/2", "dev/stderr"),
+];
+
+/// Files that programs expect, with harmless contents.
+const FILES: [(&str, &str); 4] = [
+    ("etc/passwd", "root:x:0:0::/:/bin/false\nbot:x:1000:1000::/work:/bin/sh\n"),
+    ("etc/group", "root:x:0:\nbot:x:1000:\n"),
+    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+    ("etc/hosts", "127.0.0.1 localhost\n"),
+];
+
+/// Says which step failed.
+trait Step<T> {
+    fn step(self, what: &str) -> io::Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, what: &str) -> io::Result<T> {
+        self.map_err(|error| io::Error::other(format!("{what}: {}", error.into())))
+    }
+}
+
+/// Opens the store of programs, which may lie where only the worker's user finds it.
+pub(super) fn open_store(store: &Path) -> io::Result<OwnedFd> {
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(store, directory, Mode::empty())?)
+}
+
+/// Builds the launcher's root, with the store of programs, and moves into it.
+pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).step("cannot make mounts private")?;
+    let stage = Path::new("/tmp");
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    rustix::mount::mount("root", stage, "tmpfs", flags, c"mode=755,size=4m")
+        .step("cannot mount a root")?;
+    for name in ["dev/shm", "etc/ssl", "proc", "work", "tmp", "store", "box", "empty", "var"] {
+        fs::create_dir_all(stage.join(name)).step(name)?;
+    }
+    for name in SYSTEM {
+        bind_read_only(Path::new("/"), stage, name)?;
+    }
+    for name in SETTINGS {
+        bind_read_only(Path::new("/etc"), &stage.join("etc"), name)?;
+    }
+    bind_java_settings(&stage.join("etc"))?;
+    for (name, contents) in FILES {
+        fs::write(stage.join(name), contents).step(name)?;
+    }
+    for name in DEVICES {
+        let target = stage.join("dev").join(name);
+        File::create(&target).step("cannot make a device")?;
+        rustix::mount::mount_bind(Path::new("/dev").join(name), target).step(name)?;
+    }
+    for (target, name) in LINKS {
+        symlink(target, stage.join(name)).step(name)?;
+    }
+    symlink("/tmp", stage.join("var/tmp")).step("/var/tmp")?;
+    proc_masks::create(stage).step("cannot cover what /proc tells of the machine")?;
+    let source = format!("/proc/self/fd/{}", store.as_raw_fd());
+    rustix::mount::mount_bind(source, stage.join("store")).step("cannot show the store")?;
+    make_read_only(&stage.join("store"), false)?;
+    // A new /proc may be mounted in a jail only where one can be seen already.
+    rustix::mount::mount_bind_recursive("/proc", stage.join("proc")).step("/proc")?;
+    enter(stage)
+}
+
+/// Makes `stage` the root, and lets go of the old one.
+fn enter(stage: &Path) -> io::Result<()> {
+    std::env::set_current_dir(stage)?;
+    rustix::process::pivot_root(".", ".").step("cannot change the root")?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).step("cannot leave the old root")?;
+    std::env::set_current_dir("/")?;
+    make_read_only(Path::new("/"), false)
+}
+
+/// Shows the Java settings of Debian, where the runtime's own are links to.
+fn bind_java_settings(etc: &Path) -> io::Result<()> {
+    let Ok(entries) = fs::read_dir("/etc") else { return Ok(()) };
+    for entry in entries.flatten() {
+        if let Some(name) = entry.file_name().to_str().filter(|name| name.starts_with("java")) {
+            bind_read_only(Path::new("/etc"), etc, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows `from/name` as `to/name`, read-only, if it exists.
+fn bind_read_only(from: &Path, to: &Path, name: &str) -> io::Result<()> {
+    let (source, target) = (from.join(name), to.join(name));
+    let Ok(found) = fs::symlink_metadata(&source) else { return Ok(()) };
+    if found.is_symlink() {
+        return symlink(fs::read_link(source)?, target).step(name);
+    }
+    if found.is_dir() {
+        fs::create_dir_all(&target).step(name)?;
+    } else {
+        File::create(&target).step(name)?;
+    }
+    rustix::mount::mount_bind_recursive(&source, &target).step(name)?;
+    make_read_only(&target, true)
+}
+
+fn make_read_only(path: &Path, all: bool) -> io::Result<()> {
+    let text = CString::new(path.as_os_str().as_encoded_bytes())?;
+    syscalls::make_read_only(&text, all).step("cannot make a mount read-only")
+}
+
+/// Furnishes a jail with the program `program` of the store, for the user `owner`; the directory of
+/// what the bot will have written, if that is asked for.
+pub(super) fn mount_jail(
+    program: Option<&str>,
+    limits: &Limits,
+    owner: u32,
+    keeps_files: bool,
+) -> io::Result<Option<OwnedFd>> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let options = format!("mode=755,size={},nr_inodes={}", limits.disk.0, limits.files + OWN_FILES);
+    let options = CString::new(options).expect("no zero byte");
+    rustix::mount::mount("box", BOX, "tmpfs", flags, options.as_c_str())
+        .step("cannot mount a file system for the bot")?;
+    let own = |name: &str, mode: u32| -> io::Result<()> {
+        let path = Path::new(BOX).join(name);
+        DirBuilder::new().mode(0o755).create(&path).step(name)?;
+        chown(&path, Some(owner), Some(owner)).step(name)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).step(name)
+    };
+    own("work", 0o755)?;
+    own("tmp", 0o1777)?;
+    own("shm", 0o1777)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let work = rustix::fs::open("/box/work", flags, Mode::empty()).step("/box/work")?;
+    if let Some(program) = program {
+        DirBuilder::new().mode(0o700).create("/box/overlay").step("/box/overlay")?;
+        let layers =
+            format!("lowerdir={STORE}/{program},upperdir=/box/work,workdir=/box/overlay,userxattr");
+        let layers = CString::new(layers)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        rustix::mount::mount("work", WORK, "overlay", flags, layers.as_c_str())
+            .step("cannot lay the bot's directory over its program")?;
+    } else {
+        rustix::mount::mount_bind("/box/work", WORK).step(WORK)?;
+    }
+    rustix::mount::mount_bind("/box/tmp", "/tmp").step("/tmp")?;
+    rustix::mount::mount_bind("/box/shm", "/dev/shm").step("/dev/shm")?;
+    for covered in [BOX, STORE] {
+        rustix::mount::mount_bind(EMPTY, covered).step(covered)?;
+    }
+    Ok(keeps_files.then_some(work))
+}
+
+/// Mounts the jail's own `/proc`, or hides the machine's where that may not be.
+pub(super) fn mount_proc() -> io::Result<()> {
+    // User namespaces within the jail are closed twice, by a limit and by the filter; the limit
+    // can be written here only, where the old /proc is still to be seen.
+    drop(fs::write("/proc/sys/user/max_user_namespaces", "0"));
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    if rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=invisible").is_err() {
+        return rustix::mount::mount_bind(EMPTY, "/proc").step("/proc");
+    }
+    proc_masks::apply().step("cannot cover what /proc tells of the machine")
+}

@@ -1,0 +1,283 @@
+//! Removing directories that a bot wrote, while a process of it may still be alive.
+//!
+//! A path can be made to lead elsewhere between two looks at it: a process that survived exchanges
+//! a directory for a link. So nothing here is named by more than a directory that is open and one
+//! name in it, and no link is followed. A directory that is open stays the one that was looked at,
+//! wherever it is moved meanwhile.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::syscalls;
+
+/// How long a directory may take. One that still grows after that has a live process in it.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Makes a directory that is there and empty.
+pub(crate) fn recreate_dir(directory: &Path) -> io::Result<()> {
+    remove_tree(directory)?;
+    std::fs::create_dir_all(directory)
+}
+
+/// Removes the directory, file or link at `path`; whether there was one.
+///
+/// # Errors
+/// If something in it cannot be removed, or another file system is mounted in it.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<bool> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty()) {
+        Ok(parent) => remove_at(parent.as_fd(), name),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes what is called `name` in the directory `parent`; whether there was something.
+pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) => return Ok(true),
+        Err(Errno::NOENT) => return Ok(false),
+        Err(Errno::ISDIR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let directory = open_directory(parent, &CString::new(name.as_bytes())?)?;
+    empty(directory.as_fd())?;
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?;
+    Ok(true)
+}
+
+/// Removes everything in the directory `top`, however deep it is and whatever modes its owner gave
+/// it: directories are moved to its top before they are emptied, so that neither the stack nor
+/// descriptors nor the length of a path can run out.
+pub(super) fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
+    make_accessible(top)?;
+    let mut numbers = 0_u64..;
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let mut found = false;
+        for name in names(top)? {
+            let name = name?;
+            found = true;
+            if is_unlinked(top, &name)? {
+                continue;
+            }
+            let Some(inner) = gone(open_directory(top, &name))? else { continue };
+            for below in names(inner.as_fd())? {
+                let below = below?;
+                if !is_unlinked(inner.as_fd(), &below)? {
+                    lift(inner.as_fd(), &below, top, &mut numbers)?;
+                }
+            }
+            match rustix::fs::unlinkat(top, &name, AtFlags::REMOVEDIR) {
+                // Something was put there meanwhile: it is met in the next round.
+                Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if Instant::now() > deadline {
+                let cause = "it grows while it is removed: a process of a bot is alive in it";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, cause));
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+    }
+}
+
+/// Opens the directory `name` of `parent` and lets its owner read, change and pass it.
+///
+/// # Errors
+/// If it is no directory, or the root of another file system.
+pub(super) fn open_directory(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let directory = match open_beneath(parent, name, flags) {
+        // Its owner is this process's user and may not read it. It is opened without being read,
+        // which pins it: the mode that is changed is its own.
+        Err(Errno::ACCESS) => {
+            let pinned = open_beneath(parent, name, OFlags::PATH)?;
+            syscalls::chmod_path_fd(pinned.as_fd(), OWNER)?;
+            open_beneath(parent, name, flags)?
+        }
+        other => other?,
+    };
+    make_accessible(directory.as_fd())?;
+    Ok(directory)
+}
+
+/// What an owner needs in order to empty a directory.
+const OWNER: u32 = 0o700;
+
+fn make_accessible(directory: BorrowedFd<'_>) -> io::Result<()> {
+    let mode = rustix::fs::fstat(directory)?.st_mode;
+    if mode & OWNER != OWNER {
+        rustix::fs::fchmod(directory, Mode::from_raw_mode(OWNER))?;
+    }
+    Ok(())
+}
+
+fn open_beneath(parent: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {
+        // Containers may refuse the call. Then a mount of the same file system is not noticed.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let opened = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+            let here = rustix::fs::fstat(&opened)?.st_dev == rustix::fs::fstat(parent)?.st_dev;
+            if here { Ok(opened) } else { Err(Errno::XDEV) }
+        }
+        other => other,
+    }
+}
+
+/// Unlinks what is called `name`, unless it is a directory; whether nothing of that name is left.
+fn is_unlinked(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Nothing where something else took a directory's place, or it went away.
+fn gone<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    let changed = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
+    match opened {
+        Err(error) if error.raw_os_error().is_some_and(|code| changed.contains(&code)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Moves the directory `name` of `parent` to `top`, under a number that is free there.
+fn lift(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    top: BorrowedFd<'_>,
+    numbers: &mut impl Iterator<Item = u64>,
+) -> io::Result<()> {
+    // To be moved, a directory must be writable itself: its parent is an entry of it.
+    if gone(open_directory(parent, name))?.is_none() {
+        return Ok(());
+    }
+    for number in numbers {
+        match rustix::fs::renameat(parent, name, top, number.to_string()) {
+            // It was removed, or it is moved into the place of something that is removed too.
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("there are more numbers than files")
+}
+
+/// The entries of a directory.
+fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
+    let entries = Dir::read_from(directory)?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_owned()));
+    let inner = |name: &io::Result<CString>| {
+        !name.as_ref().is_ok_and(|name| matches!(name.to_bytes(), b"." | b".."))
+    };
+    Ok(names.filter(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::thread;
+
+    use rustix::fs::{CWD, RenameFlags};
+
+    use super::*;
+
+    #[test]
+    fn deep_and_locked_directories_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join("home");
+        fs::create_dir(&home).unwrap();
+        // Deeper than a path may be long: built from below, by lifting like the removal itself.
+        for level in 0..3000 {
+            let next = root.path().join("next");
+            fs::create_dir(&next).unwrap();
+            fs::write(next.join(format!("file{level}")), "x").unwrap();
+            fs::rename(&home, next.join("d")).unwrap();
+            fs::rename(&next, &home).unwrap();
+        }
+        fs::write(home.join("0"), "in the way").unwrap();
+        for mode in [0o000, 0o200, 0o400, 0o600] {
+            let locked = home.join(format!("locked{mode}"));
+            fs::create_dir_all(locked.join("inner")).unwrap();
+            fs::write(locked.join("inner/file"), "x").unwrap();
+            fs::set_permissions(locked.join("inner"), Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(locked, Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(&home, Permissions::from_mode(0o000)).unwrap();
+        assert!(remove_tree(&home).unwrap());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        assert!(!remove_tree(&home).unwrap());
+    }
+
+    #[test]
+    fn links_are_removed_and_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (victim, home) = (root.path().join("victim"), root.path().join("home"));
+        fs::create_dir_all(victim.join("directory")).unwrap();
+        fs::create_dir(&home).unwrap();
+        symlink(&victim, home.join("link")).unwrap();
+        symlink(&victim, root.path().join("entrance")).unwrap();
+        assert!(remove_tree(&home).unwrap());
+        assert!(remove_tree(&root.path().join("entrance")).unwrap());
+        assert!(victim.join("directory").exists());
+    }
+
+    /// A process that survived exchanges directories for links to what is not its own, for as long
+    /// as the removal takes.
+    #[test]
+    fn what_is_exchanged_for_a_link_leads_nowhere() {
+        let root = tempfile::tempdir().unwrap();
+        let (victim, home) = (root.path().join("victim"), root.path().join("home"));
+        fs::create_dir_all(victim.join("inner")).unwrap();
+        fs::set_permissions(&victim, Permissions::from_mode(0o755)).unwrap();
+        for name in ["a", "inner/b"] {
+            fs::write(victim.join(name), "not the bot's").unwrap();
+        }
+        let (over, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+        let swap = || {
+            while !over.load(Ordering::Relaxed) {
+                let (link, directory) = (home.join("link"), home.join("d"));
+                let done =
+                    rustix::fs::renameat_with(CWD, &link, CWD, directory, RenameFlags::EXCHANGE);
+                swaps.fetch_add(done.is_ok().into(), Ordering::Relaxed);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(swap);
+            let mut removed = 0;
+            while removed < 20 || swaps.load(Ordering::Relaxed) < 200 {
+                let fresh = root.path().join("fresh");
+                fs::create_dir_all(fresh.join("d/inner/inner")).unwrap();
+                symlink(&victim, fresh.join("link")).unwrap();
+                for file in 0..20 {
+                    fs::write(fresh.join(format!("d/file{file}")), "x").unwrap();
+                }
+                fs::rename(&fresh, &home).unwrap();
+                remove_tree(&home).unwrap();
+                removed += 1;
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        for name in ["a", "inner/b"] {
+            assert_eq!(fs::read(victim.join(name)).unwrap(), b"not the bot's");
+        }
+        assert_eq!(fs::metadata(&victim).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+}
