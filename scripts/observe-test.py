@@ -51,11 +51,11 @@ EQUAL = {
     'sum(arbiter_trials{state="passed"})': "SELECT count(*) FROM trials WHERE state = 'passed'",
     'sum(arbiter_editions{state="complete"})':
         "SELECT count(*) FROM editions WHERE state = 'complete'",
-    "sum(arbiter_reported_matches_total)":
+    "sum(arbiter_matches_reported_total)":
         "SELECT count(*) FROM results WHERE source_edition IS NULL",
-    'sum(arbiter_leases_total{of="lot"})': "SELECT sum(attempt) FROM lots",
-    'sum(arbiter_leases_total{of="trial"})': "SELECT sum(attempt) FROM trials",
-    'sum(arbiter_reports_total{of="lot",verdict="accepted"})':
+    'sum(arbiter_leases_total{kind="lot"})': "SELECT sum(attempt) FROM lots",
+    'sum(arbiter_leases_total{kind="trial"})': "SELECT sum(attempt) FROM trials",
+    'sum(arbiter_reports_total{kind="lot",status="accepted"})':
         "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken",
     "sum(arbiter_worker_matches_total)":
         "SELECT count(*) FROM results WHERE source_edition IS NULL",

@@ -198,7 +198,7 @@ def hand_out(parts):
     request.add_header("Authorization", f"Bearer {parts.environment['ARBITER_TOKEN']}")
     with urllib.request.urlopen(request) as answer:
         text = answer.read().decode()
-    bucket = r'arbiter_handout_seconds_bucket\{le="([^"]+)"\} (\d+)'
+    bucket = r'arbiter_dispatch_duration_seconds_bucket\{le="([^"]+)"\} (\d+)'
     return [(float(bound), int(count)) for bound, count in re.findall(bucket, text)]
 
 

@@ -237,27 +237,28 @@ fn equal_to_sql(site: &Site, figures: &Figures) {
 
 /// Accepted reports of lots or of trials.
 fn accepted(of: &str) -> String {
-    format!("arbiter_reports_total{{of=\"{of}\",verdict=\"accepted\"}}")
+    format!("arbiter_reports_total{{kind=\"{of}\",status=\"accepted\"}}")
 }
 
 /// What a coordinator did that was always the only one is all that was done.
 fn equal_to_history(site: &Site, figures: &Figures) {
-    let leases = figures.by("arbiter_leases_total", "of");
+    let leases = figures.by("arbiter_leases_total", "kind");
     assert_eq!(leases["lot"], site.count("SELECT sum(attempt) FROM lots"));
     assert_eq!(leases["trial"], site.count("SELECT sum(attempt) FROM trials"));
     let played = "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken";
     assert_eq!(figures.of(&accepted("lot")), site.count(played));
     assert_eq!(figures.of(&accepted("trial")), site.count("SELECT count(*) FROM trials"));
     let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
-    assert_eq!(figures.of("arbiter_reported_matches_total"), site.count(played));
+    assert_eq!(figures.of("arbiter_matches_reported_total"), site.count(played));
     let lost = "SELECT count(*) FROM evidence WHERE detail LIKE 'clock%' AND cpu_us * 2 < wall_us";
-    assert_eq!(figures.by("arbiter_time_losses_total", "processor")["idle"], site.count(lost));
+    assert_eq!(figures.by("arbiter_time_losses_total", "cpu")["idle"], site.count(lost));
     let expired = "SELECT count(*) FROM faults WHERE kind = 'expired'";
     assert_eq!(figures.of("arbiter_leases_expired_total"), site.count(expired));
     assert_eq!(figures.of("arbiter_editions_completed_total"), 2);
     // A worker that was killed may have been given something that it was not sent any more.
-    let unsent = figures.sum("arbiter_leases_total") - figures.of("arbiter_handout_seconds_count");
-    assert!((0..=figures.of("arbiter_leases_given_back_total")).contains(&unsent), "{unsent}");
+    let unsent =
+        figures.sum("arbiter_leases_total") - figures.of("arbiter_dispatch_duration_seconds_count");
+    assert!((0..=figures.of("arbiter_leases_returned_total")).contains(&unsent), "{unsent}");
     let submit =
         "arbiter_grpc_calls_total{method=\"arbiter.v1.BotService/SubmitVersion\",code=\"Ok\"}";
     assert_eq!(figures.of(submit), site.count("SELECT count(*) FROM versions"));
@@ -278,7 +279,7 @@ fn names_no_bot_and_no_owner(figures: &Figures, worker: &Figures) {
     assert_eq!(names(worker, "cellar"), [""; 0]);
     let of_worker = names(figures, "cellar");
     let is_audit = |series: &&String| {
-        ["match_audits{", "workers_residual_p{", "workers_false_time_losses{"]
+        ["match_audits{", "workers_residual_p_value{", "workers_false_time_losses{"]
             .map(|name| format!("arbiter_{name}"))
             .iter()
             .any(|name| series.starts_with(name))

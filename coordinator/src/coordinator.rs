@@ -27,7 +27,7 @@ use crate::db::{packs, tokens};
 use crate::leader_election::{Election, Leadership};
 use crate::maintenance::{Maintenance, MaintenanceError, Round};
 use crate::match_audit::AuditRound;
-use crate::metrics::{Background, Observer};
+use crate::metrics::{BackgroundTask, Observer};
 use crate::queue::{Allocator, Dispatcher, LeasePolicy, Queue, ReportBatcher, ReportSender};
 use crate::retention::Cleaner;
 pub use crate::retention::Records;
@@ -218,7 +218,7 @@ impl Coordinator {
         let (leaves, left) = oneshot::channel::<()>();
         let metrics = Arc::clone(service.metrics());
         let failed = move |error| {
-            metrics.failed(Background::Allocator);
+            metrics.record_failure(BackgroundTask::Allocator);
             tracing::warn!(%error, "cannot lease; trying again");
         };
         let allocating = tokio::spawn(allocator.run(async { drop(left.await) }, failed));
@@ -284,7 +284,7 @@ fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
-            service.metrics().failed(Background::Auditor);
+            service.metrics().record_failure(BackgroundTask::Auditor);
             tracing::warn!(%error, "cannot recount; trying again");
             return;
         }
@@ -305,7 +305,7 @@ fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
-            service.metrics().failed(Background::Maintenance);
+            service.metrics().record_failure(BackgroundTask::Maintenance);
             tracing::warn!("{error}");
             return;
         }
@@ -341,12 +341,12 @@ fn tell_opened(outcome: Result<Outcome, OpenError>, service: &Service) {
             service.dispatcher.news();
         }
         Ok(Outcome::Trouble(tournament, error)) => {
-            service.metrics().editions_refused.inc();
+            service.metrics().editions_failed.inc();
             tracing::error!(tournament, %error, "no edition can be opened");
             service.changes.tell();
         }
         Err(error) => {
-            service.metrics().failed(Background::Opener);
+            service.metrics().record_failure(BackgroundTask::Opener);
             tracing::warn!(%error, "cannot open an edition; trying again");
         }
     }

@@ -1,11 +1,11 @@
-//! Figures for Prometheus, in the text of `OpenMetrics`.
+//! Prometheus metrics, in the `OpenMetrics` text format.
 //!
-//! There are two kinds. What *happens* here is counted in this process, by atomics, and begins at
-//! nothing when it starts. What there *is* comes from the database (`database_collector.rs`), whoever brought it
-//! about: any coordinator says the same, and it is exactly what SQL counts.
+//! There are two kinds. Events are counted by atomics in this process and start at 0 with it. State
+//! is read from the database (`database_collector.rs`): every coordinator reports the same values,
+//! and they equal what SQL counts.
 //!
-//! Labels take few values: names of tournaments that are being played, of games, of states, of
-//! routes. No label names a bot, an owner or a worker.
+//! Labels have few values: running tournaments, games, states and routes. No label names a bot or
+//! an owner; workers are named for their audits alone.
 
 mod database_collector;
 mod request_metrics;
@@ -35,179 +35,180 @@ use crate::leader_election::Leadership;
 pub(crate) use database_collector::DatabaseCollector;
 pub(crate) use request_metrics::{count_call, count_request};
 
-/// The type of the text, with the mark of its end behind it.
+/// The content type of the text once its end mark is appended.
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Upper bounds of the times of what takes a moment, in seconds.
-const MOMENTS: [f64; 14] =
+/// Upper bounds of latency buckets, in seconds.
+const LATENCY_BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// A bot that used less of a processor than this part of the time that it lost by was waiting:
-/// for something of its own, or for a machine that kept it waiting.
-const BUSY: i64 = 2;
+/// A bot that lost on time was idle if its processor time was less than 1/2 of the wall-clock
+/// time: it waited for something, or its machine kept it waiting.
+const IDLE_BELOW: i64 = 2;
 
 string_enum! {
-    /// What a worker wanted with a lease of another one.
+    /// What a worker tried to do with a lease of another worker.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Refused {
-        /// To report it.
+    pub(crate) enum LeaseOperation {
+        /// Report its results.
         Report = "report",
-        /// To put off its deadline.
+        /// Extend its deadline.
         Renewal = "renewal",
-        /// To give it back.
-        GiveBack = "give_back",
-        /// To fail it.
+        /// Return it unplayed.
+        Return = "return",
+        /// Report a fault.
         Fault = "fault",
     }
 }
 
 labels! {
-    /// A lot, a trial or a second play.
-    Of { of: &'static str }
-    /// What became of a report of such.
-    Judged { of: &'static str, verdict: &'static str }
-    /// What a worker wanted with a lease of another one.
-    Wanted { what: &'static str }
-    /// Whether a bot that lost by the clock had used its processor.
-    TimeLoss { processor: &'static str }
-    /// Which work in the background.
-    Work { work: &'static str }
+    /// What is leased: a lot, a trial or a shadow match.
+    LeaseLabels { kind: &'static str }
+    ReportLabels { kind: &'static str, status: &'static str }
+    /// The operation on another worker's lease.
+    OperationLabels { operation: &'static str }
+    /// Whether the bot's processor was busy or idle.
+    TimeLossLabels { cpu: &'static str }
+    /// The background task.
+    TaskLabels { task: &'static str }
 }
 
 metrics! {
-    /// What happens in a coordinator, counted.
+    /// Events in this coordinator.
     pub struct Metrics {
-        leases: Family<Of, Counter> => "leases",
-            "Leases that this coordinator made, whether or not they could be handed out";
-        pub(crate) given_back: Counter => "leases_given_back",
-            "Leases that workers gave back, or that could not be sent";
-        pub(crate) expired: Counter => "leases_expired", "Leases whose time ran out";
-        handout: Histogram = moments() => "handout" in Seconds,
-            "From the moment a slot asked, and something was there, until it was sent";
-        reports: Family<Judged, Counter> => "reports", "Reports by what became of them";
-        pub(crate) postponed: Counter => "reports_postponed",
-            "Reports that could not be stored at present; their workers send them again";
-        report: Histogram = moments() => "report" in Seconds,
-            "From a report's arrival to its verdict";
-        foreign: Family<Wanted, Counter> => "foreign_leases_refused",
-            "What workers wanted with leases of other workers; it had no effect";
+        leases: Family<LeaseLabels, Counter> => "leases",
+            "Leases that this coordinator created, sent or not";
+        pub(crate) returned: Counter => "leases_returned",
+            "Leases that workers returned unplayed, or that could not be sent";
+        pub(crate) expired: Counter => "leases_expired", "Leases that expired";
+        dispatch: Histogram = latencies() => "dispatch_duration" in Seconds,
+            "From the moment a slot asked and work was available until the work was sent";
+        reports: Family<ReportLabels, Counter> => "reports", "Reports by status";
+        pub(crate) deferred: Counter => "reports_deferred",
+            "Reports that could not be stored; their workers send them again";
+        report: Histogram = latencies() => "report_duration" in Seconds,
+            "From the arrival of a report until its status is known";
+        refused_operations: Family<OperationLabels, Counter> => "lease_requests_refused",
+            "Requests of workers about leases of other workers; they had no effect";
         pub(crate) bundles_refused: Counter => "bundles_refused",
-            "Bundles that workers asked for without a lease that needs them";
-        reported: Counter => "reported_matches", "Matches in accepted reports";
-        time_losses: Family<TimeLoss, Counter> => "time_losses",
-            "Forfeits by the clock in accepted reports; the processor was idle where the bot \
-            used less than half of the time: it waited, or the machine kept it waiting";
+            "Bundles that workers requested without a lease that needs them";
+        matches_reported: Counter => "matches_reported", "Matches in accepted reports";
+        time_losses: Family<TimeLossLabels, Counter> => "time_losses",
+            "Losses on time in accepted reports; the processor was idle if the bot used it for \
+            less than half of the time: the bot waited, or its machine kept it waiting";
         pub(crate) editions_opened: Counter => "editions_opened",
-            "Editions that this coordinator opened because something changed";
+            "Editions that this coordinator opened after a change";
         pub(crate) editions_completed: Counter => "editions_completed",
-            "Editions that this coordinator made complete";
-        pub(crate) editions_refused: Counter => "editions_refused",
-            "Editions that could not be opened; the organiser is told why";
-        failures: Family<Work, Counter> => "background_failures",
-            "Rounds of work in the background that failed, and are tried again";
-        pub(crate) edition_reads: Counter => "watched_edition_reads",
-            "Times an edition was read for those who watch it, however many they are";
-        pub(crate) viewers: Gauge => "live_viewers", "Browsers that watch something live";
-        pub(crate) sessions: Gauge => "worker_streams", "Workers whose streams are open here";
-        leader: Gauge => "leader", "Whether this coordinator does the upkeep of the database";
+            "Editions that this coordinator completed";
+        pub(crate) editions_failed: Counter => "editions_failed",
+            "Editions that could not be opened; the organiser sees the reason";
+        failures: Family<TaskLabels, Counter> => "background_failures",
+            "Failures of background tasks; they are retried";
+        pub(crate) edition_reads: Counter => "edition_watch_reads",
+            "Reads of editions for their watchers; one read serves all watchers of an edition";
+        pub(crate) live_viewers: Gauge => "live_viewers", "Browsers with live updates";
+        pub(crate) worker_streams: Gauge => "worker_streams",
+            "Open streams of workers to this coordinator";
+        leader: Gauge => "leader", "Whether this coordinator is the leader";
         clock_skew: Gauge<f64, AtomicU64> => "clock_skew" in Seconds,
-            "How far this host's clock is ahead of the database's, which decides everything";
+            "How far this host's clock is ahead of the database's, which is authoritative";
     }
     with {
-        calls: request_metrics::RequestMetrics,
-        /// What there is in the database, as it was read last.
-        pub(crate) stock: DatabaseCollector,
+        requests: request_metrics::RequestMetrics,
+        /// The state in the database.
+        pub(crate) database: DatabaseCollector,
     }
 }
 
 impl Metrics {
-    /// All of them, each series at its beginning.
+    /// All metrics at 0.
     pub(crate) fn new() -> Self {
         let metrics = Self::default();
-        metrics.begin();
+        metrics.create_series();
         metrics
     }
 
-    /// Lets every series begin at nothing: one that appears with its first event hides that event
-    /// from whoever asks for a rate.
-    fn begin(&self) {
-        for of in [OF_LOT, OF_TRIAL, OF_SHADOW] {
-            drop(self.leases.get_or_create(&Of { of }));
+    /// Creates every series at 0: `rate` misses the first event of a series that appears with it.
+    fn create_series(&self) {
+        for kind in [LOT, TRIAL, SHADOW_MATCH] {
+            drop(self.leases.get_or_create(&LeaseLabels { kind }));
             for verdict in Verdict::ALL {
-                drop(self.reports.get_or_create(&Judged { of, verdict: verdict.as_str() }));
+                let status = verdict.as_str();
+                drop(self.reports.get_or_create(&ReportLabels { kind, status }));
             }
         }
-        for what in Refused::ALL {
-            drop(self.foreign.get_or_create(&Wanted { what: what.as_str() }));
+        for operation in LeaseOperation::ALL.map(LeaseOperation::as_str) {
+            drop(self.refused_operations.get_or_create(&OperationLabels { operation }));
         }
-        for processor in [IDLE, BUSY_WORD] {
-            drop(self.time_losses.get_or_create(&TimeLoss { processor }));
+        for cpu in [IDLE, BUSY] {
+            drop(self.time_losses.get_or_create(&TimeLossLabels { cpu }));
         }
-        for work in Background::ALL {
-            drop(self.failures.get_or_create(&Work { work: work.as_str() }));
+        for task in BackgroundTask::ALL.map(BackgroundTask::as_str) {
+            drop(self.failures.get_or_create(&TaskLabels { task }));
         }
     }
 
-    /// Leases were made for those who asked.
-    pub(crate) fn leased(&self, leases: &[Lease]) {
+    /// Counts new leases.
+    pub(crate) fn record_leases(&self, leases: &[Lease]) {
         for lease in leases {
-            self.leases.get_or_create(&Of { of: of(*lease) }).inc();
+            self.leases.get_or_create(&LeaseLabels { kind: kind(*lease) }).inc();
         }
     }
 
-    /// What was leased has been sent, so long after somebody asked and it was there.
-    pub(crate) fn handed_out(&self, took: Duration) {
-        self.handout.observe(took.as_secs_f64());
+    /// Records how long a worker waited for available work.
+    pub(crate) fn record_dispatch(&self, took: Duration) {
+        self.dispatch.observe(took.as_secs_f64());
     }
 
-    /// A report that came then was judged.
-    pub(crate) fn judged(&self, lease: Lease, verdict: Verdict, came: Instant) {
-        let judged = Judged { of: of(lease), verdict: verdict.as_str() };
-        self.reports.get_or_create(&judged).inc();
-        self.report.observe(came.elapsed().as_secs_f64());
+    /// Counts a report by its status.
+    pub(crate) fn record_report(&self, lease: Lease, verdict: Verdict, arrived: Instant) {
+        let labels = ReportLabels { kind: kind(lease), status: verdict.as_str() };
+        self.reports.get_or_create(&labels).inc();
+        self.report.observe(arrived.elapsed().as_secs_f64());
     }
 
-    /// A worker wanted something with a lease of another one.
-    pub(crate) fn refused_foreign(&self, what: Refused) {
-        self.foreign.get_or_create(&Wanted { what: what.as_str() }).inc();
+    /// Counts a request about another worker's lease.
+    pub(crate) fn record_refused(&self, operation: LeaseOperation) {
+        let labels = OperationLabels { operation: operation.as_str() };
+        self.refused_operations.get_or_create(&labels).inc();
     }
 
-    /// Matches were stored, and so many bots had lost by the clock.
-    pub(crate) fn stored(&self, matches: usize, losses: TimeLosses) {
-        self.reported.inc_by(matches as u64);
-        for (processor, count) in [(IDLE, losses.idle), (BUSY_WORD, losses.busy)] {
+    /// Counts the matches of an accepted report, and its losses on time.
+    pub(crate) fn record_matches(&self, matches: usize, losses: TimeLosses) {
+        self.matches_reported.inc_by(matches as u64);
+        for (cpu, count) in [(IDLE, losses.idle), (BUSY, losses.busy)] {
             if count > 0 {
-                self.time_losses.get_or_create(&TimeLoss { processor }).inc_by(count);
+                self.time_losses.get_or_create(&TimeLossLabels { cpu }).inc_by(count);
             }
         }
     }
 
-    /// A round of work in the background failed.
-    pub(crate) fn failed(&self, work: Background) {
-        self.failures.get_or_create(&Work { work: work.as_str() }).inc();
+    /// Counts a failure of a background task.
+    pub(crate) fn record_failure(&self, task: BackgroundTask) {
+        self.failures.get_or_create(&TaskLabels { task: task.as_str() }).inc();
     }
 
-    /// Writes what was counted.
+    /// Appends the metrics of this process to a text.
     fn encode(&self, text: &mut String) -> fmt::Result {
         let mut registry = Registry::with_prefix("arbiter");
         self.register(&mut registry);
-        self.calls.register(&mut registry);
+        self.requests.register(&mut registry);
         encode_registry(text, &registry)
     }
 }
 
 string_enum! {
-    /// What goes on in the background.
+    /// A background task.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Background {
+    pub(crate) enum BackgroundTask {
         Allocator = "allocator",
-        Maintenance = "upkeep",
+        Maintenance = "maintenance",
         Opener = "opener",
         Auditor = "auditor",
     }
 }
 
-/// How many bots of a report lost by the clock, by whether they had used their processors.
+/// How many bots of a report lost on time, by whether their processors were idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeLosses {
     idle: u64,
@@ -215,13 +216,13 @@ pub(crate) struct TimeLosses {
 }
 
 impl TimeLosses {
-    /// Those of a report.
+    /// Counts the losses on time in a report.
     pub(crate) fn of(evidence: &[Evidence]) -> Self {
         let mut losses = Self::default();
         for found in
             evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.as_str()))
         {
-            if found.cpu_us.saturating_mul(BUSY) < found.wall_us {
+            if found.cpu_us.saturating_mul(IDLE_BELOW) < found.wall_us {
                 losses.idle += 1;
             } else {
                 losses.busy += 1;
@@ -231,80 +232,80 @@ impl TimeLosses {
     }
 }
 
-/// Something that is there, and counted until this is dropped.
+/// Holds a gauge one higher until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Present(Gauge);
+pub(crate) struct GaugeGuard(Gauge);
 
-impl Present {
-    /// One more in a gauge.
-    pub(crate) fn enter(gauge: &Gauge) -> Self {
+impl GaugeGuard {
+    /// Increments a gauge.
+    pub(crate) fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
-/// Reads the figures of a running coordinator, for operators.
+/// Metrics and readiness of a running coordinator, for operators.
 #[derive(Clone, Debug)]
-pub struct Observer(Arc<Observed>);
+pub struct Observer(Arc<Sources>);
 
 /// What an [`Observer`] reads.
 #[derive(Debug)]
-pub(crate) struct Observed {
+pub(crate) struct Sources {
     pub(crate) pool: PgPool,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) leadership: Leadership,
     pub(crate) clock: Clock,
-    /// How long a lease lasts: a worker that was not seen for so long is not connected.
+    /// The duration of a lease. A worker that was silent for longer is not connected.
     pub(crate) lease: time::Duration,
 }
 
 impl Observer {
-    pub(crate) fn new(observed: Observed) -> Self {
-        Self(Arc::new(observed))
+    pub(crate) fn new(sources: Sources) -> Self {
+        Self(Arc::new(sources))
     }
 
-    /// Adds all figures to a text. Where the database does not answer those from it are missing,
-    /// and `arbiter_database_up` is 0.
-    pub async fn figures(&self, text: &mut String) -> fmt::Result {
+    /// Appends all metrics to a text. If the database does not respond, its metrics are missing and
+    /// `arbiter_database_up` is 0.
+    pub async fn encode(&self, text: &mut String) -> fmt::Result {
         let metrics = &self.0.metrics;
-        metrics.leader.set(self.leads().into());
+        metrics.leader.set(self.is_leader().into());
         metrics.clock_skew.set(self.0.clock.skew().as_seconds_f64());
         metrics.encode(text)?;
-        metrics.stock.encode(&self.0, text).await
+        metrics.database.encode(&self.0, text).await
     }
 
-    /// Whether the database answers.
+    /// Whether the database responds.
     pub async fn is_ready(&self) -> bool {
         crate::db::server_version(&self.0.pool).await.is_ok()
     }
 
-    /// Whether this coordinator leads those of its database.
-    pub(crate) fn leads(&self) -> bool {
+    /// Whether this coordinator is the leader.
+    pub(crate) fn is_leader(&self) -> bool {
         self.0.leadership.holds()
     }
 }
 
-const OF_LOT: &str = "lot";
-const OF_TRIAL: &str = "trial";
-const OF_SHADOW: &str = "shadow";
+const LOT: &str = "lot";
+const TRIAL: &str = "trial";
+const SHADOW_MATCH: &str = "shadow";
 const IDLE: &str = "idle";
-const BUSY_WORD: &str = "busy";
+const BUSY: &str = "busy";
 
-fn of(lease: Lease) -> &'static str {
+/// The `kind` label of a lease.
+fn kind(lease: Lease) -> &'static str {
     match (lease.version(), lease.shadow()) {
-        (Some(_), _) => OF_TRIAL,
-        (_, Some(_)) => OF_SHADOW,
-        _ => OF_LOT,
+        (Some(_), _) => TRIAL,
+        (_, Some(_)) => SHADOW_MATCH,
+        _ => LOT,
     }
 }
 
-/// Times of what takes a moment.
-fn moments() -> Histogram {
-    Histogram::new(MOMENTS)
+fn latencies() -> Histogram {
+    Histogram::new(LATENCY_BUCKETS)
 }

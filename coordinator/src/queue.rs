@@ -61,7 +61,7 @@ pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verd
 use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
 use crate::db::{self, editions, leases, lots, matches, results, standings};
-use crate::metrics::{Metrics, Refused};
+use crate::metrics::{LeaseOperation, Metrics};
 
 /// How often something is tried again that failed because the database was busy with itself.
 const TRIES: u32 = 5;
@@ -276,7 +276,7 @@ impl Queue {
             let renew = || leases::renew(&self.pool, kind, by, &some, self.lease_policy.lease);
             held.extend(again(renew).await?);
         }
-        self.refuse_others(Refused::Renewal, by, leases, held.len()).await?;
+        self.refuse_others(LeaseOperation::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
 
@@ -287,15 +287,15 @@ impl Queue {
         for (kind, some) in leases::by_kind(leases, |lease| *lease) {
             held.extend(again(|| leases::give_back(&self.pool, kind, by, &some)).await?);
         }
-        self.metrics.given_back.inc_by(held.len() as u64);
-        self.refuse_others(Refused::GiveBack, by, leases, held.len()).await?;
+        self.metrics.returned.inc_by(held.len() as u64);
+        self.refuse_others(LeaseOperation::Return, by, leases, held.len()).await?;
         Ok(held)
     }
 
     /// Logs and counts what a worker wanted with leases of others, if it did not get all of them.
     async fn refuse_others(
         &self,
-        what: Refused,
+        what: LeaseOperation,
         by: Option<WorkerId>,
         leases: &[Lease],
         granted: usize,
@@ -308,10 +308,10 @@ impl Queue {
     }
 
     /// Logs and counts that a worker wanted something with a lease of another one.
-    pub(crate) fn refuse(&self, what: Refused, worker: WorkerId, lease: Lease) {
+    pub(crate) fn refuse(&self, what: LeaseOperation, worker: WorkerId, lease: Lease) {
         let wanted = what.as_str();
         tracing::warn!(%worker, %lease, wanted, "refused: the lease is another worker's");
-        self.metrics.refused_foreign(what);
+        self.metrics.record_refused(what);
     }
 
     /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
@@ -328,7 +328,8 @@ impl Queue {
         for failure in failures {
             let counted = failed.iter().any(|failed| failed.lease == failure.lease);
             let granted = usize::from(counted);
-            self.refuse_others(Refused::Fault, failure.by, &[failure.lease], granted).await?;
+            self.refuse_others(LeaseOperation::Fault, failure.by, &[failure.lease], granted)
+                .await?;
         }
         Ok(failed)
     }

@@ -75,7 +75,7 @@ use crate::db::tournaments::Tournament;
 use crate::db::{audit, tournaments as stored};
 use crate::leader_election::Leadership;
 use crate::leaderboard_cache::LeaderboardCache;
-use crate::metrics::{Metrics, Observed, Observer};
+use crate::metrics::{Metrics, Observer, Sources};
 use crate::queue::{ActiveLeases, Dispatcher, Queue};
 use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
@@ -197,7 +197,7 @@ impl Service {
 
     /// Reads the figures of this coordinator, for operators.
     pub(crate) fn observer(&self, leadership: Leadership) -> Observer {
-        Observer::new(Observed {
+        Observer::new(Sources {
             pool: self.pool.clone(),
             metrics: Arc::clone(self.metrics()),
             leadership,

@@ -196,5 +196,5 @@ async fn ready(State(Pages { observer, .. }): State<Pages>) -> Response {
         let why = "the database does not answer\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
-    if observer.leads() { "ok\nleader\n" } else { "ok\n" }.into_response()
+    if observer.is_leader() { "ok\nleader\n" } else { "ok\n" }.into_response()
 }

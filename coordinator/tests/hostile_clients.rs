@@ -279,8 +279,8 @@ async fn an_edition_is_read_once_for_all_who_watch_it() {
         assert_eq!(last.unwrap(), "cancelled");
     }
     let mut figures = String::new();
-    server.observer.figures(&mut figures).await.unwrap();
-    let reads = "arbiter_watched_edition_reads_total ";
+    server.observer.encode(&mut figures).await.unwrap();
+    let reads = "arbiter_edition_watch_reads_total ";
     let reads = figures.lines().find_map(|line| line.strip_prefix(reads)).unwrap();
     let reads: usize = reads.parse().unwrap();
     // Once a second, and when something changed.

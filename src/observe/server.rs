@@ -37,7 +37,7 @@ async fn figures(sources: &Sources) -> Result<String, fmt::Error> {
     let mut text = String::new();
     process::figures(&mut text)?;
     if let Some(coordinator) = &sources.coordinator {
-        coordinator.figures(&mut text).await?;
+        coordinator.encode(&mut text).await?;
     }
     if let Some(worker) = &sources.worker {
         text.push_str(&worker.figures().await.text);

@@ -1,5 +1,5 @@
-//! What there is in the database, for whoever asks now and again: read for all who ask at a time,
-//! and the less often the longer it takes.
+//! Metrics read from the database. Concurrent scrapes share one reading; the longer a reading
+//! takes, the longer it is reused.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,58 +19,58 @@ use time::OffsetDateTime;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::Observed;
+use super::Sources;
 use crate::db::editions::EditionState;
 use crate::db::figures::{self, Counted, Wrongs};
 use crate::db::match_audits::{self, AuditKind, AuditState};
 use crate::db::{lots, suspensions, worker_figures, workers};
 
-/// What was read stays true for so long, ...
-const FRESH: Duration = Duration::from_millis(500);
-/// ... or for so many times as long as it took to read: a database of millions of lots is not to be
-/// busy with counting them.
-const SHARE: u32 = 20;
-/// How long the database may take to answer: whoever asks does not wait longer either.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// So long nobody asks a database that did not answer.
-const PAUSE: Duration = Duration::from_secs(2);
-/// So long after its end nobody adds to the sums of an edition any more.
+/// The minimum age at which a reading is repeated.
+const MIN_AGE: Duration = Duration::from_millis(500);
+/// A reading is reused for this many times the time that it took, so that counting millions of
+/// lots takes at most 1/20 of the database's time.
+const REUSE_FACTOR: u32 = 20;
+/// How long a reading may take. A scrape waits no longer.
+const TIMEOUT: Duration = Duration::from_secs(8);
+/// How long to wait after a failed reading.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// After this time since its end the sums of an edition no longer change.
 const SETTLED: time::Duration = time::Duration::minutes(2);
 
-/// The most workers that have figures of their own.
-const WORKERS: usize = 1000;
+/// The maximum number of workers with series of their own.
+const MAX_WORKERS: usize = 1000;
 
 /// The states of trials.
 const TRIALS: [&str; 5] = ["waiting", "leased", "passed", "failed", "aside"];
 
 labels! {
-    /// An edition that is being played.
-    OfEdition { tournament: String, edition: i64 }
-    /// What of it is in a state.
-    InState { tournament: String, edition: i64, state: &'static str }
-    OfGame { game: String }
-    Forfeited { game: String, kind: &'static str }
-    Kind { kind: String }
-    State { state: String }
-    Audited { worker: String, kind: &'static str, state: &'static str }
-    OfWorker { worker: String }
+    /// A running edition.
+    EditionLabels { tournament: String, edition: i64 }
+    /// The matches or lots of a running edition in a state.
+    QueueLabels { tournament: String, edition: i64, state: &'static str }
+    GameLabels { game: String }
+    ForfeitLabels { game: String, kind: &'static str }
+    KindLabels { kind: String }
+    StateLabels { state: String }
+    AuditLabels { worker: String, kind: &'static str, state: &'static str }
+    WorkerLabels { worker: String }
 }
 
-/// What there is, as it was read last.
+/// Reads and caches metrics from the database.
 #[derive(Debug, Default)]
-pub(crate) struct DatabaseCollector(Mutex<Shelf>);
+pub(crate) struct DatabaseCollector(Mutex<CachedMetrics>);
 
-/// What is kept between two readings.
+/// The last reading.
 #[derive(Debug, Default)]
-struct Shelf {
-    read: Option<Reading>,
-    /// When it could not be read the last time.
-    failed: Option<Instant>,
-    /// What went wrong in editions that are over.
+struct CachedMetrics {
+    reading: Option<Reading>,
+    /// When the last reading failed, if it did.
+    failed_at: Option<Instant>,
+    /// Forfeits and bad answers of editions that are over.
     settled: BTreeMap<EditionId, Wrongs>,
 }
 
-/// A reading.
+/// Encoded metrics.
 #[derive(Debug)]
 struct Reading {
     at: Instant,
@@ -79,21 +79,22 @@ struct Reading {
 }
 
 impl DatabaseCollector {
-    /// Adds what there is to a text.
-    pub(super) async fn encode(&self, observed: &Observed, text: &mut String) -> fmt::Result {
-        // Those who ask at the same time wait for one reading.
-        let mut shelf = self.0.lock().await;
-        let stale = |read: &Reading| read.at.elapsed() > FRESH.max(read.took * SHARE);
-        let resting = shelf.failed.is_some_and(|failed| failed.elapsed() < PAUSE);
-        if !resting && shelf.read.as_ref().is_none_or(stale) {
-            shelf.read(observed).await?;
+    /// Appends the metrics to a text.
+    pub(super) async fn encode(&self, sources: &Sources, text: &mut String) -> fmt::Result {
+        // Concurrent scrapes wait for one reading.
+        let mut cached = self.0.lock().await;
+        let is_stale =
+            |reading: &Reading| reading.at.elapsed() > MIN_AGE.max(reading.took * REUSE_FACTOR);
+        let must_wait = cached.failed_at.is_some_and(|failed| failed.elapsed() < RETRY_DELAY);
+        if !must_wait && cached.reading.as_ref().is_none_or(is_stale) {
+            cached.refresh(sources).await?;
         }
-        let up = shelf.failed.is_none();
+        let up = cached.failed_at.is_none();
         let mut registry = Registry::with_prefix("arbiter_database");
-        Pool::of(observed, up).register(&mut registry);
+        PoolMetrics::read(sources, up).register(&mut registry);
         encode_registry(text, &registry)?;
-        if let Some(read) = shelf.read.as_ref().filter(|_| up) {
-            text.push_str(&read.text);
+        if let Some(reading) = cached.reading.as_ref().filter(|_| up) {
+            text.push_str(&reading.text);
         }
         Ok(())
     }
@@ -101,87 +102,87 @@ impl DatabaseCollector {
 
 metrics! {
     /// The connections to the database.
-    struct Pool {
-        up: Gauge => "up", "Whether the database answers";
-        states: Family<State, Gauge> => "connections", "Connections to the database";
-        allowed: Gauge => "connections_allowed", "Connections at most";
+    struct PoolMetrics {
+        up: Gauge => "up", "Whether the database responds";
+        states: Family<StateLabels, Gauge> => "connections", "Connections to the database";
+        max: Gauge => "connections_max", "Maximum number of connections";
     }
 }
 
-impl Pool {
-    fn of(observed: &Observed, up: bool) -> Self {
+impl PoolMetrics {
+    fn read(sources: &Sources, up: bool) -> Self {
         let pool = Self::default();
         pool.up.set(up.into());
-        let size = i64::from(observed.pool.size());
-        let idle = i64::try_from(observed.pool.num_idle()).unwrap_or(i64::MAX).min(size);
+        let size = i64::from(sources.pool.size());
+        let idle = i64::try_from(sources.pool.num_idle()).unwrap_or(i64::MAX).min(size);
         for (state, count) in [("idle", idle), ("busy", size - idle)] {
-            pool.states.get_or_create(&State { state: state.to_owned() }).set(count);
+            pool.states.get_or_create(&StateLabels { state: state.to_owned() }).set(count);
         }
-        pool.allowed.set(observed.pool.options().get_max_connections().into());
+        pool.max.set(sources.pool.options().get_max_connections().into());
         pool
     }
 }
 
-impl Shelf {
-    /// Reads what there is, or takes note that it cannot be read.
-    async fn read(&mut self, observed: &Observed) -> fmt::Result {
+impl CachedMetrics {
+    /// Reads the metrics, or records the failure.
+    async fn refresh(&mut self, sources: &Sources) -> fmt::Result {
         let at = Instant::now();
-        match timeout(PATIENCE, self.look(observed)).await {
-            Ok(Ok(figures)) => {
+        match timeout(TIMEOUT, self.read(sources)).await {
+            Ok(Ok(metrics)) => {
                 let mut text = String::new();
                 let mut registry = Registry::with_prefix("arbiter");
-                figures.register(&mut registry);
+                metrics.register(&mut registry);
                 encode_registry(&mut text, &registry)?;
-                self.read = Some(Reading { at, took: at.elapsed(), text });
-                self.failed = None;
+                self.reading = Some(Reading { at, took: at.elapsed(), text });
+                self.failed_at = None;
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "figures cannot be read");
-                self.failed = Some(Instant::now());
+                tracing::debug!(%error, "cannot read metrics from the database");
+                self.failed_at = Some(Instant::now());
             }
-            // What was added up by now need not be added up again.
-            Err(_) => self.failed = Some(Instant::now()),
+            // The sums of settled editions stay cached for the next reading.
+            Err(_) => self.failed_at = Some(Instant::now()),
         }
         Ok(())
     }
 
-    async fn look(&mut self, observed: &Observed) -> Result<Figures, Error> {
-        let now = observed.clock.now();
-        let figures = Figures::default();
-        let asked = Instant::now();
-        let mut db = observed.pool.acquire().await?;
-        figures.wait.set(asked.elapsed().as_secs_f64());
+    async fn read(&mut self, sources: &Sources) -> Result<DatabaseMetrics, Error> {
+        let now = sources.clock.now();
+        let metrics = DatabaseMetrics::default();
+        let requested_at = Instant::now();
+        let mut db = sources.pool.acquire().await?;
+        metrics.connection_wait.set(requested_at.elapsed().as_secs_f64());
         let editions = figures::editions(&mut *db).await?;
         self.settled.retain(|id, _| editions.iter().any(|edition| edition.id == *id));
         for edition in &editions {
-            figures.edition(edition, self.wrongs(&mut db, edition, now).await?);
+            metrics.edition(edition, self.wrongs(&mut db, edition, now).await?);
             if edition.state == EditionState::Running {
-                figures.running(edition, &lots::census(&mut *db, edition.id).await?);
+                metrics.running(edition, &lots::census(&mut *db, edition.id).await?);
             }
         }
         for kind in FaultKind::ALL {
-            drop(figures.faults.get_or_create(&Kind { kind: kind.as_str().to_owned() }));
+            drop(metrics.faults.get_or_create(&KindLabels { kind: kind.as_str().to_owned() }));
         }
         for (kind, count) in figures::faults(&mut *db).await? {
-            figures.faults.get_or_create(&Kind { kind }).inc_by(count.unsigned_abs());
+            metrics.faults.get_or_create(&KindLabels { kind }).inc_by(count.unsigned_abs());
         }
         for state in TRIALS {
-            drop(figures.trials.get_or_create(&State { state: state.to_owned() }));
+            drop(metrics.trials.get_or_create(&StateLabels { state: state.to_owned() }));
         }
         for (state, count) in figures::trials(&mut *db).await? {
-            figures.trials.get_or_create(&State { state }).set(count);
+            metrics.trials.get_or_create(&StateLabels { state }).set(count);
         }
-        figures.audits(&mut db).await?;
-        let since = now - observed.lease;
+        metrics.audits(&mut db).await?;
+        let since = now - sources.lease;
         let (known, connected, slots) = figures::workers(&mut *db, since).await?;
-        figures.workers.set(known);
-        figures.connected.set(connected);
-        figures.slots.set(slots);
-        figures.bytes.set(figures::bytes(&mut *db).await?);
-        Ok(figures)
+        metrics.workers.set(known);
+        metrics.connected.set(connected);
+        metrics.slots.set(slots);
+        metrics.size.set(figures::bytes(&mut *db).await?);
+        Ok(metrics)
     }
 
-    /// What went wrong in an edition: added up once, when it is over.
+    /// Forfeits and bad answers of an edition. They are summed up once it is over, and then cached.
     async fn wrongs(
         &mut self,
         db: &mut PgConnection,
@@ -200,67 +201,65 @@ impl Shelf {
 }
 
 metrics! {
-    /// What was read.
-    struct Figures {
-        planned: Family<OfEdition, Gauge> => "edition_matches_planned",
+    /// The state in the database.
+    struct DatabaseMetrics {
+        planned: Family<EditionLabels, Gauge> => "edition_matches_planned",
             "Matches planned so far in a running edition";
-        counted: Family<OfEdition, Gauge> => "edition_matches_counted",
+        counted: Family<EditionLabels, Gauge> => "edition_matches_counted",
             "Matches in the standings of a running edition";
-        matches: Family<InState, Gauge> => "queue_matches",
+        matches: Family<QueueLabels, Gauge> => "queue_matches",
             "Matches of a running edition by the state of their lots";
-        lots: Family<InState, Gauge> => "queue_lots", "Lots of a running edition by state";
-        editions: Family<State, Gauge> => "editions", "Editions by state";
-        counted_all: Family<OfGame, Counter> => "matches_counted",
-            "Matches in the standings of all editions, those taken over too";
-        forfeits: Family<Forfeited, Counter> => "forfeits",
+        lots: Family<QueueLabels, Gauge> => "queue_lots", "Lots of a running edition by state";
+        editions: Family<StateLabels, Gauge> => "editions", "Editions by state";
+        counted_all: Family<GameLabels, Counter> => "matches_counted",
+            "Matches in the standings of all editions, reused ones included";
+        forfeits: Family<ForfeitLabels, Counter> => "forfeits",
             "Forfeits in the standings of all editions";
-        bad_answers: Family<OfGame, Counter> => "bad_answers",
-            "Bad answers that were no forfeits, in the standings of all editions";
-        faults: Family<Kind, Counter> => "faults",
-            "Attempts at lots that failed through no bot's fault";
-        trials: Family<State, Gauge> => "trials", "Trials of submitted versions by state";
-        audits: Family<Audited, Gauge> => "match_audits",
-            "Matches checked a second time, by the worker that reported them";
-        false_time_losses: Family<OfWorker, Gauge> => "workers_false_time_losses",
-            "Matches in which a bot lost by the clock and was in time when another worker \
-            played them again";
-        residuals: Family<OfWorker, Gauge<f64, AtomicU64>> => "workers_residual_p",
-            "Probability of the results of a worker, if it is honest";
-        suspended: Gauge => "workers_suspended", "Workers that are suspended";
-        workers: Gauge => "workers_known", "Workers that have ever said hello";
-        connected: Gauge => "workers_connected", "Workers that are connected to any coordinator";
-        slots: Gauge => "slots_connected",
-            "Matches that connected workers can play at the same time";
-        bytes: Gauge => "database" in Bytes, "What the database takes up on its disk";
-        wait: Gauge<f64, AtomicU64> => "database_wait" in Seconds,
-            "How long these figures waited for a connection to the database";
+        bad_answers: Family<GameLabels, Counter> => "bad_answers",
+            "Bad answers without a forfeit, in the standings of all editions";
+        faults: Family<KindLabels, Counter> => "faults",
+            "Attempts at lots that failed without a bot's fault";
+        trials: Family<StateLabels, Gauge> => "trials", "Trials of submitted versions by state";
+        audits: Family<AuditLabels, Gauge> => "match_audits",
+            "Audited matches, by the worker that reported them";
+        false_time_losses: Family<WorkerLabels, Gauge> => "workers_false_time_losses",
+            "Matches in which a bot lost on time, but not when another worker replayed them";
+        residuals: Family<WorkerLabels, Gauge<f64, AtomicU64>> => "workers_residual_p_value",
+            "Probability of a worker's results, if it is honest";
+        suspended: Gauge => "workers_suspended", "Suspended workers";
+        workers: Gauge => "workers_known", "Workers that have ever connected";
+        connected: Gauge => "workers_connected", "Workers connected to any coordinator";
+        slots: Gauge => "slots_connected", "Slots of connected workers";
+        size: Gauge => "database_size" in Bytes, "Size of the database on disk";
+        connection_wait: Gauge<f64, AtomicU64> => "database_connection_wait" in Seconds,
+            "How long this reading waited for a connection to the database";
     }
 }
 
-impl Figures {
+impl DatabaseMetrics {
     fn edition(&self, edition: &Counted, wrongs: Wrongs) {
         let state = edition.state.as_str().to_owned();
-        self.editions.get_or_create(&State { state }).inc();
-        let of = OfGame { game: edition.game.clone() };
+        self.editions.get_or_create(&StateLabels { state }).inc();
+        let of = GameLabels { game: edition.game.clone() };
         self.counted_all.get_or_create(&of).inc_by(edition.counted.unsigned_abs());
         self.bad_answers.get_or_create(&of).inc_by(wrongs.bad_answers.unsigned_abs());
         let Wrongs { clock, illegal, gone, flood, .. } = wrongs;
         let kinds = [("clock", clock), ("illegal", illegal), ("gone", gone), ("flood", flood)];
         for (kind, count) in kinds {
-            let of = Forfeited { game: edition.game.clone(), kind };
+            let of = ForfeitLabels { game: edition.game.clone(), kind };
             self.forfeits.get_or_create(&of).inc_by(count.unsigned_abs());
         }
     }
 
-    /// What was found out about workers: of those that were connected last, [`WORKERS`] at most.
+    /// Adds the audits of the [`MAX_WORKERS`] workers that connected last.
     async fn audits(&self, db: &mut PgConnection) -> Result<(), Error> {
         let counts = match_audits::counts(&mut *db, None).await?;
         let residuals = worker_figures::residuals(&mut *db, None).await?;
-        for known in workers::list(&mut *db).await?.into_iter().take(WORKERS) {
+        for known in workers::list(&mut *db).await?.into_iter().take(MAX_WORKERS) {
             let worker = known.name;
             for kind in [AuditKind::Recount, AuditKind::Shadow] {
                 for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
-                    let of = Audited {
+                    let of = AuditLabels {
                         worker: worker.clone(),
                         kind: kind.as_str(),
                         state: state.as_str(),
@@ -268,11 +267,11 @@ impl Figures {
                     drop(self.audits.get_or_create(&of));
                 }
             }
-            let of_worker = OfWorker { worker: worker.clone() };
+            let of_worker = WorkerLabels { worker: worker.clone() };
             let false_time_losses = self.false_time_losses.get_or_create(&of_worker).clone();
             for count in counts.iter().filter(|count| count.worker == known.id) {
                 let (kind, state) = (count.kind.as_str(), count.state.as_str());
-                let of = Audited { worker: worker.clone(), kind, state };
+                let of = AuditLabels { worker: worker.clone(), kind, state };
                 self.audits.get_or_create(&of).set(count.matches);
                 false_time_losses.inc_by(count.false_time_losses);
             }
@@ -287,12 +286,12 @@ impl Figures {
 
     fn running(&self, edition: &Counted, census: &[lots::Census]) {
         let (tournament, number) = (edition.tournament.clone(), i64::from(edition.number));
-        let of = OfEdition { tournament: tournament.clone(), edition: number };
+        let of = EditionLabels { tournament: tournament.clone(), edition: number };
         self.planned.get_or_create(&of).set(edition.matches);
         self.counted.get_or_create(&of).set(edition.counted);
         for lot in census {
             let (tournament, state) = (tournament.clone(), lot.state.as_str());
-            let within = InState { tournament, edition: number, state };
+            let within = QueueLabels { tournament, edition: number, state };
             self.matches.get_or_create(&within).set(lot.matches);
             self.lots.get_or_create(&within).set(lot.lots);
         }

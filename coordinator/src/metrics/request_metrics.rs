@@ -1,4 +1,4 @@
-//! Calls and requests, counted as they pass.
+//! Counts gRPC calls and HTTP requests, and their latencies.
 
 use std::sync::Arc;
 
@@ -15,41 +15,41 @@ use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::{Metrics, moments};
+use super::{Metrics, latencies};
 
-/// The header, or trailer, that says how a call of gRPC ended.
+/// The header or trailer with the status of a gRPC call.
 const STATUS: &str = "grpc-status";
-/// What stands for names that nobody here gave: a caller can make up any number of them.
+/// Replaces names that clients may have invented, so that they cannot create any number of series.
 const UNKNOWN: &str = "unknown";
 
 labels! {
-    /// A call of gRPC that has ended.
-    Called { method: String, code: String }
-    /// A method of gRPC.
-    Named { method: String }
-    /// An answered request.
-    Requested { method: &'static str, route: String, status: u16 }
-    /// A route of the web server.
-    Route { route: String }
+    /// A gRPC call that has ended.
+    CallLabels { method: String, code: String }
+    MethodLabels { method: String }
+    /// An HTTP request with its response.
+    RequestLabels { method: &'static str, route: String, status: u16 }
+    RouteLabels { route: String }
 }
 
-type Times<L> = Family<L, Histogram, fn() -> Histogram>;
+type Latencies<L> = Family<L, Histogram, fn() -> Histogram>;
 
 metrics! {
     /// Calls and requests.
     pub(super) struct RequestMetrics {
-        called: Family<Called, Counter> => "grpc_calls",
-            "Calls of gRPC that have ended, streams with their last message";
-        call: Times<Named> = Times::new_with_constructor(moments) => "grpc_call" in Seconds,
-            "From a call of gRPC to the beginning of its answer";
-        requested: Family<Requested, Counter> => "http_requests",
-            "Requests to the web server that were answered";
-        request: Times<Route> = Times::new_with_constructor(moments) => "http_request" in Seconds,
-            "From a request to the web server to the beginning of its answer";
+        calls: Family<CallLabels, Counter> => "grpc_calls",
+            "gRPC calls that have ended; a stream ends with its last message";
+        call_latencies: Latencies<MethodLabels> = Latencies::new_with_constructor(latencies)
+            => "grpc_call_duration" in Seconds,
+            "From a gRPC call until its response begins";
+        requests: Family<RequestLabels, Counter> => "http_requests",
+            "HTTP requests with a response";
+        request_latencies: Latencies<RouteLabels> = Latencies::new_with_constructor(latencies)
+            => "http_request_duration" in Seconds,
+            "From an HTTP request until its response begins";
     }
 }
 
-/// A call on its way. However it ends, it is counted when this is dropped.
+/// A call in progress. It is counted when this is dropped, however the call ends.
 struct Call {
     metrics: Arc<Metrics>,
     method: String,
@@ -57,14 +57,14 @@ struct Call {
 }
 
 impl Call {
-    /// Takes note of the status, if it is among these.
-    fn note(&mut self, headers: &HeaderMap) -> bool {
+    /// Reads the status, if these headers have it; returns whether they do.
+    fn read_status(&mut self, headers: &HeaderMap) -> bool {
         let Some(status) = headers.get(STATUS) else { return false };
         self.code = Code::from_bytes(status.as_bytes());
         true
     }
 
-    /// A name that is one of ours.
+    /// The method, if it exists.
     fn method(&self) -> String {
         match self.code {
             Code::Unimplemented => UNKNOWN.to_owned(),
@@ -75,12 +75,12 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let called = Called { method: self.method(), code: format!("{:?}", self.code) };
-        self.metrics.calls.called.get_or_create(&called).inc();
+        let labels = CallLabels { method: self.method(), code: format!("{:?}", self.code) };
+        self.metrics.requests.calls.get_or_create(&labels).inc();
     }
 }
 
-/// Counts a call of gRPC: its status comes with the headers of the answer, or behind it.
+/// Counts a gRPC call. Its status is in the headers of the response or in its trailers.
 pub(crate) async fn count_call(
     State(metrics): State<Arc<Metrics>>,
     request: Request,
@@ -88,26 +88,27 @@ pub(crate) async fn count_call(
 ) -> Response {
     let began = Instant::now();
     let method = request.uri().path().trim_start_matches('/').to_owned();
-    // Whoever leaves before the end has cancelled the call.
+    // A client that leaves before the end has cancelled the call.
     let mut call = Call { metrics, method, code: Code::Cancelled };
-    let answer = next.run(request).await;
-    let told = call.note(answer.headers());
-    let named = Named { method: call.method() };
-    call.metrics.calls.call.get_or_create(&named).observe(began.elapsed().as_secs_f64());
-    if told {
-        return answer;
+    let response = next.run(request).await;
+    let has_ended = call.read_status(response.headers());
+    let labels = MethodLabels { method: call.method() };
+    let latencies = &call.metrics.requests.call_latencies;
+    latencies.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+    if has_ended {
+        return response;
     }
-    answer.map(|body| {
+    response.map(|body| {
         Body::new(body.map_frame(move |frame| {
             if let Some(trailers) = frame.trailers_ref() {
-                call.note(trailers);
+                call.read_status(trailers);
             }
             frame
         }))
     })
 }
 
-/// Counts a request to the web server by its route.
+/// Counts an HTTP request by its route.
 pub(crate) async fn count_request(
     State(metrics): State<Arc<Metrics>>,
     request: Request,
@@ -116,17 +117,17 @@ pub(crate) async fn count_request(
     let began = Instant::now();
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or(UNKNOWN, MatchedPath::as_str).to_owned();
-    let method = known(request.method());
-    let answer = next.run(request).await;
-    let calls = &metrics.calls;
-    let took = began.elapsed().as_secs_f64();
-    calls.request.get_or_create(&Route { route: route.clone() }).observe(took);
-    let status = answer.status().as_u16();
-    calls.requested.get_or_create(&Requested { method, route, status }).inc();
-    answer
+    let method = method_name(request.method());
+    let response = next.run(request).await;
+    let latency = began.elapsed().as_secs_f64();
+    let labels = RouteLabels { route: route.clone() };
+    metrics.requests.request_latencies.get_or_create(&labels).observe(latency);
+    let status = response.status().as_u16();
+    metrics.requests.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+    response
 }
 
-fn known(method: &Method) -> &'static str {
+fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -392,7 +392,7 @@ impl Allocator {
             let lease = trials::claim(&mut own, worker, self.queue.lease_policy.lease).await?;
             let Some(lease) = lease else { break };
             leased = true;
-            self.queue.metrics.leased(&[lease]);
+            self.queue.metrics.record_leases(&[lease]);
             let unwanted = self.give(worker, Task::Trial(lease));
             self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
@@ -411,7 +411,7 @@ impl Allocator {
             return Ok((own, false));
         }
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
-        self.queue.metrics.leased(&leases);
+        self.queue.metrics.record_leases(&leases);
         self.last = Some(edition);
         Ok((self.hand_out(own, edition, lots).await?, true))
     }
@@ -434,7 +434,7 @@ impl Allocator {
                 shadows::claim(&mut own, worker, room, self.queue.lease_policy.lease).await?;
             leased |= !leases.is_empty();
             vain += usize::from(leases.len() < room);
-            self.queue.metrics.leased(&leases);
+            self.queue.metrics.record_leases(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
             for lease in leases {
                 if let Some(MatchId { edition, number }) = lease.shadow() {

@@ -15,7 +15,7 @@ use crate::db::lots::{self, Claim, Verdict};
 use crate::db::packs;
 use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
-use crate::metrics::Refused;
+use crate::metrics::LeaseOperation;
 
 /// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
 /// keep to it, so a report with more is not one of theirs.
@@ -150,7 +150,7 @@ impl Queue {
             others => lots::verdicts(&self.pool, others).await?,
         };
         for ((lease, worker), _) in judged.iter().filter(|(_, fate)| **fate == Verdict::Foreign) {
-            self.refuse(Refused::Report, *worker, *lease);
+            self.refuse(LeaseOperation::Report, *worker, *lease);
         }
         let verdict = |index: usize| match claims[index] {
             None => Verdict::Malformed,

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::{Queue, Verdict, again};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
-use crate::metrics::Refused;
+use crate::metrics::LeaseOperation;
 
 impl Queue {
     /// Stores what a trial came to, with the bundle that it built, and says what became of the
@@ -25,7 +25,7 @@ impl Queue {
             }
             let verdict = trials::finish(&mut transaction, outcome).await?;
             if verdict == Verdict::Foreign {
-                self.refuse(Refused::Report, outcome.worker, outcome.lease);
+                self.refuse(LeaseOperation::Report, outcome.worker, outcome.lease);
             }
             if verdict != Verdict::Accepted {
                 return Ok(verdict);

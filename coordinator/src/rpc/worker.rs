@@ -40,7 +40,7 @@ use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::connection_limit::Connection;
-use crate::metrics::Present;
+use crate::metrics::GaugeGuard;
 use crate::queue::{Failure, WorkerStream};
 use crate::service::{Greeted, MOST_SLOTS, ServiceError, WorkerService, suspended};
 use crate::tournament::handout::FileMemory;
@@ -189,7 +189,7 @@ impl From<Status> for End {
 
 impl Session {
     async fn run(self, mut inbound: Streaming<WorkerMessage>) {
-        let _present = Present::enter(&self.workers.service.metrics().sessions);
+        let _present = GaugeGuard::new(&self.workers.service.metrics().worker_streams);
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
         let held = self.workers.service.playing.of(self.stream());

@@ -110,9 +110,9 @@ impl WorkerService {
         };
         span.set("verdict", format!("{stored:?}"));
         if stored == queue::Verdict::Accepted {
-            self.service.metrics().stored(matches, losses);
+            self.service.metrics().record_matches(matches, losses);
         }
-        self.service.metrics().judged(lease, stored, came);
+        self.service.metrics().record_report(lease, stored, came);
         tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
         // What waited for this lot may be leased now.
         self.service.dispatcher.news();
@@ -157,7 +157,7 @@ impl WorkerService {
                 span.set("verdict", verdict.to_owned());
                 let trace_id = span.trace_id();
                 tracing::info!(%lease, verdict, fate = ?stored, trace_id, "a trial is over");
-                self.service.metrics().judged(lease, stored, came);
+                self.service.metrics().record_report(lease, stored, came);
                 self.service.changes.tell();
                 Ok(judged(lease, stored))
             }
@@ -177,7 +177,7 @@ impl WorkerService {
         error: &dyn std::error::Error,
     ) -> ReportResponse {
         tracing::warn!(%worker, %lease, %error, "a report cannot be stored yet; it is postponed");
-        self.service.metrics().postponed.inc();
+        self.service.metrics().deferred.inc();
         let reason = error.to_string().chars().take(REASON).collect();
         ReportResponse { lease: Some(lease.into()), status: ReportStatus::Postponed.into(), reason }
     }
@@ -191,7 +191,7 @@ impl WorkerService {
         came: Instant,
     ) -> Result<ReportResponse> {
         tracing::error!(%worker, %lease, reason, "a report is refused");
-        self.service.metrics().judged(lease, queue::Verdict::Malformed, came);
+        self.service.metrics().record_report(lease, queue::Verdict::Malformed, came);
         let reason: String = reason.chars().take(REASON).collect();
         let told = reason.clone();
         let failure = Failure { lease, by: Some(worker), kind: FaultKind::Report, reason: told };

@@ -25,7 +25,7 @@ impl WorkerService {
         }
         // Who is suspended by it is known a moment later at the latest.
         drop(self.service.suspensions.refresh(&self.service.pool).await);
-        self.service.metrics().judged(lease, verdict, came);
+        self.service.metrics().record_report(lease, verdict, came);
         Ok(judged(lease, verdict))
     }
 }

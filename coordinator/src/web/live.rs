@@ -8,7 +8,7 @@ use maud::Markup;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::session::Session;
-use crate::metrics::Present;
+use crate::metrics::GaugeGuard;
 
 /// How often a silent stream says that it is still there: proxies end those that do not.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -34,7 +34,7 @@ pub(super) fn watched<T, E>(
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let Session { service, .. } = session;
-    let present = Present::enter(&service.metrics().viewers);
+    let present = GaugeGuard::new(&service.metrics().live_viewers);
     stream(answers, move |answer| {
         let _present = &present;
         fragment(answer)

@@ -23,7 +23,7 @@ pub(super) async fn show(
     let session = Session::find(service, token, &origin).await?;
     session.caller.require(Role::Organiser)?;
     let mut text = String::new();
-    let written = observer.figures(&mut text).await;
+    let written = observer.encode(&mut text).await;
     written
         .and_then(|()| encode_eof(&mut text))
         .map_err(|error| WebError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;

@@ -184,7 +184,7 @@ impl Session {
         if sent.is_err() {
             self.begin_note(Note::GiveBack(vec![lease]), tasks);
         } else {
-            self.workers.service.metrics().handed_out(since.elapsed());
+            self.workers.service.metrics().record_dispatch(since.elapsed());
         }
         sent
     }
